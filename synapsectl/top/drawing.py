@@ -57,7 +57,8 @@ class Drawing:
             return "synapsed · …"
         waiting = desk.inbox.waiting
         told = "nobody needs you" if not waiting else "1 needs you" if waiting == 1 else f"{waiting} need you"
-        return f"synapsed · {len(desk.agents)} agent{'' if len(desk.agents) == 1 else 's'} · {told}"
+        silent = "".join(f" · {one_line(line)}" for line in desk.inbox.silent)
+        return f"synapsed · {len(desk.agents)} agent{'' if len(desk.agents) == 1 else 's'} · {told}{silent}"
 
     def foot(self, desk: Desk) -> str:
         if desk.note:

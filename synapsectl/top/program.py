@@ -3,7 +3,6 @@
 from synapsectl.commands.inbox import attach_to
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError
-from synapsectl.inbox.items import look
 from synapsectl.top.app import TopApp
 from synapsectl.top.desk import Desk
 from synapsectl.top.watching import Watching
@@ -11,7 +10,7 @@ from synapsectl.top.watching import Watching
 
 def show(ctx: CommandContext, *, hold: float, first: str | None) -> int:
     """The exit code. Raises NoDaemon where no daemon runs to begin with."""
-    look(ctx.client)
+    ctx.client.get("/inbox")
     desk, watching = Desk(hold=hold, first=first), Watching(ctx)
     watching.start()
     try:

@@ -13,11 +13,11 @@ from synapsectl.client import agent_path
 from synapsectl.commands.tasks import by_need
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
-from synapsectl.inbox.items import look
-from synapsectl.inbox.model import Command, Give, MarkSeen
+from synapsectl.inbox.everywhere import Merged, look, missing
+from synapsectl.inbox.model import Command, Give, InboxAct, MarkSeen
 from synapsectl.inbox.program import EVENTS as ATTENTION
 from synapsectl.inbox.program import GIVE_DEADLINE, give, put_away
-from synapsectl.live import Live
+from synapsectl.live import Live, LiveView
 from synapsectl.messages import build_parts
 from synapsectl.reach import reach
 from synapsectl.sending import ask
@@ -40,7 +40,18 @@ class Watching:
 
     def __init__(self, ctx: CommandContext) -> None:
         self._ctx = ctx
-        self._live = Live(ctx.client, self._look, changed=lambda: None, on_event=self._on_event)
+        client = ctx.client
+        self._here = Live(
+            client,
+            lambda: (client.get("/agents"), client.get("/inbox")),
+            changed=lambda: None,
+            on_event=self._on_event,
+        )
+        self._there = Live(
+            client, lambda: (client.get("/agents", {"hosts": 1}), look(client)), changed=lambda: None, events=ATTENTION
+        )
+        """Other hosts: none of them holds up what is news here."""
+        self._merged = Merged()
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._done: queue.SimpleQueue[Callable[[Desk, float], None]] = queue.SimpleQueue()
         """What became of what a person did, and who saw to a question; emptied ten times a second."""
@@ -50,15 +61,17 @@ class Watching:
         self._over = threading.Event()
         self._stale = False
         self._shown = Shown("")
-        self._seen: Any = None
+        self._seen = (LiveView(), LiveView())
 
     def start(self) -> None:
-        self._live.start()
+        self._here.start()
+        self._there.start()
         threading.Thread(target=self._follow, daemon=True).start()
 
     def stop(self) -> None:
         """Ask no more."""
-        self._live.stop()
+        self._here.stop()
+        self._there.stop()
         self._over.set()
         self._wake.set()
 
@@ -69,18 +82,32 @@ class Watching:
             self._done.get()(desk, now)
         while self._events:
             desk.events.append(self._events.popleft())
-        seen = self._live.seen
-        if seen is not self._seen:
-            self._seen = seen
-            desk.away = str(seen.away) if seen.away is not None else None
-            if seen.told is not None and seen.away is None:
-                agents, items = seen.told
-                commands = desk.told(agents, items, now)
+        here, there = self._here.seen, self._there.seen
+        if here is not self._seen[0] or there is not self._seen[1]:
+            commands = self._tell(desk, here, there, now)
         desk.show(self._shown)
         if desk.at and desk.at != self._wanted:
             self._wanted = desk.at
             self._wake.set()
         return commands
+
+    def _tell(self, desk: Desk, here: LiveView, there: LiveView, now: float) -> list[Command]:
+        first = self._seen[1].told is None  # nothing of what other hosts tell then is new
+        self._seen = (here, there)
+        desk.away = str(here.away) if here.away is not None else None
+        if here.told is None:
+            return []
+        agents, items = here.told
+        self._merged.here(items)
+        if there.told is not None:
+            everywhere, told = there.told
+            agents = [*agents, *(agent for agent in everywhere if agent.get("host"))]
+            self._merged.there(told)
+        desk.inbox.silent = missing(self._merged.hosts)
+        every = self._merged.items
+        if every is None or here.away is not None:
+            return []
+        return [one for one in desk.told(agents, every, now) if not (first and one is InboxAct.BELL)]
 
     # --- what a person does ---
 
@@ -129,9 +156,6 @@ class Watching:
         thread.start()
 
     # --- the threads ---
-
-    def _look(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        return self._ctx.client.get("/agents", {"hosts": 1}), look(self._ctx.client)
 
     def _on_event(self, event: Any) -> None:
         document = json.loads(event.data)  # of the daemon's own: it is an event, or several

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,6 +51,9 @@ class Table:
         strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text for strip in strips)
 
+    def has_size(self, size: tuple[int, int]) -> bool:
+        return self.app.size == size
+
     async def until(self, predicate: Callable[[], object]) -> None:
         end = time.monotonic() + DEADLINE
         while not predicate():
@@ -90,7 +94,7 @@ async def test_what_stands_there(daemon: FakeDaemon, size: tuple[int, int]) -> N
     daemon.agents["codex"] = agent("codex", port=8120, activity=Activity.WAITING, asks="May codex do it?")
     async with at_table(size) as table:
         await table.sees("claude", "2 agents · 1 needs you", "codex> ", "$ rm -rf build", "1  Yes", "? help")
-        first, second = (line for line in table.shown().splitlines() if "/work/space" in line)
+        first, second = (line for line in table.shown().splitlines() if re.match(r"c\w+ +(waiting|ready) ", line))
         assert "codex" in first, "who needs a person stands first"
         assert "claude" in second
         assert table.desk.at == "codex"
@@ -256,7 +260,7 @@ async def test_another_size_while_it_runs(daemon: FakeDaemon) -> None:
     async with at_table((80, 24)) as table:
         for size in ((300, 80), (80, 24), (20, 5), (120, 40)):
             await table.pilot.resize_terminal(*size)
-            await table.until(lambda size=size: table.app.size == size)
+            await table.until(partial(table.has_size, size))
         await table.sees("2 agents", "1  Yes", "? help", "claude> ")
 
 
@@ -266,6 +270,13 @@ async def test_a_screen_that_cannot_be_had_says_why_and_keeps_what_was_there(dae
         await table.sees("claude> ")
         daemon.errors["GET", "/agents/claude/screen"] = NotReady("it is being moved")
         await table.sees("claude> ", "claude · it is being moved")
+
+
+@Q
+async def test_a_host_that_does_not_answer_is_named(daemon: FakeDaemon) -> None:
+    daemon.hosts_said = [{"name": "box", "error": "it does not answer", "left_out": 0}]
+    async with at_table((80, 24)) as table:
+        await table.sees("2 agents · nobody needs you · box: it does not answer")
 
 
 @Q
