@@ -292,12 +292,9 @@ async def test_in_a_narrow_list_what_is_asked_has_the_folders_room(daemon: FakeD
 
 @Q
 async def test_events_are_told_briefly_by_name(daemon: FakeDaemon) -> None:
-    message = Message(role="user", parts=[TextPart(text="tidy the cellar")])
-    task = Task(agent_id=daemon.agents["claude"].id, message=message, created_at=WHEN, updated_at=WHEN)
     async with at_table((120, 40)) as table:
-        await table.sees("claude> ", "nothing has happened since")
-        await asyncio.to_thread(daemon.advance, task, TaskState.COMPLETED)
-        await table.sees("claude taskStatus state=completed")
+        await table.sees(" claude activity activity=busy")
+        assert "synapse-claude-8100" not in table.shown()
 
 
 def test_a_brief_line_has_the_time_the_name_and_what_happened() -> None:
