@@ -5,7 +5,7 @@ import contextlib
 import json
 import math
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -35,6 +35,7 @@ from synapsed.profiles import Profile
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
+from synapsed.pty.theme import LastSeen
 from synapsed.screens.harm import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.stage import RemoteStage
@@ -58,6 +59,7 @@ class PtyLinkFactory:
     clock: Clock
     versions: VersionReader
     screens: ScreenPool
+    seen: LastSeen = field(default_factory=LastSeen)
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
         if profile.version is None:
@@ -207,6 +209,7 @@ class PtyLinkFactory:
             times=OutputTimes(agent_dir / TIMES_FILE),
             store=self.store,
             clock=self.clock,
+            seen=self.seen,
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -46,7 +47,7 @@ from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import Stopping
-from synapsed.pty.theme import Theme
+from synapsed.pty.theme import LastSeen, Theme
 from synapsed.pty.viewers import FOCUS, Viewers, are_reports
 from synapsed.pty.window_size import Window
 from synapsed.terminal.composer import shows_line
@@ -104,6 +105,7 @@ class PtyLink:
         times: OutputTimes,
         store: Store,
         clock: Clock,
+        seen: LastSeen,
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
@@ -138,7 +140,8 @@ class PtyLink:
             perform=driver.undertake,
         )
         self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
-        self._theme = Theme()
+        self._seen = seen
+        self._theme = Theme(seen.outer)
         self._viewers = Viewers(
             draw=stage.redraw,
             pane=stage.pane,
@@ -150,6 +153,7 @@ class PtyLink:
             take_line=self._take_line,
             empty=driver.soon,
             seen=self._seen_in,
+            outer=seen.outer,
         )
         self._answering = Answering(agent_id, profile, self._session)
         self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.soon)
@@ -186,6 +190,7 @@ class PtyLink:
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._driver.emit = emit
         self._stage.open(self._on_stage)
+        self._stage.note(self._seen.outer)
         connect = functools.partial(KeeperClient.connect, self._launch.socket, on_event=self._on_event)
         self._client = client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
         self._catch_up_to = client.hello.spool_end
@@ -460,6 +465,7 @@ class PtyLink:
         return viewer
 
     def _seen_in(self, outer: OuterTerminal) -> None:
+        self._seen.outer = replace(outer, keyboard=False)
         self._stage.note(outer)
         self._driver.undertake(self._theme.changes(outer))
 

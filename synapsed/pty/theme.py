@@ -2,6 +2,8 @@
 2031). Pure.
 """
 
+from dataclasses import dataclass, field
+
 from synapsed.model.outer import OuterTerminal, is_light
 from synapsed.pty.keyboard import LookNow, Press, Steps
 from synapsed.terminal.queries import scheme
@@ -12,11 +14,19 @@ _BLACK = (0, 0, 0)
 """What programs are told of a terminal that has not said it."""
 
 
-class Theme:
-    """Of one program; a fresh one was told that it is dark."""
+@dataclass(slots=True)
+class LastSeen:
+    """The terminal in which a program was seen last, of all that the daemon runs: the next one that begins is told its
+    colours and its cells, because most programs ask once, and before anybody can have attached to them."""
 
-    def __init__(self) -> None:
-        self._light = False
+    outer: OuterTerminal = field(default_factory=OuterTerminal)
+
+
+class Theme:
+    """Of one program, which was told of `outer` at first."""
+
+    def __init__(self, outer: OuterTerminal) -> None:
+        self._light = is_light(outer.background or _BLACK)
 
     def changes(self, outer: OuterTerminal) -> Steps[None]:
         """The program is seen in `outer` from now on."""

@@ -232,10 +232,11 @@ class Viewers:
         take_line: Callable[[str], Awaitable[bool]],
         empty: Callable[[], None],
         seen: Callable[[OuterTerminal], None],
+        outer: OuterTerminal,
     ) -> None:
         """`draw` draws the screen, with rows of a notice over its last ones, and `pane` so that a terminal of so many
         columns and rows shows it; `empty` is called when the last viewer has left, and `seen` when the program is seen
-        in another terminal."""
+        in another terminal than `outer`."""
         self.composes = composes
         self.take_line = take_line
         self.draw = draw
@@ -247,7 +248,7 @@ class Viewers:
         self._resize = resize
         self._empty = empty
         self._seen = seen
-        self._outer = OuterTerminal()
+        self._outer = outer
         self._viewers: list[Viewer] = []
         self._last: Viewer | None = None
 

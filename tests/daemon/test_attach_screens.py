@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.terminal.screen import Screen
-from tests.support.daemon import ANY_PORTS, Daemon
+from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is what they are compared with")
 
@@ -169,9 +169,9 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
 QUESTIONS = b"\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[16t\x1b[?u\x1b[c"
 ANSWERS = b"\x1b]10;rgb:10/10/10\x07\x1b]11;rgb:fa/f0/e6\x07\x1b[6;23;11t\x1b[?0u\x1b[?62c"
 ASKING = r"""
-import os, tty
+import os, sys, tty
 tty.setraw(0)
-os.write(1, b"\x1b[?2031h>")
+os.write(1, b"\x1b]11;?\x07" if sys.argv[1:] else b"\x1b[?2031h>")
 while key := os.read(0, 100):
     if key == b"?":
         os.write(1, b"\x1b]11;?\x07\x1b[16t\x1b[?u")
@@ -299,6 +299,13 @@ def test_a_program_is_told_what_the_terminal_is_like_and_gets_its_keys(stand: St
     text = "".join(lines)
     assert "]11;rgb:fafa/f0f0/e6e6" in text
     assert "[6;23;11t" in text
+    asks = [sys.executable, "-S", "-c", ASKING, "at once"]
+    wanted = {"profile": "generic", "name": "next", "cwd": "/", "args": asks}
+    assert stand.daemon.post("/control/start", wanted).status == 200
+    next_one = eventually(
+        lambda: shown if b"rgb:" in (shown := stand.daemon.get("/agents/next/screen").body) else None, "told"
+    )
+    assert b"rgb:fafa/f0f0/e6e6" in next_one, "what begins is told of the terminal that was there last"
     ours.type(b"k")
     ours.until(shows("b'k'"), "it has asked for the keys")
     assert b"\x1b[>1u" in ours.raw

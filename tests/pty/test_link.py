@@ -18,6 +18,7 @@ from synapsed.pty.driver import Driver
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.session import HANDS_OFF_S
+from synapsed.pty.theme import LastSeen
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
@@ -69,6 +70,7 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
             times=OutputTimes(tmp_path / "times"),
             store=MemoryStore(clock),
             clock=clock,
+            seen=LastSeen(),
         )
         typed: list[bytes] = []
 

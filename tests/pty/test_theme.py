@@ -37,7 +37,7 @@ def look(output: bytes) -> Look:
 
 
 def test_one_that_wants_to_hears_of_every_change(wants: Look) -> None:
-    theme = Theme()
+    theme = Theme(OuterTerminal())
     assert steps(theme, DARK, wants) == [], "it was told so"
     assert steps(theme, LIGHT, wants) == [LookNow(), Press(b"\x1b[?997;2n")]
     assert steps(theme, LIGHT, wants) == []
@@ -45,14 +45,20 @@ def test_one_that_wants_to_hears_of_every_change(wants: Look) -> None:
 
 
 def test_one_that_does_not_hears_nothing() -> None:
-    assert steps(Theme(), LIGHT, look(b"")) == [LookNow()]
+    assert steps(Theme(OuterTerminal()), LIGHT, look(b"")) == [LookNow()]
 
 
 def test_what_has_changed_back_meanwhile_is_not_told(wants: Look) -> None:
-    theme = Theme()
+    theme = Theme(OuterTerminal())
     first = theme.changes(LIGHT)
     assert next(first) == LookNow()
     second = theme.changes(DARK)
     assert next(second) == LookNow()
     with pytest.raises(StopIteration):
         first.send(wants)
+
+
+def test_one_that_began_in_a_light_one_hears_of_a_dark_one(wants: Look) -> None:
+    theme = Theme(LIGHT)
+    assert steps(theme, LIGHT, wants) == []
+    assert steps(theme, DARK, wants)[1:] == [Press(b"\x1b[?997;1n")]

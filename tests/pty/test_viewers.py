@@ -38,6 +38,7 @@ class Program:
             take_line=self.take,
             empty=lambda: None,
             seen=self.seen.append,
+            outer=OuterTerminal(),
         )
 
     async def ignore(self, *_: object) -> None:
