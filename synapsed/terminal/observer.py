@@ -41,6 +41,7 @@ from synapsed.terminal.verdict import (
     Verdict,
     judge,
     lost_end,
+    screen_sign,
     turning_points,
 )
 
@@ -87,6 +88,9 @@ class TerminalObserver:
 
     lost_screen = False
     """Output was passed over: what was on the screen before is lost."""
+
+    _undrawn: str | None = None
+    """As of `Observation`."""
 
     _outer = NOBODY
     """The terminal that the program is seen in."""
@@ -257,6 +261,8 @@ class TerminalObserver:
             self.screen.feed(data)
         elif offset + len(data) > self._unseen_until:
             self.screen.feed(data[int(self._unseen_until) - offset :])
+        if data and not self.screen.synchronized:
+            self._undrawn = None
 
     def _report(self, body: str, now: float, end: int) -> None:
         """A program may say that it rests and draw what it has to say only then: its screen must come to rest again."""
@@ -274,7 +280,10 @@ class TerminalObserver:
         self.offset = offset
 
     def resize(self, cols: int, rows: int) -> None:
-        self.screen.resize(cols, rows)
+        before = self.screen.snapshot()
+        if (cols, rows) != (before.cols, before.rows):
+            self._undrawn = screen_sign(self._profile.busy, before) or self._undrawn
+            self.screen.resize(cols, rows)
 
     def told(self, fact: ChannelFact) -> None:
         """A side channel reported: remember whether a turn is open."""
@@ -362,6 +371,7 @@ class TerminalObserver:
             self.offset,
             self._changed_at,
             self._before,
+            self._undrawn,
             self._records.root,
             self._progress,
             self._turn_open,
@@ -446,6 +456,7 @@ class TerminalObserver:
             stopping=self._stop_asked_at is not None,
             lost=self._lost_ns is not None,
             put_off=self._puts_off(screen, composer),
+            undrawn=self._undrawn,
             previous=self._activity,
             given_back=self.given_back,
             kernel=self.kernel,

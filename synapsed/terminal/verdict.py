@@ -28,6 +28,9 @@ What the bottom rows say is no sign of work but words of an answer (`quoted`) wh
 open turn, its composer stands, and nothing has moved for `STALE_S`; unless it is our message that it says to have put
 off.
 
+What the bottom rows said when the window got another size counts until the program has drawn again, at most `STALE_S`:
+a narrower window may cut it off or take it out of those rows, and a busy machine lets a program wait for its turn.
+
 A title that says that the program works is one that was left behind when its screen has signs of work too, shows none
 of them beside its composer, and nothing has moved for `STALE_S`.
 
@@ -109,6 +112,9 @@ class Observation:
     """The end of the open turn was found to be lost before."""
     put_off: bool = False
     """The program shows that it took the message that was submitted last, and has not begun with it."""
+    undrawn: str | None = None
+    """The sign of work that stood in the bottom rows when the window got another size, as evidence, while the program
+    has not drawn since: what is on the screen then is what the terminal made of an older one."""
     previous: Activity
     """The last verdict's activity: what is not settled changes nothing."""
     kernel: Literal["reads", "rests", "works"] | None = None
@@ -140,9 +146,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def bottom(screen: ScreenSnapshot, rows: int) -> str:
-    """The last `rows` lines of what is visible, blank lines at the end left out."""
-    last = next((n for n in range(len(screen.lines), 0, -1) if screen.lines[n - 1].strip()), 0)
-    return "\n".join(screen.lines[max(0, last - rows) : last])
+    """The last `rows` lines of what is visible, blank lines at the end left out. Rows that were wrapped are one line: a
+    window that becomes narrower wraps what is on it, and what a program had drawn low on the screen stays there."""
+    return "\n".join(screen.text().rstrip().split("\n")[-rows:])
 
 
 def title_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
@@ -208,9 +214,11 @@ def has_signs(profile: Profile) -> bool:
 
 
 def working(profile: Profile, seen: Observation) -> str | None:
-    """The sign of work that is there, as evidence; None for none, for a title that was left behind, and for one that an
-    answer quotes."""
+    """The sign of work that is there, or was until the window got another size, as evidence; None for none, for a title
+    that was left behind, and for one that an answer quotes."""
     sign = shows(profile.busy, seen)
+    if sign is None and seen.quiet_s < STALE_S:
+        return seen.undrawn
     if sign is None or not (title_left_behind(profile, seen) or quoted(profile, seen)):
         return sign
     return progress_sign(profile.busy, seen)

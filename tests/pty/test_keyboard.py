@@ -67,7 +67,7 @@ class Program:
         menu = text == MENU
         state = "absent" if text in (MENU, WARNING) else "draft" if text and not text.startswith("later: ") else "empty"
         asked = SimpleNamespace(dialog=Dialog(type="question", when=[MENU], leave="q")) if menu else None
-        screen, verdict = SimpleNamespace(lines=(text,)), SimpleNamespace(asked=asked)
+        screen, verdict = SimpleNamespace(lines=(text,), text=lambda: text), SimpleNamespace(asked=asked)
         return SimpleNamespace(composer=ComposerState(state, text, 0), screen=screen, verdict=verdict)
 
     def write(self, data: bytes) -> bool:
