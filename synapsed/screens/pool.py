@@ -10,6 +10,7 @@ from typing import Protocol
 
 import structlog
 
+from synapsed import aio
 from synapsed.errors import SynapsedError
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import Checkpoint
@@ -54,6 +55,8 @@ class ScreenPool:
         self._program = program
         self._most = processes or min(PROCESSES_MAX, os.process_cpu_count() or 1)
         self._processes: dict[ScreenProcess, dict[int, PlacedScreen]] = {}
+        self._ending = aio.TaskSet()
+        """Waits for those that are of no use any more."""
         self._numbers = itertools.count(1)
         self._delay = 0.0
         self._closed = False
@@ -113,6 +116,7 @@ class ScreenPool:
         """It was at work on what it said last that it begins with (`at`), if that is not done; or, where it had nothing
         to do before, on what waits longest."""
         screens = self._processes.pop(process, {})
+        self._ending.spawn(process.wait())
         if self._closed:
             return
         log.warning("a process of screens ended", pid=process.pid, reason=reason, screens=len(screens))
@@ -150,10 +154,9 @@ class ScreenPool:
         self._closed = True
         if self._watch is not None:
             self._watch.cancel()
-        processes = list(self._processes)
-        for process in processes:
+        for process in list(self._processes):
             process.end("the daemon ends")
-        await asyncio.gather(*(process.wait() for process in processes))
+        await self._ending.finish()
 
 
 class _Kept:

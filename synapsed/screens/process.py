@@ -117,9 +117,13 @@ class ScreenProcess(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._soon = False
-        if self._transport is not None:
-            self._transport.writelines(self._waiting)
-            self._waiting, self._size = [], 0
+        if self._transport is None:
+            return
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        # On a transport that is closing `writelines` would watch a file that is closed a moment later: whoever opened
+        # one of the same number next could not wait for it (CPython, `_SelectorSocketTransport`).
+        if not self._transport.is_closing():
+            self._transport.writelines(waiting)
 
     def end(self, reason: str) -> None:
         """End it at once; `over` is told."""

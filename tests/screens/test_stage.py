@@ -15,6 +15,7 @@ import pytest
 from synapsed.errors import KeeperLost
 from synapsed.model.outer import OuterTerminal
 from synapsed.screens import process
+from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.pool import SCREENS_EACH, ScreenPool
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen import Screen
@@ -421,6 +422,40 @@ async def test_it_ends_with_the_daemon(pool: ScreenPool, make_program: MakeProgr
     seen = psutil.Process(await worker(pool))
     await pool.close()
     assert not seen.is_running() or seen.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_what_broke_the_protocol_is_waited_for_too(pool: ScreenPool, make_program: MakeProgram) -> None:
+    program = await make_program(pool)
+    await program.look()
+    (broken,) = pool._processes
+    await program.stage.close()
+    broken.data_received(b"\xff" * 64)
+    assert broken.ended
+    await pool.close()
+    assert broken.task.done()
+
+
+async def test_nothing_is_said_to_one_that_is_just_closing() -> None:
+    """Its file would stay watched after it is closed, and the next of that number could not be."""
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    told = process.ScreenProcess(("-c", "import sys; sys.stdin.read()"), lambda _frame: None, lambda _why: gone.set())
+    ours, theirs = socket.socketpair()
+    transport, _ = await loop.connect_accepted_socket(lambda: told, ours)
+    number = ours.fileno()
+    try:
+        transport.abort()
+        told.say(ScreenFrame(FrameKind.LOOK, number=1))
+        while ours.fileno() != -1:
+            await asyncio.sleep(0)
+        os.dup2(theirs.fileno(), number)
+        loop.add_reader(number, gone.set)
+        loop.remove_reader(number)
+        os.close(number)
+    finally:
+        theirs.close()
+        told.end("the test is over")
+        await told.wait()
 
 
 async def test_one_that_does_not_come_to_begin_is_begun_again_later_and_later(
