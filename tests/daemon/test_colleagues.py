@@ -41,7 +41,8 @@ def test_the_sequence_of_the_seeds_over_http(daemon: Daemon) -> None:
         text("busy 60", sender=sender, sender_task_id=own["id"], response_expected=True),
     ).json["task"]
     daemon.task_in(asked["id"], "working")
-    assert f"[A2A:{own['id'][:8]}:{bob['id']}:R] busy 60" in daemon.ctl("screen", "ann").out
+    line = f"[A2A:{own['id'][:8]}:{bob['id']}:R] busy 60"  # a task is working before a byte of it is typed
+    eventually(lambda: line in daemon.ctl("screen", "ann").out, "ann is shown the message")
     daemon.kill9()
     daemon.start()
     before = daemon.ctl("tasks", "bob", "--json").json
