@@ -26,11 +26,13 @@ def test_the_folder_of_state(daemon: Daemon) -> None:
     daemon.ended(first)
     token = (daemon.home / "state" / "token").read_text()
     assert alerts(daemon) == ""
-    shutil.rmtree(daemon.home / "state", ignore_errors=True)
+    gone = (daemon.home / "state").rename(daemon.home / "gone")  # all of it at one moment: it is looked at every second
+    shutil.rmtree(gone)
     eventually(lambda: "(state) was removed" in alerts(daemon), "it says so")
     assert "(database) was removed" in alerts(daemon)
     assert "was removed while the daemon ran" in daemon.ctl("status").out
     assert "somebody has removed what the daemon stands on" in daemon.log()
+    eventually((daemon.home / "state" / "token").exists, "its token is written again")
     assert (daemon.home / "state" / "token").read_text() == token
     daemon.ctl("stop", "ann")
     assert daemon.ctl("shutdown").code == 0
