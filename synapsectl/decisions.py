@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from synapsectl.client import agent_path
+from synapsectl.client import Client, agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, CtlError
 from synapsectl.inbox.everywhere import look, missing
@@ -71,7 +71,7 @@ def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | Non
         raise ApiError("NOT_WAITING", f"{who.name} asks nothing")
     agent = ctx.client.get(agent_path(who.agent, "status"), {"detail": 1})
     if because is not None:
-        _check_reads(ctx, agent)
+        check_reads(ctx.client, agent)
     try:
         key = choose(who.prompt, accept=accept)
     except NoSuchChoice:
@@ -88,16 +88,20 @@ def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | Non
     label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
     ctx.out.note(f"{_called(who.name, agent)}{host} was answered: {label}")
     told = {"agent": who.agent + host, "task": who.task, "key": key, "label": label}
-    return told if because is None else told | {"because": _say_why(ctx, agent, because)}
+    if because is None:
+        return told
+    task = tell_why(ctx.client, agent, because)
+    ctx.out.note(f"{agent['name']} is told why, as its next message: task {short_id(task)}")
+    return told | {"because": task}
 
 
 def _called(name: str, agent: dict[str, Any]) -> str:
     return name if name == agent["name"] else f"{agent['name']} ({name})"
 
 
-def _check_reads(ctx: CommandContext, agent: dict[str, Any]) -> None:
+def check_reads(client: Client, agent: dict[str, Any]) -> None:
     """Raises NoReason where no model reads what is typed: there a message is a command."""
-    profiles = {one["name"]: one for one in ctx.client.get("/control/profiles")}
+    profiles = {one["name"]: one for one in client.get("/control/profiles")}
     if not profiles.get(agent["type"], {}).get("model"):
         raise NoReason(
             f"{agent['name']} reads commands, and a reason would be one: nothing was answered; "
@@ -105,14 +109,12 @@ def _check_reads(ctx: CommandContext, agent: dict[str, Any]) -> None:
         )
 
 
-def _say_why(ctx: CommandContext, agent: dict[str, Any], because: str) -> str:
-    """The id of the task that the reason is."""
+def tell_why(client: Client, agent: dict[str, Any], because: str) -> str:
+    """The id of the task that the reason is. Raises ApiError."""
     body = {
         "message": {"role": "user", "parts": [{"type": "text", "text": because}]},
         "metadata": {},
         "priority": NEXT,
     }
     path = agent_path(agent["id"], "tasks/send")
-    task = str(ctx.client.post(path, body, key=os.urandom(16).hex())["task"]["id"])
-    ctx.out.note(f"{agent['name']} is told why, as its next message: task {short_id(task)}")
-    return task
+    return str(client.post(path, body, key=os.urandom(16).hex())["task"]["id"])

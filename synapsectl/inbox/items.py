@@ -35,10 +35,11 @@ WHERE = {
 
 
 class Chosen(NamedTuple):
-    """An answer: what is given to the program, and how a person reads it."""
+    """An answer: what is given to the program, and how a person reads it. `because`: the agent's next message."""
 
     text: str
     label: str
+    because: str | None = None
 
 
 class NoAnswer(Exception):
@@ -84,6 +85,11 @@ def yes_or_no(item: Item, *, accept: bool) -> Chosen:
 def in_words(item: Item, text: str) -> Chosen:
     """An answer that was typed."""
     return Chosen(text, "(hidden)" if is_hidden(item) else text)
+
+
+def with_reason(refusal: Chosen, because: str) -> Chosen:
+    """A no, and why."""
+    return Chosen(refusal.text, f"no, because {because}", because)
 
 
 def is_asked(item: Item) -> bool:

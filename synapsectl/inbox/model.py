@@ -19,6 +19,7 @@ from synapsectl.inbox.items import (
     is_asked,
     takes_words,
     who_answered,
+    with_reason,
     yes_or_no,
 )
 from synapsectl.inbox.keys import KeyPress
@@ -87,10 +88,11 @@ class Row(NamedTuple):
 
 
 class Typing(NamedTuple):
-    """An answer that is being typed."""
+    """An answer that is being typed; with `refusal`, why it is that."""
 
     item: Item
     text: str = ""
+    refusal: Chosen | None = None
 
 
 class InboxModel:
@@ -127,6 +129,7 @@ class InboxModel:
             **dict.fromkeys(("G", "end"), lambda now: self._move(len(self._ids()))),
             "y": lambda now: self._decide(now, accept=True),
             "n": lambda now: self._decide(now, accept=False),
+            "b": self._because,
             "a": self._words,
             "u": self._undo,
             "x": self._put_away,
@@ -279,25 +282,41 @@ class InboxModel:
             self._say("it takes no words: press the digit of an option, or Enter to attach", now)
         return []
 
+    def _because(self, now: float) -> list[Command]:
+        item = self._answerable(now)
+        if item is not None:
+            try:
+                self.typing = Typing(item, refusal=yes_or_no(item, accept=False))
+            except NoAnswer as refused:
+                self._say(str(refused), now)
+        return []
+
     def _typed(self, typing: Typing, key: KeyPress, now: float) -> list[Command]:
         match key.name:
             case "esc":
                 self.typing = None
             case "enter":
                 self.typing = None
-                if any(one["id"] == typing.item["id"] for one in self.items):
-                    self._keep(typing.item, in_words(typing.item, typing.text), now)
+                self._entered(typing, now)
             case "backspace":
                 self.typing = typing._replace(text=typing.text[:-1])
             case "clear":
                 self.typing = typing._replace(text="")
             case "paste":
-                self.typing = typing._replace(text=(typing.text + key.text)[:WORDS_MAX])
+                self.typing = typing._replace(text=(typing.text + _lines(key.text))[:WORDS_MAX])
             case "redraw":
                 return [InboxAct.REDRAW]
             case name if len(name) == 1:
                 self.typing = typing._replace(text=(typing.text + name)[:WORDS_MAX])
         return []
+
+    def _entered(self, typing: Typing, now: float) -> None:
+        if typing.refusal is not None and not typing.text.strip():
+            self._say("there is no reason in it: n says no without one", now)
+        elif any(one["id"] == typing.item["id"] for one in self.items):
+            refusal = typing.refusal
+            said = with_reason(refusal, typing.text) if refusal else in_words(typing.item, typing.text)
+            self._keep(typing.item, said, now)
 
     def _attach(self, now: float) -> list[Command]:
         """To answer by hand: an answer of its own that is held is dropped, the others are given."""
@@ -412,3 +431,8 @@ class InboxModel:
 
     def _say(self, text: str, now: float) -> None:
         self._note, self._note_until = text, now + NOTE_S
+
+
+def _lines(pasted: str) -> str:
+    """A terminal sends the end of a line as Enter would be."""
+    return pasted.replace("\r\n", "\n").replace("\r", "\n")

@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
+from synapsectl.decisions import check_reads, tell_why
 from synapsectl.errors import CtlError
 from synapsectl.fullscreen import FullScreen
 from synapsectl.inbox.everywhere import Merged, look, missing
-from synapsectl.inbox.items import Item
+from synapsectl.inbox.items import Chosen, Item
 from synapsectl.inbox.keys import HOLD, KeyReader
 from synapsectl.inbox.model import Attach, Command, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView
@@ -32,10 +34,19 @@ GIVE_DEADLINE = 15.0
 EVENTS = "attention"
 
 
-def give(ctx: CommandContext, item: Item, text: str) -> None:
-    """Answer what `item` asks, and nothing else. Raises ApiError, NoDaemon, TimedOut."""
-    there, agent = reach(ctx, item["agent"])
-    answer(there.client, WhoAsks(agent, agent, item.get("task"), None), text, item["prompt_id"])
+def give(ctx: CommandContext, item: Item, chosen: Chosen) -> None:
+    """Answer what `item` asks, and nothing else, then tell the agent why. Raises CtlError."""
+    there, name = reach(ctx, item["agent"])
+    client, because = there.client, chosen.because
+    agent = client.get(agent_path(name, "status"), {"detail": 1}) if because is not None else {}
+    if because is not None:
+        check_reads(client, agent)
+    answer(client, WhoAsks(name, name, item.get("task"), None), chosen.text, item["prompt_id"])
+    if because is not None:
+        try:
+            tell_why(client, agent, because)
+        except CtlError as error:
+            raise CtlError(f"it was answered no, and was not told why: {error}") from error
 
 
 def put_away(ctx: CommandContext, item: Item) -> None:
@@ -142,7 +153,7 @@ class InboxProgram:
     def _do(self, command: Command) -> None:
         match command:
             case Give(item, answer):
-                self._start(item, lambda: give(self._ctx, item, answer.text))
+                self._start(item, lambda: give(self._ctx, item, answer))
             case MarkSeen(item):
                 self._start(item, lambda: put_away(self._ctx, item))
             case Attach(item):

@@ -35,12 +35,14 @@ HELP = (
     ("j k ↓ ↑", "the next row, the one before; g G the first, the last"),
     ("y n", "yes or no to what is asked now, and to no more"),
     ("1 … 9", "the option with that digit"),
+    ("b", "no, because …: the reason is the agent's next message; Esc leaves it"),
     ("a", "an answer in words of your own, where it takes one; Esc leaves it"),
     ("u", "take an answer back, before it is typed"),
     ("Enter", "attach to the agent; ctrl-] comes back"),
     ("x", "put away what asks nothing: a failure, a limit, what is finished"),
     ("q Esc", "leave; answers that are held are given at once. Ctrl-C drops them"),
 )
+TYPING_KEYS = "Enter gives it, Esc leaves it"
 
 
 class InboxView:
@@ -59,14 +61,16 @@ class InboxView:
             return shown[:rows]
         listed = inbox.rows(now)
         silent = self._silent(inbox.silent, columns)
-        room = max(0, rows - 2 - len(silent))
+        foot = self._foot(inbox, listed, columns)[-max(1, rows - 1) :]
+        room = max(0, rows - 1 - len(silent) - len(foot))
         detail = self._detail(listed, inbox.typing, columns)
         for_list = min(len(listed), max(LEAST_ROWS, room - len(detail) - 1))
         table = self._table(listed, columns, max(1, min(for_list, room)))
         left = room - len(table) - 1
         body = [*table, *(["", *detail[:left]] if left > 0 else [])]
         body += [""] * (room - len(body))
-        return [self._head(inbox, columns), *body[:room], *silent, self._foot(inbox, listed, columns)][:rows]
+        silent = silent[: max(0, rows - 1 - len(foot))]
+        return [self._head(inbox, columns), *body[:room], *silent, *foot][:rows]
 
     # --- parts ---
 
@@ -126,10 +130,11 @@ class InboxView:
 
     def _detail(self, listed: Sequence[Row], typing: Typing | None, columns: int) -> list[str]:
         row = next((one for one in listed if one.chosen), None)
-        return [] if row is None else self.closely(row.item, typing, columns)
+        return [] if row is None else self.closely(row.item, columns, words=typing is None)
 
-    def closely(self, item: Item, typing: Typing | None, columns: int) -> list[str]:
-        """One item: where, since when, the very command, the question, what answers it."""
+    def closely(self, item: Item, columns: int, *, words: bool = True) -> list[str]:
+        """One item: where, since when, the very command, the question, what answers it; `words` too where it takes
+        them."""
         place = self._shorter(item["cwd"]) + (f" on {item['host']}" if item.get("host") else "")
         facts = [item["agent"], _kind(item), place, f"since {clock_time(item['since'], self.wall)}"]
         if item.get("until"):
@@ -142,19 +147,16 @@ class InboxView:
         lines += wrapped(_beside(str(item["question"]), item.get("command")), columns)
         for digit, option in digits(item).items():
             lines.append(clip(f"  {digit}  {one_line(str(option['label']))}", columns))
-        if takes_words(item) and not typing:
+        if takes_words(item) and words:
             lines.append(clip("  a  an answer in words", columns))
-        if typing is not None:
-            lines += self._entry(typing, columns)
         return lines
 
-    def _entry(self, typing: Typing, columns: int) -> list[str]:
+    def _entry(self, typing: Typing, columns: int) -> str:
         """What is being typed; its end stays in sight."""
-        text = "•" * len(typing.text) if is_hidden(typing.item) else harmless(typing.text.replace("\n", "⏎"))
-        return [
-            clip(f"> {_end(text, columns - 4)}▏", columns),
-            self._painted(clip("Enter gives it, Esc leaves it", columns), DIM),
-        ]
+        hidden = typing.refusal is None and is_hidden(typing.item)
+        text = "•" * len(typing.text) if hidden else harmless(typing.text.replace("\n", "⏎"))
+        before = "no, because: " if typing.refusal is not None else "> "
+        return clip(f"{before}{_end(text, columns - 2 - len(before))}▏", columns)
 
     def _silent(self, hosts: Sequence[str], columns: int) -> list[str]:
         """The hosts that do not say who waits there; of many how many more."""
@@ -163,13 +165,14 @@ class InboxView:
             told[-1] = f"{len(hosts) - SILENT_ROWS + 1} more hosts do not say who waits there"
         return [self._painted(clip(one_line(line), columns), DIM) for line in told]
 
-    def _foot(self, inbox: InboxModel, listed: Sequence[Row], columns: int) -> str:
-        if inbox.note:
-            return self._painted(clip(one_line(inbox.note), columns), YELLOW)
+    def _foot(self, inbox: InboxModel, listed: Sequence[Row], columns: int) -> list[str]:
+        """What is to be known now, or what the keys do; below it what is being typed."""
         row = next((one for one in listed if one.chosen), None)
-        if row is None or inbox.typing is not None:
-            return ""
-        return self._painted(clip(keys_of(row), columns), DIM)
+        typing = inbox.typing
+        keys = TYPING_KEYS if typing is not None else keys_of(row) if row is not None else ""
+        note = one_line(inbox.note)
+        told = self._painted(clip(note or keys, columns), YELLOW if note else DIM)
+        return [told] if typing is None else [told, self._entry(typing, columns)]
 
     def _help(self, columns: int) -> list[str]:
         width = max(len(keys) for keys, _ in HELP)
@@ -193,7 +196,7 @@ def keys_of(row: Row) -> str:
     if not is_asked(item):
         return "Enter attaches" + ("" if item.get("prompt_id") else "  x puts it away")
     chosen = list(digits(item))
-    told = [word for word, accept in (("y yes", True), ("n no", False)) if _says(item, accept=accept)]
+    told = [word for word, accept in (("y yes", True), ("n no  b no, because", False)) if _says(item, accept=accept)]
     told += [f"{min(chosen)}-{max(chosen)} choose" if len(chosen) > 1 else f"{chosen[0]} chooses"] if chosen else []
     told += ["a words"] if takes_words(item) else []
     return "  ".join([*told, "Enter attaches"])

@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from synapsectl.inbox.items import is_hidden
 from synapsectl.inbox.model import Command, InboxAct
+from synapsectl.inbox.view import TYPING_KEYS
 from synapsectl.top.desk import ANSWERING, Desk
 from synapsectl.top.drawing import Drawing
 from synapsectl.top.panes import HelpScreen, Pane
@@ -175,7 +176,7 @@ class TopApp(App[str]):
         self._do(self._desk.answer(key, time.monotonic()))
         typing = self._desk.inbox.typing
         if typing is not None:
-            self._open_box(hidden=is_hidden(typing.item))
+            self._open_box(hidden=typing.refusal is None and is_hidden(typing.item))
 
     def _click_agent(self, row: int) -> None:
         if row > 0:
@@ -268,7 +269,8 @@ class TopApp(App[str]):
             return ""
         if self._to:
             return f"a message to {self._to.strip()}: Enter sends it, Esc leaves it"
-        return "your answer: Enter gives it, Esc leaves it"
+        typing = self._desk.inbox.typing
+        return f"{'no, because …' if typing and typing.refusal else 'your answer'}: {TYPING_KEYS}"
 
 
 def _without_middle(lines: list[str], options: dict[int, str], most: int) -> tuple[list[str], dict[int, str]]:

@@ -15,7 +15,7 @@ from synapsectl.inbox.model import NOTE_S, Command, InboxModel, Row
 
 EVENTS_MAX = 200
 """Events that are kept; the oldest go."""
-ANSWERING = frozenset("yna123456789ux")
+ANSWERING = frozenset("ynba123456789ux")
 """Keys that are for the question of the chosen agent."""
 
 

@@ -30,6 +30,7 @@ HELP = (
     ("Tab", "the next agent that waits for you"),
     ("y n", "yes or no to what it asks now, and to no more"),
     ("1 … 9", "the option with that digit; so does a click on it"),
+    ("b", "no, because …: the reason is the agent's next message"),
     ("a", "an answer in words of your own, where it takes one"),
     ("u", "take an answer back, before it is typed"),
     ("x", "put away what asks nothing: a failure, a limit, what is finished"),
@@ -87,7 +88,7 @@ class Drawing:
         if found.told:
             return [painted(one_line(found.told), DIM)], {}
         typing = desk.inbox.typing if desk.inbox.typing and desk.inbox.typing.item["id"] == found.item["id"] else None
-        lines = self._view.closely(found.item, None, columns)
+        lines = self._view.closely(found.item, columns)
         options = list(digits(found.item))
         first = len(lines) - len(options) - (1 if takes_words(found.item) else 0)
         if found.answer:

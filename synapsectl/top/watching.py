@@ -115,7 +115,7 @@ class Watching:
         """Raises nothing: what became of it is told to the desk."""
         match command:
             case Give(item, answer):
-                self._start(item["id"], item["agent"], lambda: give(self._ctx, item, answer.text))
+                self._start(item["id"], item["agent"], lambda: give(self._ctx, item, answer))
             case MarkSeen(item):
                 self._start(item["id"], item["agent"], lambda: put_away(self._ctx, item))
 

@@ -163,6 +163,44 @@ def test_words_are_typed_for_a_question_without_options(daemon: Daemon, pane: Pa
     assert "hunter2q" not in pane.screen
 
 
+def test_no_and_why_over_other_sizes_and_ctrl_c(daemon: Daemon, pane: Pane) -> None:
+    task = asks(daemon, "api")
+    pane.run("synapsectl", "inbox")
+    pane.until("> api")
+    pane.press("b")
+    pane.type("世界")
+    pane.until("no, because: 世界")
+    pane.resize(30, 8)
+    pane.type(" y")
+    pane.until("no, because: 世界 y", "Enter gives it")
+    pane.press("C-c")
+    pane.until("shell$")
+    assert daemon.task(task)["status"] == "input_required"
+    pane.resize(80, 24)
+    pane.type("clear; synapsectl inbox --hold 600\n")
+    pane.until("> api")
+    pane.press("b")
+    pane.type("echo 世界")
+    pane.press("Enter")
+    pane.until("→ no, because echo 世界")
+    pane.press("q")
+    assert "Answered: n" in answer_of(daemon, task)
+    eventually(lambda: [one for one in daemon.get("/control/tasks").json if "世界" in str(one)], "the reason is a task")
+
+
+def test_a_reason_is_not_sent_for_what_is_answered_elsewhere(daemon: Daemon, pane: Pane) -> None:
+    task = asks(daemon, "api")
+    pane.run("synapsectl", "inbox")
+    pane.until("> api")
+    pane.press("b")
+    pane.type("not that")
+    pane.until("no, because: not that")
+    assert daemon.ctl("approve", task).code == 0
+    pane.until("what you typed was not sent", gone=["no, because:"])
+    assert "Answered: y" in answer_of(daemon, task)
+    assert len(daemon.get("/control/tasks").json) == 1
+
+
 def test_next_attaches_to_the_oldest(daemon: Daemon, pane: Pane) -> None:
     pane.run("synapsectl", "next")
     pane.until("nobody needs you")

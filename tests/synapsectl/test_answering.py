@@ -1,6 +1,8 @@
 """Prompts, tasks and the smaller verbs."""
 
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -9,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
+from synapsectl.inbox.items import Chosen
+from synapsectl.inbox.program import give
+from synapsectl.output import CommandOutput
 from synapsectl.prompts import NoSuchChoice, choose
-from synapsed.errors import NotTaken, NotWaiting, PromptChanged
+from synapsed.errors import NotTaken, NotWaiting, PromptChanged, QueueFull
 from synapsed.model.task import Prompt, TaskState
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent, answers, ends, permission
@@ -86,6 +92,40 @@ def test_why_not_is_the_agents_next_message(daemon: FakeDaemon, ctl: Ctl, asking
     assert json.loads(done.out)[0]["because"] in daemon.tasks
     assert ctl("deny", "claude", "--because", " ").code == 2
     assert ctl("approve", "claude", "--because", "x").code == 2
+
+
+def asked_in_inbox(asking: str | None, name: str = "claude") -> dict[str, object]:
+    return {"agent": name, "task": asking, "prompt_id": "p1"}
+
+
+NO_BECAUSE = Chosen("3", "no, because of it", "of it")
+
+
+def test_why_not_from_the_inbox_is_said_as_deny_does(daemon: FakeDaemon, asking: str) -> None:
+    ctx = CommandContext(os.environ, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
+    give(ctx, asked_in_inbox(asking), NO_BECAUSE)
+    given, said = posted(daemon)
+    assert given == (f"/control/tasks/{asking}/input", {"input": "3", "prompt_id": "p1"})
+    assert said[0] == "/agents/synapse-claude-8100/tasks/send"
+    assert said[1]["message"]["parts"] == [{"type": "text", "text": "of it"}]  # type: ignore[index]  # a body
+
+
+def test_why_not_from_the_inbox_is_for_that_very_prompt(daemon: FakeDaemon, asking: str) -> None:
+    ctx = CommandContext(os.environ, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
+    daemon.refuse("POST", f"/control/tasks/{asking}/input", PromptChanged("it asks something else"))
+    with pytest.raises(CtlError, match="something else"):
+        give(ctx, asked_in_inbox(asking), NO_BECAUSE)
+    daemon.agents["codex"] = agent("codex", prompt=permission(), activity="waiting")
+    with pytest.raises(CtlError, match="reads commands"):
+        give(ctx, asked_in_inbox(None, "codex"), NO_BECAUSE)
+    assert [path for path, _ in posted(daemon)] == [f"/control/tasks/{asking}/input"]
+
+
+def test_a_refusal_whose_reason_does_not_arrive_says_so(daemon: FakeDaemon, asking: str) -> None:
+    ctx = CommandContext(os.environ, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
+    daemon.refuse("POST", "/agents/synapse-claude-8100/tasks/send", QueueFull("its mailbox is full"))
+    with pytest.raises(CtlError, match="answered no, and was not told why: its mailbox is full"):
+        give(ctx, asked_in_inbox(asking), NO_BECAUSE)
 
 
 def test_a_program_that_reads_commands_is_told_no_reason(daemon: FakeDaemon, ctl: Ctl) -> None:

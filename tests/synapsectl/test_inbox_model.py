@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsectl import output
-from synapsectl.inbox.items import NoAnswer, digits, takes_words, who_answered, yes_or_no
+from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.keys import KeyPress, KeyReader
 from synapsectl.inbox.model import SHOWN_S, Attach, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView, wrapped
@@ -240,6 +240,61 @@ def test_what_is_typed_for_a_question_that_is_over_is_not_sent() -> None:
     assert "was not sent" in desk.model.note
 
 
+def test_no_and_why_is_typed_at_the_bottom_and_held_too() -> None:
+    desk = Desk(A, B)
+    desk.press("b", *"use 世界", "backspace", "界", "!")
+    for columns, rows in ((80, 24), (30, 6), (24, 3)):
+        assert desk.shown(columns, rows)[-1] == "no, because: use 世界!▏"
+    assert desk.shown(30, 6)[-2] == "Enter gives it, Esc leaves it"
+    assert desk.press("enter") == []
+    assert "→ no, because use 世界!  (3 s, u takes it back)" in "\n".join(desk.shown())
+    (told,) = desk.wait(HOLD_S)
+    assert told == Give(A, Chosen("3", "no, because use 世界!", "use 世界!"))
+
+
+def test_no_and_why_can_be_left_and_needs_a_reason() -> None:
+    desk = Desk(A)
+    desk.press("b", *"yes", "esc")
+    assert (desk.model.typing, desk.chosen) == (None, "a")
+    desk.press("b", " ", "enter")
+    assert "no reason in it" in desk.model.note
+    desk.press("b", "x", "enter", "u")
+    assert desk.wait(HOLD_S) == []
+    desk = Desk(LIMIT)
+    desk.press("b")
+    assert (desk.model.typing, "nothing is asked there" in desk.model.note) == (None, True)
+    desk = Desk(item("a", options=[{"key": "1", "label": "Red"}]))
+    desk.press("b")
+    assert (desk.model.typing, "no option says no for sure" in desk.model.note) == (None, True)
+
+
+@pytest.mark.parametrize("then", [[], [{**A, "prompt_id": "p-other"}]])
+def test_a_reason_for_what_is_answered_elsewhere_is_not_sent(then: list[dict[str, Any]]) -> None:
+    desk = Desk(A, B)
+    desk.press("b", *"stop")
+    desk.tell(*then, B)
+    assert desk.model.typing is None
+    assert "what you typed was not sent" in desk.model.note
+    desk.press("k", "enter")
+    assert desk.wait(HOLD_S) == []
+
+
+def test_what_is_typed_is_in_sight_below_however_much_is_asked() -> None:
+    desk = Desk(item("a", question="long " * 2000, own_words=True))
+    desk.press("a", *"here")
+    assert desk.shown(40, 8)[-2:] == ["Enter gives it, Esc leaves it", "> here▏"]
+
+
+def test_a_pasted_reason_keeps_its_lines() -> None:
+    desk = Desk(A)
+    desk.press("b")
+    desk.model.key(KeyPress("paste", "one\rtwo\r\nthree"), desk.now)
+    assert desk.shown()[-1] == "no, because: one⏎two⏎three▏"
+    desk.press("enter")
+    (told,) = desk.wait(HOLD_S)
+    assert told.answer.because == "one\ntwo\nthree"
+
+
 def test_digits_are_keys_of_options_or_stand_for_them() -> None:
     own = [{"key": "1", "label": "Red"}, {"key": "4", "label": "Chat"}, {"key": "none", "label": "Decline"}]
     assert {digit: option["key"] for digit, option in digits({"options": own}).items()} == {
@@ -283,7 +338,7 @@ def test_how_it_looks_in_eighty_columns() -> None:
     ]
     assert shown[5].startswith("b · permission · ~/b · since ")
     assert shown[6:10] == ["Run it, b?", "  1  Yes", "  2  Yes, and don't ask again", "  3  No"]
-    assert shown[-1] == "y yes  n no  1-3 choose  Enter attaches"
+    assert shown[-1] == "y yes  n no  b no, because  1-3 choose  Enter attaches"
     assert len(shown) == 24
 
 
@@ -291,11 +346,11 @@ def test_the_command_is_shown_once_and_the_digits_are_those_of_the_options() -> 
     options = [{"key": "1", "label": "Red"}, {"key": "4", "label": "Chat"}, {"key": "none", "label": "Decline"}]
     shown = Desk(item("a", 1, command="rm -rf build", question="Bash\n$ rm -rf build\nGo on?", options=options)).shown()
     assert shown[3:9] == [shown[3], "$ rm -rf build", "Bash", "Go on?", "  1  Red", "  4  Chat"]
-    assert shown[-1] == "n no  1-4 choose  Enter attaches"
+    assert shown[-1] == "n no  b no, because  1-4 choose  Enter attaches"
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=120)
-NAMES = st.sampled_from([*"jkgGyn123auxq?", "enter", "esc", "up", "down", "backspace", "clear", "redraw", "tab"])
+NAMES = st.sampled_from([*"jkgGynb123auxq?", "enter", "esc", "up", "down", "backspace", "clear", "redraw", "tab"])
 
 
 @settings(max_examples=150)

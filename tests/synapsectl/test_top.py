@@ -196,6 +196,20 @@ async def test_an_answer_in_words_and_a_hidden_one(daemon: FakeDaemon) -> None:
 
 
 @Q
+async def test_no_and_why(daemon: FakeDaemon) -> None:
+    daemon.inbox = [item("claude", task=None)]
+    async with at_table((80, 24)) as table:
+        await table.sees("b no, because")
+        await table.pilot.press("b", "enter")
+        await table.sees("there is no reason in it")
+        await table.pilot.press("b", *"yjx", "enter")
+        await table.until(lambda: any(path.endswith("/tasks/send") for _, path, _ in daemon.requests))
+    assert given(daemon) == [{"input": "2", "prompt_id": "p-claude"}]
+    said = next(body for _, path, body in daemon.requests if path.endswith("/tasks/send"))
+    assert said["message"]["parts"] == [{"type": "text", "text": "yjx"}]
+
+
+@Q
 async def test_a_question_that_goes_away_takes_the_box_with_it(daemon: FakeDaemon) -> None:
     daemon.inbox = [item("claude", task=None, options=[], kind="question", prompt_type="text")]
     async with at_table((80, 24)) as table:
