@@ -74,6 +74,8 @@ class Board:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenItem] = {}
+        self._in_order: list[OpenItem] | None = None
+        """None where it has to be made."""
         self._agents: dict[str, _Agent] = {}
         self._closed: dict[str, AttentionChanged] = {}
 
@@ -83,7 +85,9 @@ class Board:
     @property
     def items(self) -> list[OpenItem]:
         """The oldest first."""
-        return sorted(self._open.values(), key=lambda item: (item.since, item.event))
+        if self._in_order is None:
+            self._in_order = sorted(self._open.values(), key=lambda item: (item.since, item.event))
+        return list(self._in_order)
 
     def get(self, item_id: str) -> OpenItem | None:
         return self._open.get(item_id)
@@ -109,13 +113,15 @@ class Board:
             case AttentionChanged(state="opened") as told:
                 self._opened(event, told)
             case AttentionChanged() as told:
-                self._open.pop(told.id, None)
+                if self._open.pop(told.id, None) is not None:
+                    self._in_order = None
                 self._closed[told.id] = told
                 if len(self._closed) > CLOSED_MAX:
                     del self._closed[next(iter(self._closed))]
             case StateChanged(state=state) if state == REMOVED:
                 self._agents.pop(event.agent_id, None)
                 self._open = {name: item for name, item in self._open.items() if item.agent_id != event.agent_id}
+                self._in_order = None
             case StateChanged(state=state):
                 self._agent(event).running_since = event.at if state is ProcessState.RUNNING else None
             case _:
@@ -147,9 +153,11 @@ class Board:
             until=told.until,
         )
         self._open[item.id] = replace(item, command=_shown_command(item, agent.calls))
+        self._in_order = None
         if len(self._open) > ITEMS_MAX:
             quiet = (known for known in self.items if not known.asks)
             del self._open[next(quiet, self.items[0]).id]
+            self._in_order = None
 
     def _tool(self, event: Event, told: ToolExecution) -> None:
         """Programs tell of a call before or after they ask about it."""
@@ -161,8 +169,11 @@ class Board:
         if len(calls) > CALLS_MAX:
             del calls[next(iter(calls))]
         for item in self._open.values():
-            if item.agent_id == event.agent_id and item.command is None:
-                self._open[item.id] = replace(item, command=_shown_command(item, calls))
+            if item.agent_id != event.agent_id or item.command is not None:
+                continue
+            if (command := _shown_command(item, calls)) is not None:
+                self._open[item.id] = replace(item, command=command)
+                self._in_order = None
 
     def _agent(self, event: Event) -> _Agent:
         return self._agents.setdefault(event.agent_id, _Agent())

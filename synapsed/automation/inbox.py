@@ -6,8 +6,9 @@ end by then; what it tells and how far it has come are one commit, so that nothi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -50,6 +51,8 @@ class PersonInbox:
         self._clock = clock
         self._timers = timers
         self._board = Board()
+        self._made: dict[str, _Made] = {}
+        """What is shown of the items that are open, until something of it changes."""
         self._cursor = 0
         """Of the board."""
         self._concluded = self._saved = 0
@@ -97,38 +100,40 @@ class PersonInbox:
 
     def open(self) -> list[OpenItem]:
         """What needs a person, the oldest first. A limit of an agent that is stopped needs nobody."""
-        return [item for item in self._board.items if (view := self._view(item)) is not None and _counts(item, view)]
+        return [item for item, _ in self._counted()]
 
     def items(self) -> list[AttentionItem]:
-        """The same, as it is shown."""
-        return [self.shown(item) for item in self.open()]
+        """The same, as it is shown. Only what has changed since the last call is made."""
+        looked = functools.cache(self._looked_at)
+        made: dict[str, _Made] = {}
+        for item, view in self._counted():
+            about = _About(view.name, view.cwd, looked(item.agent_id))
+            known = self._made.get(item.id)
+            if known is None or known.item is not item or known.about != about:
+                known = _Made(item, about, _as_shown(item, about))
+            made[item.id] = known
+        self._made = made
+        return [one.shown for one in made.values()]
+
+    def _counted(self) -> Iterator[tuple[OpenItem, AgentView]]:
+        """Each with its agent, which is looked at once however many items it has."""
+        seen = functools.cache(self._view)
+        for item in self._board.items:
+            view = seen(item.agent_id)
+            if view is not None and _counts(item, view):
+                yield item, view
 
     def get(self, item_id: str) -> OpenItem | None:
         """The item, if it still needs a person."""
         item = self._board.get(item_id)
-        view = self._view(item) if item is not None else None
+        view = self._view(item.agent_id) if item is not None else None
         return item if item is not None and view is not None and _counts(item, view) else None
 
     def shown(self, item: OpenItem) -> AttentionItem:
         """The item as it is shown to people; its agent may be gone by now."""
-        view, prompt = self._view(item), item.prompt
-        return AttentionItem(
-            id=item.id,
-            agent=view.name if view is not None else item.agent_id,
-            agent_id=item.agent_id,
-            cwd=view.cwd if view is not None else "",
-            kind=item.kind,
-            question=item.question,
-            command=item.command,
-            options=prompt.options if prompt is not None else [],
-            since=iso(item.since),
-            task=item.task_id,
-            prompt_id=item.prompt_id,
-            prompt_type=prompt.type if prompt is not None else None,
-            own_words=prompt.own_words if prompt is not None else False,
-            until=item.until,
-            looked_at=self._terminals.looked_at(item.agent_id),
-        )
+        view = self._view(item.agent_id)
+        name, cwd = (view.name, view.cwd) if view is not None else (item.agent_id, "")
+        return _as_shown(item, _About(name, cwd, self._looked_at(item.agent_id)))
 
     def outcome(self, item_id: str) -> dict[str, str | None]:
         """What became of an item that is not open any more."""
@@ -263,20 +268,55 @@ class PersonInbox:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    def _view(self, item: OpenItem) -> AgentView | None:
+    def _view(self, agent_id: str) -> AgentView | None:
         try:
-            return self._directory.view(item.agent_id)
+            return self._directory.view(agent_id)
         except SynapsedError:
             return None
 
     def _state(self, agent_id: str) -> ProcessState | None:
-        try:
-            return self._directory.view(agent_id).state
-        except SynapsedError:
-            return None
+        view = self._view(agent_id)
+        return view.state if view is not None else None
 
     def _looked_at(self, agent_id: str) -> bool:
         return self._terminals.looked_at(agent_id)
+
+
+class _About(NamedTuple):
+    """What an item shows besides itself: its agent's name and folder, and whether somebody looks at it."""
+
+    name: str
+    cwd: str
+    looked_at: bool
+
+
+class _Made(NamedTuple):
+    """`shown` was made of the others."""
+
+    item: OpenItem
+    about: _About
+    shown: AttentionItem
+
+
+def _as_shown(item: OpenItem, about: _About) -> AttentionItem:
+    prompt = item.prompt
+    return AttentionItem(
+        id=item.id,
+        agent=about.name,
+        agent_id=item.agent_id,
+        cwd=about.cwd,
+        kind=item.kind,
+        question=item.question,
+        command=item.command,
+        options=prompt.options if prompt is not None else [],
+        since=iso(item.since),
+        task=item.task_id,
+        prompt_id=item.prompt_id,
+        prompt_type=prompt.type if prompt is not None else None,
+        own_words=prompt.own_words if prompt is not None else False,
+        until=item.until,
+        looked_at=about.looked_at,
+    )
 
 
 def _counts(item: OpenItem, view: AgentView) -> bool:

@@ -42,7 +42,7 @@ def kind_of(told: str) -> Kind:
 class AttentionItem(BaseModel):
     """One thing that waits for a person."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     agent: str = Field(description="Its name; of another host `name@host`")

@@ -150,3 +150,18 @@ def test_it_is_bounded(monkeypatch) -> None:
     for number in range(5):
         log.tell(AttentionChanged(id=f"f{number}", state="opened", kind="failure"))
     assert [item.id for item in log.board.items] == ["asks", "f3", "f4"]
+
+
+def test_a_call_that_no_item_is_about_leaves_the_items_as_they_are() -> None:
+    log = Log()
+    log.asked()
+    log.tell(AttentionChanged(id="i2", state="opened", kind="alert", question="It is full."))
+    before = log.board.items
+    log.tell(call(input={"command": "make"}))
+    assert all(one is other for one, other in zip(log.board.items, before, strict=True))
+    log.tell(call(call_id="c2", input={"command": "npm run test --all"}))
+    assert log.commands() == ["npm run test --all", None]
+    log.tell(AttentionChanged(id="i1", state="gone", kind="permission", question="x"))
+    assert log.commands() == [None]
+    log.tell(StateChanged(state=REMOVED))
+    assert log.board.items == []

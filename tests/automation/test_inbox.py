@@ -12,7 +12,7 @@ from synapsed.automation.inbox import LOOK_EVERY_S, PersonInbox
 from synapsed.config import AgentConfig, RestartPolicy
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import NewEvent, TaskFilter
-from synapsed.model.agent import Activity
+from synapsed.model.agent import Activity, AgentView
 from synapsed.model.attention import AttentionItem
 from synapsed.model.events import AttentionChanged, Event, Origin, ToolExecution
 from synapsed.model.link import LinkExited, LinkTurnEnded, LinkTurnFailed
@@ -286,3 +286,42 @@ async def test_an_agent_that_is_removed(home: Home) -> None:
     await kinds(home, inbox, "finished")
     await home.manager.stop(AGENT, remove=True)
     await kinds(home, inbox)
+
+
+async def test_of_a_thousand_items_only_what_has_changed_is_made(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = await home.up()
+    await home.start()
+    told = [AttentionChanged(id=f"i{n}", state="opened", kind="alert", question="It is full.") for n in range(999)]
+    await home.store.commit(events=[NewEvent(AGENT, one) for one in told])
+    await until(lambda: len(inbox) == 999)
+    first = inbox.items()
+    await home.asks()
+    await until(lambda: len(inbox) == 1000)
+    views = 0
+    view = home.manager.directory.view
+
+    def counted(agent_id: str) -> AgentView:
+        nonlocal views
+        views += 1
+        return view(agent_id)
+
+    monkeypatch.setattr(home.manager.directory, "view", counted)
+    again = inbox.items()
+    assert all(one is before for one, before in zip(again, first, strict=False))
+    assert (len(again), again[-1].kind, views) == (1000, "permission", 1)
+    call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": "Run it?"})
+    await home.store.commit(events=[NewEvent(AGENT, call)])
+    await until(lambda: inbox.items()[-1].command == "Run it?")
+    assert all(one is before for one, before in zip(inbox.items(), again[:-1], strict=False))
+    monkeypatch.setattr(home.manager.terminals, "looked_at", lambda agent_id: True)
+    assert all(one.looked_at for one in inbox.items())
+
+
+async def test_items_of_an_agent_that_is_gone_are_forgotten(home: Home) -> None:
+    inbox = await home.up()
+    await home.start()
+    await home.ends()
+    await kinds(home, inbox, "finished")
+    await home.manager.stop(AGENT, remove=True)
+    await kinds(home, inbox)
+    assert not inbox._made
