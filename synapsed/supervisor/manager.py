@@ -59,6 +59,20 @@ VERSION_S = 8.0
 log = structlog.stdlib.get_logger("synapsed.manager")
 
 
+ADOPTIONS_AT_ONCE = 16
+"""So many programs are taken up at a time: what three hundred keepers answer together is a tenth of a second in which
+nobody else is heard."""
+
+ADOPTION_S = 0.5
+"""Whoever takes longer (much output to be read, a keeper that was stopped) holds up no other."""
+
+
+async def _begin_adoption(agent: Agent) -> None:
+    """Returns when the agent is taken up, or takes long. What fails is left to who awaits the adoption itself."""
+    with contextlib.suppress(TimeoutError, SynapsedError):
+        await asyncio.wait_for(agent.adopt(), ADOPTION_S)
+
+
 class PortServer(Protocol):
     """Who serves the agents' own ports."""
 
@@ -167,8 +181,9 @@ class Manager:
 
     async def adopt(self) -> None:
         """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
-        # All at once: whoever has much output to be read holds up nobody.
-        await each(Agent.adopt, self._agents.values(), parallel=None)
+        agents = list(self._agents.values())
+        await each(_begin_adoption, agents, parallel=ADOPTIONS_AT_ONCE)
+        await each(Agent.adopt, agents, parallel=None)
         await self._reply_broker.reconcile()
         await self._registry.refresh()
         self._tidy_again()

@@ -27,6 +27,7 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert
 from synapsed.pty.output_times import OutputTimes
 from synapsed.supervisor.environment import agent_token
+from synapsed.supervisor.manager import ADOPTIONS_AT_ONCE
 from tests.fakes.clock import PATIENCE_S, until
 from tests.fakes.store import MemoryStore
 from tests.support.world import World
@@ -345,6 +346,28 @@ async def test_agents_with_much_to_read_hold_up_no_other(world: World) -> None:
         slow.set_result(None)
         await adopting
     assert all(link.opened for link in world.factory.links)
+
+
+async def test_few_programs_are_taken_up_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synapsed.supervisor.manager.ADOPTION_S", 1000.0)
+    count = 2 * ADOPTIONS_AT_ONCE + 1
+    agents = [(await world.start(name=f"a{number}", port=18240 + number)).id for number in range(count)]
+    slow = asyncio.get_running_loop().create_future()
+    world.factory.slow_to_open = dict.fromkeys(agents[:-1], slow)
+    await world.manager.close(keep_agents=True)
+    await world.daemon(adopt=False)
+    before = len(world.factory.links)
+    adopting = asyncio.create_task(world.manager.adopt())
+    try:
+        await until(lambda: len(world.factory.links) - before >= ADOPTIONS_AT_ONCE, "the first are being taken up")
+        asked = world.manager.directory.get(agents[-1])
+        assert asked is not None
+        await asked.adopt()
+        assert len(world.factory.links) - before == ADOPTIONS_AT_ONCE + 1, "and who is asked for, at once"
+    finally:
+        slow.set_result(None)
+        await adopting
+    assert [link.opened for link in world.factory.links[before:]] == [True] * count
 
 
 async def test_who_is_made_anew_while_it_waits_for_another_is_started(quiet_world: World) -> None:
