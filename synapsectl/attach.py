@@ -298,6 +298,7 @@ class AttachedTerminal:
             if not self._lookback.over:
                 self._show(self._lookback.draw())
                 return
+            self._filter.take_last()
             self._back_to_live()
         elif self._settings.get("wheel") and b"\x1b[<" in data and not self._status.takes_mouse:
             if _WHEEL_UP in _MOUSE.findall(data):

@@ -42,9 +42,17 @@ _PARTIAL_MAX = 1024 * 1024
 
 _CSI = re.compile(rb"\x1b\[([<=>?]?)([0-9:;]*)([ -/]*)([@-~])")
 
+_NAMED = re.compile(
+    rb"\x1b\[(?:(?P<codes>\d{1,7}(?::\d{0,7}){0,2})(?:;(?P<modifiers>\d{0,3})(?::[12]?)?(?:;(?P<text>[\d:]{0,64}))?)?u"
+    rb"|27;(?P<its>\d{1,3});(?P<other>\d{1,7})~)"
+)
+"""A key in the form of CSI u, with other codes of the same key and the text that it makes; or of modifyOtherKeys."""
+_EVENT = re.compile(rb"\x1b\[(?P<code>\d{0,7})(?::\d*)*(?:;\d*(?::(?P<type>\d))?(?:;[\d:]*)?)?[A-HPQSu~]")
+"""A key in the forms that can tell of an event; F3 is `13~` there."""
+
 _SHIFT, _CTRL, _LOCKS = 1, 4, 64 | 128
-_RELEASE = 3
-"""Event type of a key that was let go, in the keyboard protocol of CSI u."""
+_MODIFIERS = frozenset({*range(57358, 57361), *range(57441, 57455)})
+"""The codes of the locks, and of Shift, Ctrl, Alt and their like: a program can have them reported as keys."""
 
 
 class Key(NamedTuple):
@@ -77,8 +85,8 @@ COMMANDS = {
 }
 """What can be done from an attached terminal, each with its usual key after the first of those that detach."""
 
-PAGE_UP = b"\x1b[5~"
-"""Looks back too, after the same key, as in tmux."""
+_PAGE_UP = re.compile(rb"\x1b\[5(?:;(?:1|65|129|193)(?::1)?)?~")
+"""Looks back too, after the same key, as in tmux; with Caps Lock or Num Lock as well."""
 
 
 def parse_keys(text: str) -> tuple[Key, ...]:
@@ -122,6 +130,8 @@ class KeyFilter:
         self._partial = b""
         self._rest = b""
         """What stood behind a command in one run of bytes."""
+        self._taken = False
+        """The last key pressed was taken here: that it is held or let go is nothing for a program either."""
 
     @property
     def hold(self) -> float | None:
@@ -154,6 +164,10 @@ class KeyFilter:
                 return Passed(b"".join(out), detached, "" if detached else action, b"" if detached else rest)
         return Passed(b"".join(out), detached=False)
 
+    def take_last(self) -> None:
+        """Somebody else has taken the last key: what the terminal still tells of it is no program's."""
+        self._taken = True
+
     def expire(self) -> Passed:
         """Nothing came for `hold` seconds."""
         alone = bool(self._commands) and self._matched == len(self._detach)
@@ -177,6 +191,7 @@ class KeyFilter:
 
     def _take_run(self, run: bytes, out: list[bytes]) -> bool:
         """Bytes without an escape: a key each, but most of them of no interest."""
+        self._taken = False
         at = 0
         while at < len(run):
             if not self._matched:
@@ -193,9 +208,11 @@ class KeyFilter:
         return False
 
     def _take_key(self, piece: bytes, out: list[bytes]) -> bool:
-        if self._matched and _is_release(piece):
-            self._kept += piece
-            return False
+        if self._matched or self._taken:
+            if not _is_press(piece):
+                self._kept += piece if self._matched else b""
+                return False
+            self._taken = self._taken and _is_report(piece)
         if self._matched and self._commands:
             if _is_report(piece):
                 out.append(piece)
@@ -203,7 +220,7 @@ class KeyFilter:
             if (action := self._command(piece)) or self._matched == len(self._detach):
                 again = _is_key(piece, self._detach[-1])
                 self._action = action or ("detach" if again else "help")
-                self._kept, self._matched = b"", 0
+                self._kept, self._matched, self._taken = b"", 0, True
                 return True
         if self._matched and not _is_key(piece, self._detach[self._matched]):
             out.append(self._kept)
@@ -220,7 +237,7 @@ class KeyFilter:
 
     def _command(self, piece: bytes) -> str:
         """What a key behind the first one does, if anything."""
-        if piece == PAGE_UP:
+        if _PAGE_UP.fullmatch(piece):
             return "scrollback"
         return next((name for name, key in self._commands.items() if _is_key(piece, key)), "")
 
@@ -236,42 +253,37 @@ def parse_commands(changed: Mapping[str, str]) -> dict[str, Key]:
 
 
 def _is_key(piece: bytes, key: Key) -> bool:
-    """True when `piece` is `key`, as the byte it is, in CSI u form or in that of xterm's modifyOtherKeys."""
+    """True when `piece` is `key` pressed, as the byte it is, in CSI u form or in that of xterm's modifyOtherKeys."""
     if piece == key.raw:
         return True
     named = _named_key(piece)
     if named is None:
         return False
-    codes, modifiers, event = named
-    if event == _RELEASE or ord(key.character) not in codes:
-        return False
-    relevant = modifiers & ~_LOCKS
-    if not key.character.isalpha():
+    codes, modifiers = named
+    relevant, wanted = modifiers & ~_LOCKS, _CTRL if key.ctrl else 0
+    if key.character.isupper():
+        wanted |= _SHIFT
+    elif not key.character.isalpha():
         # Which characters need Shift is the layout's business.
         relevant &= ~_SHIFT
-    return relevant == (_CTRL if key.ctrl else 0)
+    return relevant == wanted and not codes.isdisjoint({ord(key.character), ord(key.character.lower())})
 
 
-def _is_release(piece: bytes) -> bool:
-    named = _named_key(piece)
-    return named is not None and named[2] == _RELEASE
+def _is_press(piece: bytes) -> bool:
+    """False for a key that is held or let go, and for Shift and its like."""
+    event = _EVENT.fullmatch(piece)
+    return event is None or (event["type"] in (None, b"1") and int(event["code"] or 0) not in _MODIFIERS)
 
 
-def _named_key(piece: bytes) -> tuple[list[int], int, int] | None:
-    """Code points, modifier bits and event type of a key in CSI u (or modifyOtherKeys) form; None for others."""
-    match = _CSI.fullmatch(piece)
-    if match is None or match[1] or match[3] or match[4] not in b"u~":
+def _named_key(piece: bytes) -> tuple[set[int], int] | None:
+    """Code points and modifier bits of a key in CSI u (or modifyOtherKeys) form; None for others, and for one that was
+    let go."""
+    match = _NAMED.fullmatch(piece)
+    if match is None:
         return None
-    fields = match[2].split(b";")
-    if match[4] == b"~":
-        if len(fields) != 3 or fields[0] != b"27":
-            return None
-        fields = [fields[2], fields[1]]
-    codes = [int(code) for code in fields[0].split(b":") if code]
-    modifiers, _, event = (fields[1] if len(fields) > 1 else b"1").partition(b":")
-    if not codes or not modifiers.isdigit():
-        return None
-    return codes, int(modifiers) - 1, int(event) if event.isdigit() else 1
+    codes, modifiers = (match["other"], match["its"]) if match["other"] else (match["codes"], match["modifiers"])
+    numbers = b":".join((codes, match["text"] or b"")).split(b":")
+    return {int(number) for number in numbers if number}, int(modifiers or b"1") - 1
 
 
 def _is_reply(piece: bytes) -> bool:

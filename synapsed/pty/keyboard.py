@@ -53,8 +53,7 @@ LOST_PRESSES = 1
 SHOWN_S = 3.0
 """How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
 
-CTRL_Z = re.compile(rb"\x1a|\x1b\[122;5(?::1)?u|\x1b\[27;5;122~")
-"""In each way in which terminals write it."""
+CTRL_Z = b"\x1a"
 
 CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
 """The distances of the signals: how long a program takes to suspend itself is not known."""

@@ -51,7 +51,7 @@ from synapsed.pty.theme import LastSeen, Theme
 from synapsed.pty.viewers import FOCUS, Viewers, are_reports
 from synapsed.pty.window_size import Window
 from synapsed.terminal.composer import shows_line
-from synapsed.terminal.keynames import encode
+from synapsed.terminal.keynames import as_bytes, encode
 from synapsed.terminal.look import Look
 from synapsed.terminal.stage import Drawn, Harmed, KeysTyped, Stage, StopAsked
 
@@ -497,7 +497,7 @@ class PtyLink:
 
     def _typed(self, data: bytes) -> None:
         """A person has typed that."""
-        if CTRL_Z.search(data) and not self._keyboard.suspended:
+        if CTRL_Z in as_bytes(data) and not self._keyboard.suspended:
             self._driver.undertake(self._keyboard.resume())
         if self._stopping.asks_to_stop(data):
             self._stage.note(StopAsked(self._clock.monotonic()))

@@ -13,6 +13,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Steps, Tell, UntilRecorded, Work, leaving, look_now, wait_for
 from synapsed.pty.session import Session
 from synapsed.pty.turn import PtyTurn
+from synapsed.terminal.keynames import as_bytes
 from synapsed.terminal.look import Look
 from synapsed.terminal.stage import StopOver
 from synapsed.terminal.verdict import has_signs
@@ -93,7 +94,7 @@ class Stopping:
     def asks_to_stop(self, data: bytes) -> bool:
         """Whether a person who typed that stops the turn, and the screen proves it: without signs of work it could
         not."""
-        return data == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile)
+        return as_bytes(data) == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile)
 
     def looked(self, look: Look) -> None:
         """Remove what is given back late, stop what was taken late, close what our keys have opened late; unless a

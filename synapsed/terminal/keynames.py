@@ -48,6 +48,30 @@ _MODIFIED: Final = re.compile(r"(?P<modifiers>(?:[CM]-){1,2})(?P<key>.+)", re.DO
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
+_EXTENDED: Final = re.compile(
+    rb"\x1b\[(?:(?P<code>\d{1,7})(?::\d{0,7}(?::(?P<base>\d{1,7}))?)?"
+    rb"(?:;(?P<modifiers>\d{0,3})(?::[12]?)?(?:;[\d:]{0,64})?)?u"
+    rb"|27;(?P<its>\d{1,3});(?P<other>\d{1,7})~)"
+)
+"""A key in the form of CSI u, where it was not let go, or of xterm's modifyOtherKeys."""
+_CTRL: Final = 4
+_LOCKS: Final = 64 | 128
+
+
+def as_bytes(typed: bytes) -> bytes:
+    """`typed` with the bytes of old for each Esc, letter or other character, alone or with Ctrl, that a terminal with
+    an extended keyboard protocol wrote as a sequence. Other keys stay as they are."""
+    return _EXTENDED.sub(_as_byte, typed) if b"\x1b[" in typed else typed
+
+
+def _as_byte(key: re.Match[bytes]) -> bytes:
+    code = int(key["other"] or key["base"] or key["code"])
+    modifiers = int(key["its"] or key["modifiers"] or 1) - 1 & ~_LOCKS
+    if modifiers == _CTRL and 0x40 <= code < 0x7F:
+        return bytes([code & 0x1F])
+    return bytes([code]) if not modifiers and code < 0x80 else key[0]
+
+
 def encode(keys: Sequence[str], *, application_cursor: bool = False) -> list[bytes]:
     """What is typed for each of `keys`: a name, `C-x` or `M-x`, or text as it is. Raises InvalidRequest."""
     if not 0 < len(keys) <= KEYS_MAX:

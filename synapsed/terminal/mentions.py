@@ -32,7 +32,7 @@ _PASTE_END = b"\x1b[201~"
 _UNSEEN = re.compile(rb"\x1b\[(?:[IO]|<[\d;]*[Mm]|M|\d*;\d+:3(?:u|[A-Z~]))")
 """Focus, the mouse, and keys let go: nothing is edited by them."""
 _KITTY = re.compile(rb"\x1b\[(?P<code>\d+)(?::\d*)*(?:;(?P<modifiers>\d*)(?::[12])?(?:;[\d:]*)?)?u")
-_KITTY_CONTROL = 4
+_KITTY_CONTROL, _KITTY_LOCKS = 4, 64 | 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ def _named(sequence: bytes) -> bytes:
     kitty = _KITTY.fullmatch(sequence)
     if kitty is None:
         return b"?"
-    code, modifiers = int(kitty["code"]), int(kitty["modifiers"] or 1) - 1
+    code, modifiers = int(kitty["code"]), int(kitty["modifiers"] or 1) - 1 & ~_KITTY_LOCKS
     if code == 13:
         return b"\x0a" if modifiers else b"\r"
     if code in (8, 127) and not modifiers:

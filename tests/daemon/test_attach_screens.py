@@ -99,6 +99,12 @@ class Seen:
         with self._lock:
             return self.screen.snapshot().lines
 
+    @property
+    def keyboard(self) -> int:
+        """The flags of the kitty keyboard protocol that are set."""
+        with self._lock:
+            return self.screen.keyboard_flags()
+
     def cells(self, row: int) -> list[tuple[str, object, bool]]:
         with self._lock:
             self.screen.snapshot()
@@ -147,10 +153,14 @@ class Stand:
         """A tmux with colours of its own, in which a terminal is attached."""
         argv = ["env", *(f"{name}={value}" for name, value in self.daemon.env.items())]
         argv += [sys.executable, "-m", "synapsectl", "attach", "it"]
-        style = [";", "set", "-g", "window-style", "fg=#101010,bg=#faf0e6"]
+        style = [";", "set", "-s", "extended-keys", "on", ";", "set", "-g", "window-style", "fg=#101010,bg=#faf0e6"]
         seen = Seen([*self._tmux, "new-session", *argv, *style], self._env, COLS, ROWS)
         self._open.append(seen)
         return seen
+
+    def press(self, key: str) -> None:
+        """A key of the terminal around that tmux."""
+        subprocess.run([*self._tmux, "send-keys", key], env=self._env, check=True)
 
     def end(self) -> None:
         for seen in self._open:
@@ -177,6 +187,10 @@ while key := os.read(0, 100):
         os.write(1, b"\x1b]11;?\x07\x1b[16t\x1b[?u")
     elif key == b"k":
         os.write(1, b"\x1b[>1u")
+    elif key == b"a":
+        os.write(1, b"\x1b[>11u")
+    elif key == b"m":
+        os.write(1, b"\x1b[>4;2m")
     os.write(1, repr(key).encode() + b"\r\n>")
 """
 """A program that asks its terminal what it is like, and shows what it is told."""
@@ -326,3 +340,44 @@ def test_what_a_tmux_around_it_answers_gets_to_the_program(stand: Stand) -> None
     around.until(shows("997;2n"), "it heard that the terminal is light")
     around.type(b"?")
     around.until(lambda lines: "]11;rgb:fafa/f0f0/e6e6" in "".join(lines), "the pane's own colour")
+
+
+def test_extended_keys_of_a_tmux_around_it_get_to_the_program(stand: Stand) -> None:
+    stand.start([sys.executable, "-S", "-c", ASKING])
+    around = stand.tmux_around()
+    around.until(shows("997;2n"), "it heard that the terminal is light")
+    around.type(b"?")
+    around.until(lambda lines: "b'?'" in "".join(lines), "it has asked")
+    assert "[?0u" not in "".join(around.lines), "this tmux does not speak the kitty keyboard protocol"
+    around.type(b"m")
+    around.until(shows("b'm'"), "it has asked for the keys")
+    stand.press("S-Enter")
+    forms = ("[13;2u", "[27;2;13~")  # the second one since tmux 3.5
+    around.until(lambda lines: any(form in "".join(lines) for form in forms), "Shift+Enter")
+    stand.press("C-]")
+    stand.press("C-]")
+    around.until(shows("[exited]"), "the keys that detach are found in that form too")
+
+
+def test_the_keyboard_is_each_agents_own(stand: Stand) -> None:
+    stand.start([sys.executable, "-S", "-c", ASKING])
+    wanted = {"profile": "generic", "name": "plain", "cwd": "/", "args": [sys.executable, "-S", "-c", ASKING]}
+    assert stand.daemon.post("/control/start", wanted).status == 200
+    ours = stand.attach(cols=100, answers=ANSWERS)
+    ours.until(shows("997;2n"), "it heard that the terminal is light")
+    ours.type(b"a")
+    ours.until(shows("b'a'"), "it has asked for every key, pressed and let go")
+    assert ours.keyboard == 11
+    ours.type(b"\x1b[57442;5u\x1b[93;5u\x1b[93;5:3u\x1b[57442;1:3u\x1b[110u")
+    ours.until(lambda lines: " plain" in lines[-1], "the next agent")
+    ours.type(b"\x1b[110;1:3u.")
+    shown = ours.until(shows("b'.'"), "a key")
+    assert "110" not in "".join(shown), "that the key was let go is nothing for this one"
+    assert ours.keyboard == 0
+    ours.type(b"\x1dn")
+    ours.until(lambda lines: " it" in lines[-1] and shows("b'a'")(lines), "the first one")
+    assert ours.keyboard == 11
+    assert "57442;5u" in "".join(ours.lines), "what is not for attach is the program's"
+    ours.process.send_signal(signal.SIGTERM)
+    ours.until(shows("[detached from it]"), "it has left")
+    assert ours.keyboard == 0

@@ -199,7 +199,14 @@ async def test_a_program_that_ended_did_not_confirm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "key", "over"), [(PROFILE, b"\x1b", True), (PROFILE, b"x", False), (SILENT, b"\x1b", False)]
+    ("profile", "key", "over"),
+    [
+        (PROFILE, b"\x1b", True),
+        (PROFILE, b"\x1b[27u", True),
+        (PROFILE, b"\x1b[27;1:3u", False),
+        (PROFILE, b"x", False),
+        (SILENT, b"\x1b", False),
+    ],
 )
 async def test_the_key_of_a_person_stops_their_own_turn(profile: Profile, key: bytes, over: bool) -> None:
     program = Program(profile)

@@ -36,6 +36,9 @@ def feed(data: bytes, keys: str = "ctrl-]", *, size: int | None = None) -> tuple
         (b"\x1b[93;5:3u", (b"\x1b[93;5:3u", False)),  # the key was let go
         (b"\x1b[93;1u]", (b"\x1b[93;1u]", False)),
         (b"\x1b[93;7u", (b"\x1b[93;7u", False)),  # with Alt too
+        (b"\x1b[93;5;u", (b"", True)),
+        (b"\x1b[93;:3ua", (b"\x1b[93;:3ua", False)),
+        (b"\x1b[" + b"9" * 5000 + b";5u", (b"\x1b[" + b"9" * 5000 + b";5u", False)),
         (b"\x1b\x1d", (b"\x1b", True)),
         (b"\x1b[M\x1d\x1d\x1d\x1d", (b"\x1b[M\x1d\x1d\x1d", True)),  # inside a mouse report it is a coordinate
         (b"\x1b[<35;10;20M\x1b[<35;11;20M\x1d\x1b[<35;12;20M", (b"\x1b[<35;10;20M\x1b[<35;11;20M", True)),
@@ -55,6 +58,8 @@ def test_the_detach_key_is_found_anywhere(data: bytes, expected: tuple[bytes, bo
         (b"\x10a\x11", (b"\x10a\x11", False)),
         (b"\x1b[112;5u\x1b[112;5:3u\x1b[113;5u", (b"", True)),
         (b"\x10\x1b[113;5u", (b"", True)),
+        (b"\x1b[112;5u\x1b[112;5:2u\x1b[57442;1:3u\x1b[57442;5u\x1b[113;5u", (b"", True)),  # Ctrl let go between
+        (b"\x1b[112;5u\x1b[112;5:3ua", (b"\x1b[112;5u\x1b[112;5:3ua", False)),
         (b"\x10\x1b[A", (b"\x10\x1b[A", False)),
         (b"\x10", (b"\x10", False)),
     ],
@@ -172,6 +177,12 @@ ALL = parse_commands({})
         (b"\x1b[93;5u\x1b[93;5:3u\x1b[112u", (b"", "previous", b"")),  # with the release of the first
         (b"\x1d\x1b[<0;1;1M\x1b[Ii", (b"\x1b[<0;1;1M\x1b[I", "inbox", b"")),
         (b"\x1dZrest", (b"", "help", b"rest")),
+        (b"\x1b[93;5u\x1b[57441;2u\x1b[47:63;2u", (b"", "help", b"")),  # Shift for the ? is no key
+        (b"\x1b[93;5u\x1b[93;5:2u\x1b[93;5:2u\x1b[93;5:3u\x1b[57442;1:3u\x1b[110u", (b"", "next", b"")),  # held
+        (b"\x1b[93;5u\x1b[57442;5u\x1b[93;5u", (b"", "detach", b"")),  # pressed twice, Ctrl too
+        (b"\x1b[93;5u\x1b[56;;91u", (b"", "scrollback", b"")),  # by the text that it makes
+        (b"\x1d\x1b[5;129~", (b"", "scrollback", b"")),  # with Num Lock
+        (b"\x1b[27;5;93~\x1b[27;1;115~", (b"", "status", b"")),
         (b"\x1dd", (b"", "detach", b"")),
         (b"\x1d\x1d", (b"", "detach", b"")),
     ],
@@ -189,6 +200,27 @@ def test_commands_behind_the_first_key(data: bytes, expected: tuple[bytes, str, 
         out += passed.data
         action, rest = "detach" if passed.detached else passed.action, passed.rest
     assert (out, action, rest) == expected
+
+
+@pytest.mark.parametrize(
+    "late",
+    [b"\x1b[110;1:3u", b"\x1b[110;1:2u\x1b[110;1:2u\x1b[110;1:3u", b"\x1b[5;1:3~", b"\x1b[57442;1:3u", b"\x1b[1;1:3A"],
+)
+def test_what_follows_of_a_key_that_was_taken_is_no_programs(late: bytes) -> None:
+    """The program that is shown next may not have asked for it, and would take it for keys."""
+    sorter = KeyFilter(DETACH, ALL)
+    assert sorter.feed(b"\x1b[93;5u\x1b[110u").action == "next"
+    assert sorter.feed(late) == Passed(b"", detached=False)
+    assert sorter.feed(b"\x1b[<0;1;1M" + late) == Passed(b"\x1b[<0;1;1M", detached=False)
+    assert sorter.feed(b"a" + late) == Passed(b"a" + late, detached=False), "another key was pressed"
+    sorter.take_last()
+    assert sorter.feed(late + b"\x1b[97u" + late) == Passed(b"\x1b[97u" + late, detached=False)
+
+
+def test_a_letter_with_shift_is_a_key_of_its_own() -> None:
+    for pressed in (b"N", b"\x1b[110;2u", b"\x1b[110:78;2u", b"\x1b[27;2;78~"):
+        sorter = KeyFilter(DETACH, parse_commands({"previous": "N"}))
+        assert sorter.feed(b"\x1b[93;5u" + pressed).action == "previous", pressed
 
 
 def test_the_first_key_alone_detaches() -> None:

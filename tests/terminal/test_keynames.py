@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.errors import InvalidRequest
-from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX, encode
+from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX, as_bytes, encode
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,22 @@ def test_a_program_may_want_the_keys_of_the_cursor_in_another_form() -> None:
 def test_what_is_no_key(keys: list[str]) -> None:
     with pytest.raises(InvalidRequest, match="keys"):
         encode(keys)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (b"\x1b[27u", b"\x1b"),
+        (b"\x1b[27;129:1u", b"\x1b"),  # with Num Lock
+        (b"a\x1b[122;5ub", b"a\x1ab"),
+        (b"\x1b[1103::122;5u", b"\x1a"),  # on a Cyrillic layout
+        (b"\x1b[27;5;122~", b"\x1a"),
+        (b"\x1b[122;5:3u", b"\x1b[122;5:3u"),  # it was let go
+        (b"\x1b[13;2u", b"\x1b[13;2u"),
+        (b"\x1b[27;2;13~", b"\x1b[27;2;13~"),
+        (b"\x1b[57442;5u", b"\x1b[57442;5u"),
+        (b"\x1b[A\x1b[3~\x1bx", b"\x1b[A\x1b[3~\x1bx"),
+    ],
+)
+def test_keys_as_the_bytes_of_old(written: bytes, meant: bytes) -> None:
+    assert as_bytes(written) == meant

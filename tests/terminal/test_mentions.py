@@ -35,6 +35,7 @@ def lines(*pieces: bytes | str) -> list[str | None]:
         ("@codex one\x1b[13;2utwo\r", "@codex one\ntwo"),
         ("@codex hi\x1b[97;1:3u\x1b[I\x1b[<35;10;10M\r", "@codex hi"),
         ("@codex hi\x1b[13u", "@codex hi"),
+        ("@codex hi\x1b[13;129u", "@codex hi"),  # with Num Lock
         ("what\x03@codex hi\r", "@codex hi"),
         ("@codex 日本語\x7f\r", "@codex 日本"),
     ],
