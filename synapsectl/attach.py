@@ -368,6 +368,8 @@ class AttachedTerminal:
         from synapsectl.hops import next_agent
 
         before, socket = self.agent, self._socket
+        if socket is not None:
+            self._send_typed(socket)  # what was typed until now is the first one's
         try:
             found = next_agent(self._client, before, step)
             if found is None:
@@ -566,6 +568,9 @@ class AttachedTerminal:
         if self._outer.told is not None and self._outer.told != self._outer_told:
             self._outer_told = self._outer.told
             socket.command({"type": "terminal", **self._outer.told})
+        self._send_typed(socket)
+
+    def _send_typed(self, socket: TerminalConnection) -> None:
         while self._typed and not socket.unsent:
             socket.keys(bytes(self._typed[:FRAME_MAX]))
             del self._typed[:FRAME_MAX]

@@ -307,9 +307,11 @@ def test_looking_back_and_live_again(attach: Attach, daemon: FakeDaemon) -> None
 
 def test_hops_to_the_next_agent(attach: Attach, daemon: FakeDaemon) -> None:
     tool = attached(attach(cols=60, rows=10), daemon)
+    first = daemon.terminals[-1]
     tool.type(b"a\x1dnb")
     daemon.until(lambda: daemon.terminals[-1].query["cols"] == "60" and daemon.typed == b"b")
     tool.until(b" codex ")
+    daemon.until(lambda: first.received == b"a")
     tool.type(b"\x1dd")
     assert tool.end() == 0
     tool.until(b"[detached from codex]")
