@@ -6,7 +6,7 @@ with its control characters: they would be obeyed.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TextIO
 
@@ -133,6 +133,15 @@ class CommandOutput:
         # In one piece: an unbuffered stdout would take each of the many pieces of `dump` to the kernel.
         self.stdout.write(as_json(document, indent=2 if self.on_terminal else None) + "\n")
 
+    def either(self, document: Any, *, as_json: bool, line: str = "", note: str = "") -> None:
+        """The document of `--json`, or else a line, or a remark."""
+        if as_json:
+            self.document(document)
+        elif note:
+            self.note(note)
+        else:
+            self.line(line)
+
     def note(self, text: str) -> None:
         """A remark, on stderr."""
         self.remark(f"{PROGRAM}: {text}")
@@ -161,6 +170,24 @@ class CommandOutput:
         without headings, tab-separated and whole. A value may be a `TableCell`."""
         for line in self.table_lines(headings, rows, grows=grows):
             print(line, file=self.stdout)
+
+    def rows_of(
+        self,
+        found: Sequence[Any],
+        headings: Sequence[str],
+        row: Callable[[Any], Sequence[object]],
+        *,
+        as_json: bool,
+        none: str,
+        grows: str = "",
+    ) -> None:
+        """What was `found`: the document of `--json`, or a table with a row for each, or the remark `none`."""
+        if as_json:
+            self.document(found)
+        elif not found:
+            self.note(none)
+        else:
+            self.table(headings, [row(one) for one in found], grows=grows)
 
     def table_lines(
         self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "", columns: int | None = None

@@ -74,6 +74,17 @@ def parsers(parser: "VerbParser") -> "Iterator[VerbParser]":
         yield from parsers(part)
 
 
+def of_one(parser: argparse.ArgumentParser, *, json: str, name: str = "its name here", metavar: str = "NAME") -> None:
+    """Configure a sub-verb that is told one name, and what `--json` prints."""
+    parser.add_argument("name", metavar=metavar, help=name)
+    parser.add_argument("--json", action="store_true", help=json)
+
+
+def of_all(parser: argparse.ArgumentParser) -> None:
+    """Configure a sub-verb that lists."""
+    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
+
+
 def seconds(text: str) -> float:
     """The type of an option that takes a length of time."""
     try:

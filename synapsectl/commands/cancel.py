@@ -28,10 +28,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
             if error.code != "TASK_NOT_FOUND":
                 raise
             return _agent(args, ctx, error)
-        if args.json:
-            ctx.out.document({"task": task})
-        else:
-            ctx.out.line(f"{short_id(task['id'])} {task['status']}")
+        ctx.out.either({"task": task}, as_json=args.json, line=f"{short_id(task['id'])} {task['status']}")
         return DONE
     return interrupt(ctx, args.target, as_json=args.json)
 

@@ -35,10 +35,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.task is not None:
         body["task"] = args.task
     done = ctx.client.post(agent_path(agent, "events"), body)
-    if args.json:
-        ctx.out.document(done)
-    else:
-        ctx.out.note(f"reported of {agent}")
+    ctx.out.either(done, as_json=args.json, note=f"reported of {agent}")
     return DONE
 
 

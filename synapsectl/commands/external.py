@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from synapsectl import remembered
 from synapsectl.ages import age
 from synapsectl.commands import send
 from synapsectl.context import CommandContext
-from synapsectl.errors import UsageError
-from synapsectl.parsing import SubVerb
+from synapsectl.errors import DONE, UsageError
+from synapsectl.parsing import SubVerb, of_all, of_one
 
 PATH = "/external/agents"
 HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
@@ -50,8 +49,9 @@ def _configure_send(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
-    none = "'synapsectl external add URL --as ALIAS' adds one"
-    return remembered.show_list(args, ctx, PATH, _row, headings=HEADINGS, grows="ENDPOINT", none=none)
+    none = "nothing is remembered; 'synapsectl external add URL --as ALIAS' adds one"
+    ctx.out.rows_of(ctx.client.get(PATH), HEADINGS, _row, as_json=args.json, none=none, grows="ENDPOINT")
+    return DONE
 
 
 def _send(args: argparse.Namespace, ctx: CommandContext) -> int:
@@ -62,7 +62,9 @@ def _send(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
-    return remembered.forget(args, ctx, f"{PATH}/{quote(args.name.removeprefix('@'), safe='')}", "alias")
+    removed = ctx.client.delete(f"{PATH}/{quote(args.name.removeprefix('@'), safe='')}")
+    ctx.out.either(removed, as_json=args.json, line=f"{removed['alias']} is forgotten")
+    return DONE
 
 
 def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
@@ -72,7 +74,8 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     body |= _credentials(args, ctx)
     agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
     words = f"{agent['alias']} is {agent['name']} at {agent['endpoint']} ({_spoken(agent)})"
-    return remembered.show_added(args, ctx, agent, words)
+    ctx.out.either(agent, as_json=args.json, line=words)
+    return DONE
 
 
 def _credentials(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any]:
@@ -123,7 +126,7 @@ SUBVERBS = {
     ),
     "list": SubVerb(
         "the agents elsewhere that are remembered",
-        remembered.configure_list,
+        of_all,
         _list,
         (("synapsectl external list --json", "with all that their cards said"),),
     ),
@@ -136,7 +139,7 @@ SUBVERBS = {
     ),
     "remove": SubVerb(
         "forget an agent elsewhere",
-        partial(remembered.configure_remove, metavar="ALIAS"),
+        partial(of_one, metavar="ALIAS", json="print a JSON document of what it was"),
         _remove,
         (("synapsectl external remove far", "its credentials are forgotten with it"),),
     ),

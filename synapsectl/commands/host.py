@@ -4,12 +4,12 @@ import argparse
 from functools import partial
 from typing import Any
 
-from synapsectl import remembered
 from synapsectl.ages import age
 from synapsectl.client import host_path
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
-from synapsectl.parsing import SubVerb
+from synapsectl.errors import DONE
+from synapsectl.parsing import SubVerb, of_all, of_one
 
 HEADINGS = ("HOST", "STATE", "FOR", "UNDER WAY", "TARGET", "ERROR")
 
@@ -36,16 +36,20 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     body |= {key: getattr(args, key) for key in ("socket", "synapsectl") if getattr(args, key)}
     host = ctx.client.post("/hosts", body)
     words = f"{host['name']} is {host['target']}; 'synapsectl host list' shows whether it is reached"
-    return remembered.show_added(args, ctx, host, words)
+    ctx.out.either(host, as_json=args.json, line=words)
+    return DONE
 
 
 def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
-    none = "'synapsectl host add NAME ssh://USER@HOST' adds one"
-    return remembered.show_list(args, ctx, "/hosts", _row, headings=HEADINGS, grows="ERROR", none=none)
+    none = "nothing is remembered; 'synapsectl host add NAME ssh://USER@HOST' adds one"
+    ctx.out.rows_of(ctx.client.get("/hosts"), HEADINGS, _row, as_json=args.json, none=none, grows="ERROR")
+    return DONE
 
 
 def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
-    return remembered.forget(args, ctx, host_path(args.name), "name")
+    removed = ctx.client.delete(host_path(args.name))
+    ctx.out.either(removed, as_json=args.json, line=f"{removed['name']} is forgotten")
+    return DONE
 
 
 def _row(host: Any) -> tuple[Any, ...]:
@@ -64,13 +68,13 @@ SUBVERBS = {
     ),
     "list": SubVerb(
         "the hosts that are remembered, and whether they are reached",
-        remembered.configure_list,
+        of_all,
         _list,
         (("synapsectl host list", "their state, and how many messages are under way"),),
     ),
     "remove": SubVerb(
         "forget a host, and cancel what was under way to it",
-        partial(remembered.configure_remove, metavar="NAME"),
+        partial(of_one, json="print a JSON document of what it was"),
         _remove,
         (("synapsectl host remove box", "its agents go on over there"),),
     ),

@@ -38,10 +38,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         if error.code == NOT_TAKEN:
             tell_hands(ctx, target.agent + host)
         raise
-    if args.json:
-        ctx.out.document(given)
-    else:
-        ctx.out.note(f"{target.name}{host} was answered")
+    ctx.out.either(given, as_json=args.json, note=f"{target.name}{host} was answered")
     return DONE
 
 

@@ -33,8 +33,6 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise UsageError(f"name the keys to press: synapsectl keys {agent} KEY… ({NAMES})")
     there, name = reach(ctx, agent)
     done = there.client.post(agent_path(name, "keys", control=True), {"keys": keys})
-    if args.json:
-        ctx.out.document(done)
-    else:
-        ctx.out.note(f"pressed at {agent}; 'synapsectl screen {agent}' shows what came of it")
+    note = f"pressed at {agent}; 'synapsectl screen {agent}' shows what came of it"
+    ctx.out.either(done, as_json=args.json, note=note)
     return DONE

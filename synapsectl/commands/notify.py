@@ -1,6 +1,7 @@
 """`synapsectl notify test`: whether the places answer where you are told what waits for you."""
 
 import argparse
+from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TASK_FAILED
@@ -20,14 +21,13 @@ def _configure_test(parser: argparse.ArgumentParser) -> None:
 def _test(args: argparse.Namespace, ctx: CommandContext) -> int:
     found = ctx.client.post("/control/notify/test", {"sink": args.sink} if args.sink else {})
     code = DONE if all(one["ok"] for one in found) else TASK_FAILED
-    if args.json:
-        ctx.out.document(found)
-    elif not found:
-        ctx.out.note("there is no sink: write [notify.sinks.NAME] in config.toml (docs/configuration.md)")
-    else:
-        rows = [(one["sink"], one["type"], "ok" if one["ok"] else "FAILED", one["detail"]) for one in found]
-        ctx.out.table(("SINK", "TYPE", "STATE", "DETAIL"), rows, grows="DETAIL")
+    none = "there is no sink: write [notify.sinks.NAME] in config.toml (docs/configuration.md)"
+    ctx.out.rows_of(found, ("SINK", "TYPE", "STATE", "DETAIL"), _row, as_json=args.json, none=none, grows="DETAIL")
     return code
+
+
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    return one["sink"], one["type"], "ok" if one["ok"] else "FAILED", one["detail"]
 
 
 SUBVERBS = {

@@ -8,6 +8,7 @@ from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.messages import build_parts, read_text
+from synapsectl.output import one_line
 
 EXAMPLES = (
     ("synapsectl reply 'the tests pass'", "in an agent's shell: to whoever asked it"),
@@ -38,8 +39,5 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.to:
         body["metadata"] = {"in_reply_to": args.to}
     task = ctx.client.post(agent_path(sender, "tasks/reply"), body)["task"]
-    if args.json:
-        ctx.out.document({"task": task})
-    else:
-        ctx.out.table((), [[task["id"]]])
+    ctx.out.either({"task": task}, as_json=args.json, line=one_line(task["id"]))
     return DONE

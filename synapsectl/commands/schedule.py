@@ -3,13 +3,14 @@
 import argparse
 import sys
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.output import one_line, short_id
-from synapsectl.parsing import SubVerb
+from synapsectl.parsing import SubVerb, of_all, of_one
 
 HEADINGS = ("NAME", "AT", "AGENT", "NEXT", "LAST", "FROM", "MESSAGE")
 MESSAGE_READ = 1 << 20
@@ -40,20 +41,6 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
-def _configure_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
-
-
-def _configure_remove(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="what it is called")
-    parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
-
-
-def _configure_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="what it is called")
-    parser.add_argument("--json", action="store_true", help="print a JSON document of its task")
-
-
 def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
     if len(words) < 3:
@@ -75,17 +62,13 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
     schedules = ctx.client.get("/schedules")
-    if args.json:
-        ctx.out.document(schedules)
-    elif not schedules:
-        ctx.out.note("there is no schedule; 'synapsectl schedule add AGENT AT MESSAGE' adds one")
-    else:
-        ctx.out.table(HEADINGS, [_row(one) for one in schedules], grows="MESSAGE")
-        if ctx.out.on_terminal:
-            for one in schedules:
-                ctx.out.remark(f"{one['name']}: {', '.join(map(_day, one['next'])) or 'never again'}")
-                if one["last"] and one["last"]["problem"]:
-                    ctx.out.remark(f"  {_day(one['last']['at'])}: {one_line(one['last']['problem'])}")
+    none = "there is no schedule; 'synapsectl schedule add AGENT AT MESSAGE' adds one"
+    ctx.out.rows_of(schedules, HEADINGS, _row, as_json=args.json, none=none, grows="MESSAGE")
+    if ctx.out.on_terminal and not args.json:
+        for one in schedules:
+            ctx.out.remark(f"{one['name']}: {', '.join(map(_day, one['next'])) or 'never again'}")
+            if one["last"] and one["last"]["problem"]:
+                ctx.out.remark(f"  {_day(one['last']['at'])}: {one_line(one['last']['problem'])}")
     return DONE
 
 
@@ -113,19 +96,14 @@ def _day(at: str) -> str:
 
 def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
     removed = ctx.client.delete(f"/schedules/{quote(args.name, safe='')}")
-    if args.json:
-        ctx.out.document(removed)
-    else:
-        ctx.out.line(f"{removed['name']} is forgotten")
+    ctx.out.either(removed, as_json=args.json, line=f"{removed['name']} is forgotten")
     return DONE
 
 
 def _run(args: argparse.Namespace, ctx: CommandContext) -> int:
     answer = ctx.client.post(f"/schedules/{quote(args.name, safe='')}/run")
-    if args.json:
-        ctx.out.document(answer)
-    else:
-        ctx.out.line(short_id(answer["task"]["id"]) if ctx.out.on_terminal else answer["task"]["id"])
+    task = answer["task"]["id"]
+    ctx.out.either(answer, as_json=args.json, line=short_id(task) if ctx.out.on_terminal else task)
     return DONE
 
 
@@ -142,16 +120,19 @@ SUBVERBS = {
     ),
     "list": SubVerb(
         "the schedules and their next times",
-        _configure_list,
+        of_all,
         _list,
         (("synapsectl schedule list", "what there is, and when it is next"),),
     ),
     "remove": SubVerb(
-        "forget a schedule", _configure_remove, _remove, (("synapsectl schedule remove claude-1", "by its name"),)
+        "forget a schedule",
+        partial(of_one, name="what it is called", json="print a JSON document of what it was"),
+        _remove,
+        (("synapsectl schedule remove claude-1", "by its name"),),
     ),
     "run": SubVerb(
         "send a schedule's message now",
-        _configure_run,
+        partial(of_one, name="what it is called", json="print a JSON document of its task"),
         _run,
         (("synapsectl schedule run claude-1", "besides its times, which stay"),),
     ),

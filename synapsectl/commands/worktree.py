@@ -6,7 +6,7 @@ from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon
-from synapsectl.parsing import SubVerb
+from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsectl.worktrees.git import Git
 from synapsectl.worktrees.showing import show_changes
 from synapsectl.worktrees.worktree import Repository, Worktree, ahead, base_of, uncommitted
@@ -14,6 +14,8 @@ from synapsectl.worktrees.worktree import Repository, Worktree, ahead, base_of, 
 HEADINGS = ("NAME", "BRANCH", "AGENT", "COMMITS", "UNCOMMITTED", "FOLDER")
 GONE = frozenset({"stopped", "exited", "failed"})
 """States of agents without a program."""
+
+NAME = "its name, see 'synapsectl worktree list'"
 
 EXAMPLES = (
     ("synapsectl start claude --worktree login", "an agent in a folder and on a branch of its own"),
@@ -28,36 +30,29 @@ class AgentIsThere(CtlError):
     code = "AGENT_IS_THERE"
 
 
-def _configure_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
-
-
-def _configure_one(parser: argparse.ArgumentParser, *, json: str | None = None) -> None:
-    parser.add_argument("name", metavar="NAME", help="its name, see 'synapsectl worktree list'")
-    if json is not None:
-        parser.add_argument("--json", action="store_true", help=json)
+def _configure_merge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help=NAME)
 
 
 def _configure_diff(parser: argparse.ArgumentParser) -> None:
-    _configure_one(parser, json="print a JSON document of it")
+    of_one(parser, name=NAME, json="print a JSON document of it")
     parser.add_argument("--stat", action="store_true", help="only which files, and how much in each")
 
 
 def _configure_remove(parser: argparse.ArgumentParser) -> None:
-    _configure_one(parser, json="print a JSON document of what it was")
+    of_one(parser, name=NAME, json="print a JSON document of what it was")
     parser.add_argument("--force", action="store_true", help="also where work is lost by it")
 
 
 def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
     found = [_facts(one, _agents_in(one.path, ctx)) for one in Repository(Path.cwd()).worktrees()]
-    if args.json:
-        ctx.out.document(found)
-    elif not found:
-        ctx.out.note("there is no worktree; 'synapsectl start PROFILE --worktree NAME' makes one")
-    else:
-        rows = [[one[key] if one[key] is not None else "-" for key in found[0]] for one in found]
-        ctx.out.table(HEADINGS, rows, grows="FOLDER")
+    none = "there is no worktree; 'synapsectl start PROFILE --worktree NAME' makes one"
+    ctx.out.rows_of(found, HEADINGS, _row, as_json=args.json, none=none, grows="FOLDER")
     return DONE
+
+
+def _row(facts: dict[str, Any]) -> list[Any]:
+    return [value if value is not None else "-" for value in facts.values()]
 
 
 def _facts(one: Worktree, agents: list[dict[str, Any]]) -> dict[str, Any]:
@@ -102,10 +97,8 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
         names = " ".join(running)
         raise AgentIsThere(f"{names} runs in {one.path}: 'synapsectl stop {names} --remove' first")
     last = repository.remove(one, force=args.force)
-    if args.json:
-        ctx.out.document({"name": one.name, "path": str(one.path), "branch": one.branch, "commit": last})
-    else:
-        ctx.out.line(f"{one.name} is removed; its last commit was {last[:12]}")
+    removed = {"name": one.name, "path": str(one.path), "branch": one.branch, "commit": last}
+    ctx.out.either(removed, as_json=args.json, line=f"{one.name} is removed; its last commit was {last[:12]}")
     for agent in agents:
         ctx.out.note(f"{agent['name']} has lost its folder: 'synapsectl stop {agent['name']} --remove' forgets it")
     return DONE
@@ -123,7 +116,7 @@ def _agents_in(path: Path, ctx: CommandContext) -> list[dict[str, Any]]:
 SUBVERBS = {
     "list": SubVerb(
         "the worktrees of the repository around this folder",
-        _configure_list,
+        of_all,
         _list,
         (("synapsectl worktree list", "their agents, commits, and what is not committed"),),
     ),
@@ -138,7 +131,7 @@ SUBVERBS = {
     ),
     "merge": SubVerb(
         "merge a worktree's branch into what is checked out here",
-        _configure_one,
+        _configure_merge,
         _merge,
         (
             (
