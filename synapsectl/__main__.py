@@ -66,7 +66,7 @@ def _dispatch(arguments: list[str], out: CommandOutput) -> int:
     args, run = _quick(name, arguments[1:]) or _parsed([name, *arguments[1:]])
     as_json = bool(getattr(args, "json", False))
     try:
-        code = run(args, CommandContext(os.environ, out))
+        code = run(args, CommandContext(os.environ, out, as_json=as_json))
     except CtlError as error:
         if as_json:
             out.document(error.document())

@@ -26,7 +26,7 @@ class Attendant:
         self._agent = agent
         self._follow = follow
         self._person = asks and can_ask(ctx)
-        self._line = StatusLine(ctx.out.stderr, ctx.environ)
+        self._line = StatusLine(ctx.out.stderr, ctx.environ, on=not ctx.as_json)
         self._state = "submitted"
         self._waiter = Waiter(
             ctx.client, deadline=deadline, note=self._note, on_event=self._on_event, on_tick=self._on_tick

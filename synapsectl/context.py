@@ -25,11 +25,12 @@ AGENT_VARIABLES = (
 
 
 class CommandContext:
-    """One call of the tool."""
+    """One call of the tool; with `as_json` a program reads what it says."""
 
-    def __init__(self, environ: Mapping[str, str], out: CommandOutput) -> None:
+    def __init__(self, environ: Mapping[str, str], out: CommandOutput, *, as_json: bool = False) -> None:
         self.environ = environ
         self.out = out
+        self.as_json = as_json
 
     @cached_property
     def paths(self) -> "Paths":
@@ -56,8 +57,12 @@ class CommandContext:
         return Client(control_socket(self.environ))
 
     def busy(self, what: str) -> "AbstractContextManager[None]":
-        """Say on a terminal what is going on while the block runs, where that takes its time; nothing else is to be
-        printed within it."""
+        """Say on a terminal what is going on while the block runs, where that takes its time and a person reads it;
+        nothing else is to be printed within it."""
+        if self.as_json:
+            from contextlib import nullcontext
+
+            return nullcontext()
         from synapsectl.progress import in_progress
 
         return in_progress(what, self.out.stderr, self.environ)

@@ -15,13 +15,19 @@ PATIENCE = 1.0
 
 
 class StatusLine:
-    """`stream` is stderr. Nothing is written where that is no terminal, or one that obeys no escape sequences."""
+    """`stream` is stderr. Nothing is written where that is no terminal, or one that obeys no escape sequences; nor if
+    it is not to be `on`."""
 
     def __init__(
-        self, stream: TextIO, environ: Mapping[str, str], *, now: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO,
+        environ: Mapping[str, str],
+        *,
+        on: bool = True,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream
-        self._on = stream.isatty() and environ.get("TERM") != "dumb"
+        self._on = on and stream.isatty() and environ.get("TERM") != "dumb"
         self._coloured = wanted(environ, on_terminal=self._on)
         self._now = now
         self._began = now()

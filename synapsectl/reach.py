@@ -14,7 +14,7 @@ def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
     found = ctx.client.get(host_path(host))
     if found["state"] != "up":
         raise ApiError("NOT_READY", f"{host} is {found['state']}: {found['error'] or 'it is being connected to'}")
-    there = CommandContext(ctx.environ, ctx.out)
+    there = CommandContext(ctx.environ, ctx.out, as_json=ctx.as_json)
     there.client = Client(found["local"])
     return there, name
 

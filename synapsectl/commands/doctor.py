@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.repair:
         return _repair(args, ctx)
-    findings = _findings(ctx)
+    findings = _one_by_one(ctx, _findings(ctx))
     if args.json:
         found = list(findings)
         ok = not any(finding.status == WRONG for finding in found)
@@ -57,7 +57,8 @@ def _repair(args: argparse.Namespace, ctx: CommandContext) -> int:
     import sys
 
     command = [sys.executable, "-m", "synapsed", "repair"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(ctx.environ))
+    with ctx.busy("reading the database, and saving what it has"):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(ctx.environ))
     if done.returncode != 0:
         raise RepairError((done.stderr.strip().splitlines() or ["synapsed repair failed"])[-1])
     told = json.loads(done.stdout)
@@ -75,6 +76,16 @@ def _repair(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _counted(rows: dict[str, int]) -> str:
     return ", ".join(f"{count} {table}" for table, count in rows.items() if count) or "nothing"
+
+
+def _one_by_one(ctx: CommandContext, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Each once it is there: some programs take long to tell their version."""
+    while True:
+        with ctx.busy("looking"):
+            finding = next(findings, None)
+        if finding is None:
+            return
+        yield finding
 
 
 def _findings(ctx: CommandContext) -> Iterator[Finding]:

@@ -72,7 +72,8 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.alias is not None:
         body["alias"] = args.alias.removeprefix("@")
     body |= _credentials(args, ctx)
-    agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
+    with ctx.busy("reading its card"):
+        agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
     words = f"{agent['alias']} is {agent['name']} at {agent['endpoint']} ({_spoken(agent)})"
     ctx.out.either(agent, as_json=args.json, line=words)
     return DONE

@@ -32,7 +32,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if ctx.inside_agent:
         raise UsageError("an agent installs no services")
     manager = this_machines(ctx.environ)
-    settings = gather(ctx.paths, ctx.environ)
+    with ctx.busy("reading the configuration, and asking the login shell"):
+        settings = gather(ctx.paths, ctx.environ)
     wanted = manager.files(settings)
     changed = [file for file in wanted if not file.is_current()]
     kept = {file.path for file in wanted}
@@ -114,7 +115,8 @@ def _put(
         file.remove()
     if manager.name == "launchd":
         _let_go(ctx)  # loading ends what runs
-    manager.load()
+    with ctx.busy("installing the service"):
+        manager.load()
     ctx.out.note(f"the service is installed ({manager.name}) and starts with your session")
 
 
@@ -123,12 +125,14 @@ def _start(ctx: CommandContext, manager: ServiceManager) -> None:
     if state.running and not state.outdated:
         ctx.out.note(f"the service runs (pid {state.pid})")
         return
-    if state.running:
-        manager.restart()
-    else:
+    if not state.running:
         _let_go(ctx)
-        manager.start()
-    state = manager.state()
+    with ctx.busy("starting the service"):
+        if state.running:
+            manager.restart()
+        else:
+            manager.start()
+        state = manager.state()
     if not state.running:
         raise CtlError(f"the service is {state.words}; see {manager.how_to_log()}")
     ctx.out.note(f"the service runs (pid {state.pid})")
@@ -136,14 +140,15 @@ def _start(ctx: CommandContext, manager: ServiceManager) -> None:
 
 def _let_go(ctx: CommandContext) -> None:
     """End a daemon that no service manager started; its agents go on, and the service takes them up."""
-    try:
-        pid = ctx.client.get("/control/status").get("pid")
-        ctx.client.post("/control/shutdown", {"keep_agents": True}, timeout=SLOW_TIMEOUT)
-    except NoDaemon:
-        return
-    deadline = time.monotonic() + SLOW_TIMEOUT
-    while holds_lock(ctx):
-        if time.monotonic() > deadline:
-            raise TimedOut(f"the daemon that runs (pid {pid}) does not end")
-        time.sleep(POLL)
+    with ctx.busy("stopping the daemon that runs"):
+        try:
+            pid = ctx.client.get("/control/status").get("pid")
+            ctx.client.post("/control/shutdown", {"keep_agents": True}, timeout=SLOW_TIMEOUT)
+        except NoDaemon:
+            return
+        deadline = time.monotonic() + SLOW_TIMEOUT
+        while holds_lock(ctx):
+            if time.monotonic() > deadline:
+                raise TimedOut(f"the daemon that runs (pid {pid}) does not end")
+            time.sleep(POLL)
     ctx.out.note(f"the daemon that ran (pid {pid}) has ended; its agents go on, under the service")

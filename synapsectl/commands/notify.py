@@ -19,7 +19,8 @@ def _configure_test(parser: argparse.ArgumentParser) -> None:
 
 
 def _test(args: argparse.Namespace, ctx: CommandContext) -> int:
-    found = ctx.client.post("/control/notify/test", {"sink": args.sink} if args.sink else {})
+    with ctx.busy("telling them"):
+        found = ctx.client.post("/control/notify/test", {"sink": args.sink} if args.sink else {})
     code = DONE if all(one["ok"] for one in found) else TASK_FAILED
     none = "there is no sink: write [notify.sinks.NAME] in config.toml (docs/configuration.md)"
     ctx.out.rows_of(found, ("SINK", "TYPE", "STATE", "DETAIL"), _row, as_json=args.json, none=none, grows="DETAIL")

@@ -36,8 +36,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 def _remove(ctx: CommandContext, manager: ServiceManager, files: Sequence[WantedFile]) -> None:
     if problem := manager.problem():
         raise NoServiceManager(f"{problem}; nothing was changed")
-    manager.unload()
-    for file in files:
-        file.remove()
-    manager.forget()
+    with ctx.busy("stopping the service and its agents"):
+        manager.unload()
+        for file in files:
+            file.remove()
+        manager.forget()
     ctx.out.note(f"the service is gone, its agents have ended; state and configuration stay ({ctx.paths.state})")

@@ -7,8 +7,12 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
+from synapsectl import progress
 from synapsectl.progress import StatusLine
 from synapsed.model.agent import Activity
+from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
 from tests.synapsectl.pty_tool import PtyTool
 
@@ -62,3 +66,51 @@ def test_in_a_pipe_there_is_no_trace_of_it(daemon: FakeDaemon, home: Path) -> No
     assert done.returncode == 0
     assert b"\x1b" not in done.stderr + done.stdout
     assert b"waiting" not in done.stderr
+
+
+HELD = """
+import subprocess, time
+from pathlib import Path
+from synapsectl.commands import install
+from synapsectl.service.systemd import Systemd
+
+def held(*arguments, **options):
+    while not Path({gate!r}).exists():
+        time.sleep(0.01)
+    return run(*arguments, **options)
+
+run, subprocess.run, install.this_machines = subprocess.run, held, Systemd
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "said", "code"),
+    [
+        (("doctor", "--repair"), b"reading the database, and saving what it has ", 0),
+        (("doctor",), b"looking ", None),
+        (("install", "--dry-run"), b"reading the configuration, and asking the login shell ", 0),
+    ],
+)
+def test_what_may_take_long_says_so(
+    home: Path, tmp_path: Path, verb: tuple[str, ...], said: bytes, code: int | None
+) -> None:
+    gate = tmp_path / "gate"
+    environ = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "SHELL": "/bin/sh"}
+    tool = PtyTool(*verb, before=HELD.format(gate=str(gate)), env=environ)
+    try:
+        tool.until(b"\r\x1b[K" + said)
+        gate.touch()
+        assert tool.end() == code or code is None
+        assert b"s\r\x1b[K" in tool.shown, "the line is gone"
+    finally:
+        tool.close()
+
+
+def test_with_json_nothing_of_it_is_said(daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(*arguments: object) -> None:
+        raise AssertionError(arguments)
+
+    monkeypatch.setattr(progress, "in_progress", said)
+    assert ctl("stop", "claude", "--json").code == 0
+    line = StatusLine(TerminalText(), {}, on=False, now=iter([0.0, 9.0]).__next__)
+    assert not line.on
