@@ -83,6 +83,12 @@ _CALLS: Final = {
 """What is allowed, by its numbers on x86-64 and ARM64: reading and writing what is open, own memory, time, the end."""
 
 
+TRY: Final = (
+    "import json; from synapsed.sandbox import give_up_rights; print(json.dumps(sorted(give_up_rights(files=1))))"
+)
+"""A program for Python that prints, as a JSON array, what can be given up here."""
+
+
 class _Instruction(ctypes.Structure):
     _fields_ = (
         ("code", ctypes.c_uint16),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
+from synapsectl.checkup.screens import look_at_screens
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.service.available import this_machines
@@ -27,6 +28,7 @@ VERSION_TIMEOUT_S = 20.0
 
 def look_around(ctx: CommandContext) -> Iterator[Finding]:
     yield _python()
+    yield look_at_screens(ctx.environ)
     try:
         settings = gather(ctx.paths, ctx.environ)
     except CtlError as error:
