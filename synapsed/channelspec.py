@@ -3,18 +3,25 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticKnownError
 
 type ErrorCode = Literal["MODEL_ERROR", "RATE_LIMITED", "AUTH_REQUIRED", "CONTEXT_FULL", "TIMEOUT"]
 """What a failed turn's error is called (docs/http-api.md)."""
 
 
-def _compiles(pattern: str) -> str:
-    try:
-        re.compile(pattern, re.MULTILINE)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-    return pattern
+def _compiled(flags: re.RegexFlag) -> BeforeValidator:
+    def read(pattern: object) -> re.Pattern[str]:
+        if isinstance(pattern, re.Pattern):
+            return pattern
+        if not isinstance(pattern, str):
+            raise PydanticKnownError("string_type")
+        try:
+            return re.compile(pattern, flags)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+
+    return BeforeValidator(read)
 
 
 def _hashes_nothing(text: str) -> str:
@@ -23,12 +30,15 @@ def _hashes_nothing(text: str) -> str:
     return text
 
 
-Pattern = Annotated[str, AfterValidator(_compiles)]
+Pattern = Annotated[re.Pattern[str], _compiled(re.MULTILINE)]
+"""`^` and `$` are the ends of a line."""
+TextPattern = Annotated[re.Pattern[str], _compiled(re.NOFLAG)]
+"""`^` and `$` are the ends of the whole text that it is searched in, which mostly is one line."""
 
 
 def has(*groups: str) -> AfterValidator:
-    def check(pattern: str) -> str:
-        if missing := [name for name in groups if name not in re.compile(pattern, re.MULTILINE).groupindex]:
+    def check(pattern: re.Pattern[str]) -> re.Pattern[str]:
+        if missing := [name for name in groups if name not in pattern.groupindex]:
             raise ValueError(f"the pattern needs a group {' and '.join(f'(?P<{name}>…)' for name in missing)}")
         return pattern
 
@@ -115,7 +125,7 @@ class Listing(_Section):
     """A file that has it, relative to the folder of the conversation's file."""
     prompt: list[Line]
     """Prompts of the person's; the first one is shown."""
-    ignore: Pattern | None = None
+    ignore: TextPattern | None = None
     """A prompt that matches was not written by a person: what a hook told the model."""
     skip: list[Line] = []
     """A file that begins with such a record is no conversation of a person's."""
@@ -166,7 +176,7 @@ class DecisionSpec(_Section):
     deny: dict[str, Any] = {}
     dialog: str | None = None
     """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
-    deny_error: Pattern | None = None
+    deny_error: TextPattern | None = None
     """What the error of a call has that `deny` refused. A turn that ends over one was not stopped by a person: with
     that call the program refuses whatever else it asks about at that moment, and stops there."""
 
@@ -192,7 +202,7 @@ class ToolLine(_Section):
     """Where it has one. Else the time between the reports counts."""
     at_ms: str | None = None
     """Its time (Unix milliseconds), where that is not the report's own."""
-    denied: Pattern | None = None
+    denied: TextPattern | None = None
     """An error in which this is found says that the call was not allowed."""
 
 
@@ -227,6 +237,10 @@ class Channel(_Section):
     error_codes: dict[Pattern, ErrorCode] = {}
     """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
     transcript: Transcript | None = None
+
+    def error_code(self, text: str) -> ErrorCode:
+        """What an error of this `text` is called."""
+        return next((code for pattern, code in self.error_codes.items() if pattern.search(text)), "MODEL_ERROR")
 
 
 TOLD_BY_SCREEN = frozenset({"tool", "output", "error"})
@@ -265,16 +279,14 @@ class ShownTools(_Section):
             raise ValueError("a call that is seen to start must be seen to end: 'completed' says how that looks")
         for kind in ("started", "completed", "failed"):
             for pattern in getattr(self, kind):
-                groups = re.compile(pattern, re.MULTILINE).groupindex.keys()
+                groups = pattern.groupindex.keys()
+                said = f"{pattern.pattern!r} in {kind!r} does not say"
                 of_its_own = kind == "started" or groups - {"output", "error"}
                 if of_its_own and "tool" not in groups and self.tool is None:
-                    raise ValueError(
-                        f"{pattern!r} in {kind!r} does not say which tool: it needs a group (?P<tool>…), or the key "
-                        "'tool' beside it"
-                    )
+                    raise ValueError(f"{said} which tool: it needs a group (?P<tool>…), or the key 'tool' beside it")
                 if not of_its_own and not self.started:
                     raise ValueError(
-                        f"{pattern!r} in {kind!r} does not say of which call: it needs a group for what the tool was "
-                        "given, or 'started' a pattern for the line above"
+                        f"{said} of which call: it needs a group for what the tool was given, or 'started' a pattern "
+                        "for the line above"
                     )
         return self

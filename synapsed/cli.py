@@ -257,7 +257,7 @@ def _agent_facts(name: str, agent: "AgentConfig", profiles: "ProfileLibrary") ->
         "profile": profile.name,
         "command": agent.command or profile.argv(sys.executable)[0],
         "autostart": agent.autostart,
-        "version": None if profile.version is None else {**profile.version.model_dump(), "verified": profile.verified},
+        "version": profile.version and {**profile.version.model_dump(mode="json"), "verified": profile.verified},
     }
 
 

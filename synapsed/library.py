@@ -2,7 +2,6 @@
 same name overrides the built-in key by key, and so does one that `extends` another."""
 
 import difflib
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -226,7 +225,7 @@ def advice(profile: Profile) -> list[str]:
     told = []
     if profile.composer.line is None and not profile.ready.known:
         told.append("nothing shows that it is ready: give [composer] line, or a sign under [ready]")
-    if profile.composer.line is not None and profile.composer.at_cursor and re.search(profile.composer.line, ""):
+    if profile.composer.line is not None and profile.composer.at_cursor and profile.composer.line.search(""):
         told.append("[composer] line matches an empty line too: it would be taken for ready while it works")
     whole = profile.composer.line is not None and not profile.composer.at_cursor
     if whole and not profile.channels and not profile.busy.known:

@@ -17,6 +17,7 @@ from synapsed.channelspec import (
     ErrorCode,
     Pattern,
     ShownTools,
+    TextPattern,
     has,
 )
 from synapsed.releases import drift, key, within
@@ -106,27 +107,27 @@ class Composer(_Section):
     not count either.
     """
 
-    line: Annotated[Pattern, has("text")] | None = None
+    line: Annotated[TextPattern, has("text")] | None = None
     at_cursor: bool = False
     """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
     usual: bool = False
     """`line` is what prompts usually look like, of no program in particular: while a turn runs, a sign alone (`> `)
     that is not the prompt at which the message was typed is a question of what runs."""
-    continuation: Pattern | None = None
+    continuation: TextPattern | None = None
     """What a program with a prompt at its cursor shows before a further line of a message: no part of an answer."""
-    around: Pattern | None = None
+    around: TextPattern | None = None
     """What else tells the composer's row from one that only looks like it (an earlier message, a menu): searched in the
     rows above it, its own and the three below, joined by line breaks."""
     rows_above: int = Field(default=3, ge=0, le=10)
     """How many of those above it that are."""
-    empty: Pattern | None = None
+    empty: TextPattern | None = None
     """What its own row and the three above and below it look like while nothing is typed: a draft may begin with an
     empty line."""
     needed: bool = True
     """False: where the program's status record says that it rests, a message is typed though no composer is found."""
     shows_cursor: bool = False
     """The program shows its cursor in the composer and nowhere else."""
-    placeholder: Pattern | None = None
+    placeholder: TextPattern | None = None
     dim_is_placeholder: bool = True
     bracketed_paste: bool = False
     """The program takes input only while it has DECSET 2004 on."""
@@ -136,13 +137,13 @@ class Indented(_Section):
     """A prompt that takes blocks by indentation, each ended by an empty line. A message is given these lines, and none
     within a block. All patterns but the first are for lines at the margin."""
 
-    prompt: Pattern
+    prompt: TextPattern
     """The prompt, at which a message is so typed."""
-    opens: Pattern
+    opens: TextPattern
     """A line that opens a block."""
-    goes_on: Pattern
+    goes_on: TextPattern
     """One that goes on with the statement of the block above it."""
-    leads: Pattern
+    leads: TextPattern
     """One that the block below it belongs to."""
 
 
@@ -160,10 +161,10 @@ class DeliverySpec(_Section):
     """No sign of acceptance by then: look at the composer and send `submit` once more, alone."""
     starting: Pattern | None = None
     """What stands below the composer while it holds a message that was submitted, until the program has started."""
-    neutralise: Pattern | None = None
+    neutralise: TextPattern | None = None
     """A message that matches would be a command; `neutral_prefix` is put before it."""
     neutral_prefix: str = " "
-    neutralise_end: Pattern | None = None
+    neutralise_end: TextPattern | None = None
     """A message that matches would not be submitted by `submit`; `neutral_suffix` is put behind it."""
     neutral_suffix: str = " "
     indented: Indented | None = None
@@ -321,9 +322,9 @@ class AnswerSpec(_Section):
     mode: Literal["lines", "blocks"] = "lines"
     """lines: what the program printed between the message and its next prompt. blocks: the blocks that `start` begins,
     after the message's own."""
-    start: Pattern | None = None
-    end: Pattern | None = None
-    strip: Pattern | None = None
+    start: TextPattern | None = None
+    end: TextPattern | None = None
+    strip: TextPattern | None = None
     """Removed from the beginning and from the end of each line: an indent, both sides of a frame."""
     rows: Annotated[int, Field(ge=5, le=1000)] | Literal[0] = 200
     """blocks: height of the window of a full-screen program whose answers no channel tells, while no terminal is
@@ -339,9 +340,9 @@ class StreamSpec(_Section):
     source: Literal["screen", "channel"] = "screen"
     """Where it is read: off the screen (for programs whose answers are `lines`: from their output), or a channel tells
     it."""
-    end: Pattern | None = None
+    end: TextPattern | None = None
     """What stands below the text while the program works (besides `answer.end`): its spinner."""
-    skip: Pattern | None = None
+    skip: TextPattern | None = None
     """Blocks that `answer.start` begins as well and that are no text, tool calls: searched in their first two lines."""
     indent: int = Field(default=2, ge=0, le=40)
     """Columns of a row that a block's text has not: what stands before it (and behind it, in a frame)."""

@@ -5,7 +5,7 @@ The person's tool imports it too.
 
 import re
 
-PRINTED = r"\d+(?:\.\d+)+(?:-[0-9A-Za-z][0-9A-Za-z.-]*)?"
+PRINTED = re.compile(r"\d+(?:\.\d+)+(?:-[0-9A-Za-z][0-9A-Za-z.-]*)?", re.MULTILINE)
 """A version as most programs print it."""
 
 _RELEASE = re.compile(r"(?P<numbers>\d+(?:\.\d+)*)(?P<preview>-[0-9A-Za-z.-]+)?(?:\+.*)?")
@@ -21,9 +21,9 @@ def key(version: str) -> tuple[int, ...] | None:
     return (*numbers, *[0] * (NUMBERS_MAX - len(numbers)), 0 if found["preview"] else 1)
 
 
-def find(pattern: str, printed: str) -> str | None:
+def find(pattern: re.Pattern[str], printed: str) -> str | None:
     """The version in what a program `printed`: the first match of `pattern`, or its group `version`."""
-    found = re.search(pattern, printed, re.MULTILINE)
+    found = pattern.search(printed)
     if found is None:
         return None
     return found["version"] if "version" in found.re.groupindex else found[0]

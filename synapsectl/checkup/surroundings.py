@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -157,4 +158,4 @@ def _version(program: str, check: Mapping[str, Any], environ: Mapping[str, str])
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return find(check["pattern"], done.stdout + done.stderr)
+    return find(re.compile(check["pattern"], re.MULTILINE), done.stdout + done.stderr)

@@ -48,7 +48,7 @@ class _Open:
 class Attention:
     """`plan`: what stands in a prompt that asks about a plan (`profiles.Prompts`)."""
 
-    def __init__(self, agent_id: str, *, plan: Sequence[str] = ()) -> None:
+    def __init__(self, agent_id: str, *, plan: Sequence[re.Pattern[str]] = ()) -> None:
         self._agent_id = agent_id
         self._plan = plan
         self._open: tuple[_Open, ...] = ()
@@ -129,7 +129,7 @@ class Attention:
         return self._gone(self._open)
 
     def _kind(self, prompt: Prompt) -> Kind:
-        is_plan = any(re.search(pattern, prompt.prompt, re.MULTILINE) for pattern in self._plan)
+        is_plan = any(pattern.search(prompt.prompt) for pattern in self._plan)
         return "plan" if is_plan else OF_PROMPT[prompt.type]
 
     @property

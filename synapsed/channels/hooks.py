@@ -23,7 +23,6 @@ from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
 from synapsed.channels.pieces import MessagePieces
 from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, used
-from synapsed.channels.wording import error_code
 from synapsed.channelspec import Channel, FactKind
 from synapsed.model.facts import (
     AssistantSaid,
@@ -402,7 +401,7 @@ class HookChannel:
         return self._code_of("\n".join(texts))
 
     def _code_of(self, text: str) -> str:
-        return error_code(self._channel.error_codes, text)
+        return self._channel.error_code(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Everything here blocks on the disk: call it in a thread. Files that cannot be re
 over.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +97,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 def _prompt(record: dict[str, Any], listing: Listing) -> str:
     """What a person said in `record`; "" where it is no such record."""
     text = next((text_at(record, one, listing) for one in listing.prompt if holds(record, one)), "")
-    return "" if listing.ignore is not None and re.search(listing.ignore, text) else text
+    return "" if listing.ignore is not None and listing.ignore.search(text) else text
 
 
 def _word(record: dict[str, Any], path: str | None) -> str | None:

@@ -20,7 +20,6 @@ import structlog
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean, used
-from synapsed.channels.wording import error_code
 from synapsed.channelspec import Channel
 from synapsed.files import write_whole
 from synapsed.model.facts import (
@@ -378,7 +377,7 @@ class SessionServerChannel:
             self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=_text(last)))
         elif error and _word(error, "name") != ABORTED:
             name, message = _word(error, "name") or "", _word(error, "data.message") or ""
-            code = error_code(self._channel.error_codes, f"{name}\n{at_path(error, 'data.statusCode')}\n{message}")
+            code = self._channel.error_code(f"{name}\n{at_path(error, 'data.statusCode')}\n{message}")
             text = (message or name)[:MESSAGE_MAX]
             self._say(TurnFailed(channel=self.name, at_ns=at_ns, session=session, turn=user, code=code, message=text))
         else:
@@ -389,7 +388,7 @@ class SessionServerChannel:
         """Whether a call of the message was refused by a decision from here."""
         patterns = [spec.deny_error for spec in self._channel.decisions.values() if spec.deny_error is not None]
         errors = [_word(part, "state.error") or "" for part in _objects(message.get("parts"))]
-        return any(re.search(pattern, error) for pattern in patterns for error in errors)
+        return any(pattern.search(error) for pattern in patterns for error in errors)
 
     def _progress(self, id_: str, text: str, at_ms: int, session: str, turn: str | None) -> None:
         if not text or id_ in self._said:

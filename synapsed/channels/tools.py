@@ -1,6 +1,5 @@
 """Tool calls in what programs report, found by a profile's paths."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ def tool_fact(
         input=table,
         output=_object(output),
         error=error,
-        denied=failed and line.denied is not None and re.search(line.denied, error or "") is not None,
+        denied=failed and line.denied is not None and line.denied.search(error or "") is not None,
         duration_ms=int(lasted) if isinstance(lasted, int | float) and 0 <= lasted < 1e12 else None,
     )
 

@@ -242,7 +242,7 @@ class Keyboard:
         if spec.signal is not None:
             yield SendSignal(signal.Signals[spec.signal])
         if spec.keys is not None and spec.again is not None:
-            yield from self._press_while_wanted(stopped, re.compile(spec.again, re.MULTILINE))
+            yield from self._press_while_wanted(stopped, spec.again)
         elif spec.keys is not None:
             for number in range(spec.repeat):
                 if number and (yield from wait_for(stopped, spec.gap_ms / 1000)):

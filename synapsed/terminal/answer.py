@@ -37,7 +37,7 @@ def anchor_of(message: str) -> str:
     return message.strip().split("\n")[0].strip()[:ANCHOR_CHARS].rstrip()
 
 
-def below_message(text: str, message: str, start: str | None = None) -> str:
+def below_message(text: str, message: str, start: re.Pattern[str] | None = None) -> str:
     """What stands in `text` below the last place where the program shows `message`; all of it where that is not to be
     seen. `start`: as for `position_below`."""
     lines = text.split("\n")
@@ -45,7 +45,7 @@ def below_message(text: str, message: str, start: str | None = None) -> str:
 
 
 def position_below(
-    lines: Sequence[str], message: str, start: str | None = None, *, quoted_too: bool = True
+    lines: Sequence[str], message: str, start: re.Pattern[str] | None = None, *, quoted_too: bool = True
 ) -> int | None:
     """Number of the line below the last one in which the program shows the beginning of `message`, which is what was
     typed; None where that is not to be seen. An answer may quote it: a line that begins an answer (`start`), or with
@@ -56,7 +56,7 @@ def position_below(
         before = _before(lines[n], first)
         if before is None:
             continue
-        if _WORD.search(before) is None and (start is None or re.search(start, lines[n]) is None):
+        if _WORD.search(before) is None and (start is None or start.search(lines[n]) is None):
             return n + 1
         quoted = quoted or n + 1
     return quoted if quoted_too else None
@@ -66,7 +66,7 @@ def is_cut(spec: AnswerSpec, text: str, message: str) -> bool:
     """Whether the beginning of the answer to `message` is not in `text`, the whole of a screen that keeps nothing that
     leaves it."""
     lines = text.split("\n")
-    begins = spec.start is not None and any(re.search(spec.start, line) for line in lines)
+    begins = spec.start is not None and any(spec.start.search(line) for line in lines)
     return not begins and position_below(lines, message, spec.start) is None
 
 
@@ -92,13 +92,13 @@ def from_screen(spec: AnswerSpec, text: str, message: str) -> str:
     after the last place where `message` stands."""
     lines = below_message(text.rstrip(), message, spec.start).split("\n")
     if spec.end is not None:
-        stop = next((n for n, line in enumerate(lines) if re.search(spec.end, line)), None)
+        stop = next((n for n, line in enumerate(lines) if spec.end.search(line)), None)
         lines = lines if stop is None else lines[:stop]
     if spec.start is not None:
-        begins = [n for n, line in enumerate(lines) if re.search(spec.start, line)]
+        begins = [n for n, line in enumerate(lines) if spec.start.search(line)]
         if begins:
             lines = lines[begins[-1] :]
-            lines[0] = re.sub(spec.start, "", lines[0], count=1)
+            lines[0] = spec.start.sub("", lines[0], count=1)
     return tidy(spec, lines)
 
 
@@ -107,7 +107,7 @@ def stripped(spec: AnswerSpec, line: str) -> str:
     if spec.strip is None:
         return line
     line = line.rstrip()
-    found = list(re.finditer(spec.strip, line))
+    found = list(spec.strip.finditer(line))
     if found and found[-1].end() == len(line):
         line = line[: found[-1].start()]
     return line[found[0].end() :] if found and found[0].start() == 0 else line

@@ -55,17 +55,17 @@ def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) 
 
 def _errors(profile: Profile, text: str) -> list[int]:
     """Where in `text` the program's words for an error begin. The same words may match several patterns."""
-    return sorted({match.start() for spec in profile.error for match in re.finditer(spec.pattern, text, re.MULTILINE)})
+    return sorted({match.start() for spec in profile.error for match in spec.pattern.finditer(text)})
 
 
 def _error(profile: Profile, text: str) -> tuple[str, str] | None:
     """The first pattern that `text` has counts: they stand in the order of what they say."""
     for spec in profile.error:
-        if (match := re.search(spec.pattern, text, re.MULTILINE)) is not None:
+        if (match := spec.pattern.search(text)) is not None:
             return spec.code, match.group().strip()
     return None
 
 
 def _interruptions(profile: Profile, text: str) -> Iterator[re.Match[str]]:
     pattern = profile.interrupt.screen
-    return re.finditer(pattern, text, re.MULTILINE) if pattern is not None else iter(())
+    return pattern.finditer(text) if pattern is not None else iter(())

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from synapsed.profiles import Composer, DeliverySpec, PutOff
@@ -26,11 +25,6 @@ END_CHARS = 40
 """How much of a message's end is looked for at the cursor; more may be wrapped, or above the screen."""
 AROUND_ROWS = 3
 """Rows above and below the composer's that its surroundings are; `Composer.rows_above` may say otherwise."""
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 def needs_composer(spec: Composer) -> bool:
@@ -71,7 +65,7 @@ def read_composer(
     profile says so, faint text is a placeholder and not a draft. `before`: what was `unended` when the prompt came."""
     if spec.line is None or (spec.shows_cursor and not screen.cursor_visible):
         return ABSENT
-    pattern = _compiled(spec.line)
+    pattern = spec.line
     if spec.at_cursor:
         row, text = cursor_line(screen)
         found = _at_cursor(pattern, text, before)
@@ -94,7 +88,7 @@ def read_composer(
 
 def _judge(spec: Composer, screen: ScreenSnapshot, text: str, row: int) -> ComposerState:
     text = text.strip()
-    blank = not text or (spec.placeholder is not None and _compiled(spec.placeholder).search(text) is not None)
+    blank = not text or (spec.placeholder is not None and spec.placeholder.search(text) is not None)
     if blank and _stands(spec.empty, screen, row):
         return ComposerState("empty", "", row)
     return ComposerState("draft", text, row)
@@ -107,18 +101,18 @@ def emptied(spec: Composer, screen: ScreenSnapshot, composer: ComposerState) -> 
     return replace(composer, state="empty", text="")
 
 
-def _stands(pattern: str | None, screen: ScreenSnapshot, row: int, rows_above: int = AROUND_ROWS) -> bool:
+def _stands(pattern: re.Pattern[str] | None, screen: ScreenSnapshot, row: int, rows_above: int = AROUND_ROWS) -> bool:
     """Whether `pattern`, if there is one, is found in what surrounds `row`."""
     if pattern is None:
         return True
     above = [""] * max(0, rows_above - row)
     text = "\n".join([*above, *screen.lines[max(0, row - rows_above) : row + AROUND_ROWS + 1]])
-    return re.search(pattern, text) is not None
+    return pattern.search(text) is not None
 
 
 def puts_off(spec: PutOff, screen: ScreenSnapshot, message: str) -> bool:
     """Whether `message`, and nothing else, is what the program shows to have put off."""
-    found = re.search(spec.shown, "\n".join(screen.lines), re.MULTILINE)
+    found = spec.shown.search("\n".join(screen.lines))
     shown = found["text"].strip().rstrip("…") if found is not None else ""
     return bool(shown) and " ".join(message.split()).startswith(shown)
 
@@ -127,7 +121,7 @@ def holds_back(spec: DeliverySpec, screen: ScreenSnapshot, composer: ComposerSta
     """Whether the program says, below what stands in its composer, that it holds that until it has started."""
     if spec.starting is None or composer.state != "draft" or composer.row is None:
         return False
-    return re.search(spec.starting, "\n".join(screen.lines[composer.row + 1 :]), re.MULTILINE) is not None
+    return spec.starting.search("\n".join(screen.lines[composer.row + 1 :])) is not None
 
 
 def ends_at_cursor(screen: ScreenSnapshot, message: str) -> bool:

@@ -70,11 +70,11 @@ def type_message(spec: DeliverySpec, text: str, *, bracketed: bool, command: boo
     """The keystrokes for `text`. `bracketed`: the program has bracketed paste on now; `prompt`: what it is typed
     behind. Raises TooLarge."""
     body = clean(text)
-    if spec.indented is not None and re.search(spec.indented.prompt, prompt):
+    if spec.indented is not None and spec.indented.prompt.search(prompt):
         body = as_typed(spec.indented, body, whole=bracketed and spec.paste != "plain")
-    if not command and spec.neutralise is not None and re.search(spec.neutralise, body):
+    if not command and spec.neutralise is not None and spec.neutralise.search(body):
         body = spec.neutral_prefix + body
-    if not command and spec.neutralise_end is not None and re.search(spec.neutralise_end, body):
+    if not command and spec.neutralise_end is not None and spec.neutralise_end.search(body):
         body += spec.neutral_suffix
     if len(body.encode()) > spec.max_bytes:
         raise TooLarge(

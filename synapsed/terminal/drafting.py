@@ -154,7 +154,8 @@ def _composer(screen: Screen, now: ScreenSnapshot, found: _Found | None) -> str:
 
 
 def _seen(screen: Screen, now: ScreenSnapshot, found: _Found) -> ComposerState:
-    spec = Composer(line=found.pattern, at_cursor=found.at_cursor, around=found.around, placeholder=found.placeholder)
+    patterns = {"line": found.pattern, "around": found.around, "placeholder": found.placeholder}
+    spec = Composer.model_validate({**patterns, "at_cursor": found.at_cursor})
 
     def bright(row: int) -> str:
         return "".join(" " * len(cell.text) if cell.dim else cell.text for cell in screen.row_cells(row))

@@ -21,17 +21,17 @@ def as_typed(spec: Indented, text: str, *, whole: bool) -> str:
     empty line at its end."""
     lines = text.split("\n")
     if whole or len(lines) > _LINES_MAX:
-        return f"{text}\n" if len(lines) > 1 or re.search(spec.opens, text) else text
+        return f"{text}\n" if len(lines) > 1 or spec.opens.search(text) else text
     typed: list[str] = []
     nesting, block, before = _Nesting(), False, ""
     for line in lines:
         if not nesting.inside and block and not line.strip():
             continue  # whether the block is over tells the next line
         if not nesting.inside and line[:1].strip() and not line.startswith("#"):
-            goes_on = block and (re.search(spec.goes_on, line) or re.search(spec.leads, before))
+            goes_on = block and (spec.goes_on.search(line) or spec.leads.search(before))
             if block and not goes_on:
                 typed.append("")
-            block = bool(goes_on or re.search(spec.opens, line))
+            block = bool(goes_on or spec.opens.search(line))
             before = line
         nesting.read(line)
         typed.append(line)

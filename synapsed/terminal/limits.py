@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
-from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from synapsed.profiles import LimitPattern
@@ -47,16 +46,11 @@ class Limit:
     answer: str | None = None
 
 
-@lru_cache(maxsize=128)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.MULTILINE)
-
-
 def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tzinfo | None = None) -> Limit | None:
     """The limit that `text` tells of, line breaks in it taken for blanks; None for none."""
     flat = " ".join(text.split())
     for spec in patterns:
-        if (match := _compiled(spec.pattern).search(flat)) is not None:
+        if (match := spec.pattern.search(flat)) is not None:
             told = match.groupdict().get("until")
             until = read_until(told, now, zone) if told else None
             return Limit(words=match.group().strip()[:500], until=until, answer=spec.answer)

@@ -93,7 +93,7 @@ def _printed(output: bytes, *, cols: int, rows: int) -> _Reading[tuple[list[str]
 
 def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
     """What of the last `line` is no prompt: output that was not ended may stand before it."""
-    found = re.search(composer.line, line) if composer.line is not None else None
+    found = composer.line.search(line) if composer.line is not None else None
     start = found.start() if found is not None else len(line)
     if prompt.strip() and line.endswith(prompt):
         start = len(line) - len(prompt)
@@ -129,7 +129,7 @@ def _behind_prompts(composer: Composer, line: str) -> list[str]:
     """What stands behind each of the prompts that `line` begins with."""
     behind: list[str] = []
     while composer.line is not None:
-        found = re.search(composer.line, f"{line} ")
+        found = composer.line.search(f"{line} ")
         if found is None or found.start() > 0 or found["text"] in (None, f"{line} "):
             break
         line = found["text"].rstrip()
@@ -139,7 +139,7 @@ def _behind_prompts(composer: Composer, line: str) -> list[str]:
 
 def _continued(composer: Composer, line: str) -> list[str]:
     """What stands behind the mark of a further line, where `line` begins with one."""
-    if composer.continuation is None or (found := re.match(composer.continuation, f"{line} ")) is None:
+    if composer.continuation is None or (found := composer.continuation.match(f"{line} ")) is None:
         return []
     return [line[found.end() :]]
 
@@ -151,4 +151,4 @@ def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> _Rea
     if not switches or switches[-1][1] != b"h" or composer.line is None:
         return None
     _, behind = yield from _printed(output[switches[-1].end() :], cols=cols, rows=rows)
-    return switches[-1].start() if re.search(composer.line, behind) else None
+    return switches[-1].start() if composer.line.search(behind) else None

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from synapsed.errors import InvalidChoice
 from synapsed.model.task import Prompt, PromptOption
@@ -55,11 +54,6 @@ type Cells = Callable[[int], Sequence[Cell]]
 """A row → its cells."""
 
 
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.MULTILINE)
-
-
 def find_prompt(
     spec: Prompts, screen: ScreenSnapshot, cells: Cells | None = None, *, in_turn: bool = False
 ) -> Asked | None:
@@ -70,9 +64,7 @@ def find_prompt(
         return None
     text = "\n".join(screen.lines)
     for dialog in spec.dialogs:
-        if all(_compiled(p).search(text) for p in dialog.when) and not any(
-            _compiled(p).search(text) for p in dialog.unless
-        ):
+        if all(p.search(text) for p in dialog.when) and not any(p.search(text) for p in dialog.unless):
             return _read_dialog(dialog, text)
     if (asked := find_unknown(spec, screen, cells)) is not None:
         return asked
@@ -99,7 +91,7 @@ def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
 
 
 def _read_dialog(dialog: Dialog, text: str) -> Asked:
-    asked = _compiled(dialog.question or dialog.when[0])
+    asked = dialog.question or dialog.when[0]
     found = list(asked.finditer(text))
     match = found[0 if dialog.below else -1] if found else None
     question = (match.groupdict().get("text") or match.group()).strip() if match else dialog.type
@@ -109,13 +101,13 @@ def _read_dialog(dialog: Dialog, text: str) -> Asked:
     asking = "\n".join(lines[end if dialog.below else at :])
     options: list[PromptOption] = []
     if dialog.option is not None:
-        for match in _compiled(dialog.option).finditer(asking):
+        for match in dialog.option.finditer(asking):
             option = PromptOption(key=match["key"].strip(), label=match["label"].strip(" │┃"))
             if all(option.key != known.key for known in options):
                 options.append(option)
     shown = bool(options)
     options += [PromptOption(key=option.key, label=option.label) for option in dialog.options]
-    words = _compiled(dialog.own_words.row).finditer(asking) if dialog.own_words is not None else ()
+    words = dialog.own_words.row.finditer(asking) if dialog.own_words is not None else ()
     for_words = tuple(match["key"] for match in words)
     above = [] if dialog.below else _above(dialog, lines, at)
     prompt = "\n".join([*_inner(dialog, above), question, *_inner(dialog, lines[at + 1 : end])])
@@ -133,7 +125,7 @@ def _read_dialog(dialog: Dialog, text: str) -> Asked:
 def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
     """The dialog's own rows above its question. What is known to have a beginning that is not to be seen is higher than
     the screen."""
-    begins = _compiled(dialog.begins) if dialog.begins is not None else None
+    begins = dialog.begins
     furthest = at - 1 - BODY_ROWS_MAX if begins is None else -1
     for start in range(at - 1, max(-1, furthest), -1):
         if begins is not None and begins.search(lines[start]):
@@ -146,7 +138,7 @@ def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
 def _end(dialog: Dialog, lines: list[str], at: int) -> int:
     """The row below what is asked, and below its question in row `at`."""
     ends = dialog.ends or dialog.option
-    rows = [n for n in range(at + 1, len(lines)) if ends is not None and _compiled(ends).search(lines[n])]
+    rows = [n for n in range(at + 1, len(lines)) if ends is not None and ends.search(lines[n])]
     if not rows:
         return at + 1
     return rows[-1] if dialog.below else min(rows[0], at + 1 + BODY_ROWS_MAX)
@@ -154,7 +146,7 @@ def _end(dialog: Dialog, lines: list[str], at: int) -> int:
 
 def _inner(dialog: Dialog, rows: list[str]) -> list[str]:
     """What `rows` say, without frames, rules and what the profile ignores."""
-    ignored = _compiled(dialog.ignore) if dialog.ignore is not None else None
+    ignored = dialog.ignore
     told = (_FRAME.sub("", row).strip() for row in rows)
     return [
         row

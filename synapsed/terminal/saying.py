@@ -180,7 +180,7 @@ class ScreenText:
 
     def _begins(self, line: Line) -> Line:
         """A block's first line without what it begins with."""
-        found = re.search(self._answer.start, line[0]) if self._answer.start is not None else None
+        found = self._answer.start.search(line[0]) if self._answer.start is not None else None
         if found is None:
             return line
         begin, end = found.span()
@@ -198,8 +198,8 @@ class ScreenText:
             return None, end
         skip = self._stream.skip
         for number in range(end - 1, below - 1, -1):
-            if re.search(self._answer.start, lines[number]):
-                if skip is None or not re.search(skip, "\n".join(lines[number : number + 2])):
+            if self._answer.start.search(lines[number]):
+                if skip is None or not skip.search("\n".join(lines[number : number + 2])):
                     return number, end
                 end = number
         return None, end
@@ -208,7 +208,7 @@ class ScreenText:
         """Without what stands below the text; a block's first line is text in any case."""
         ends = [pattern for pattern in (self._stream.end, self._answer.end) if pattern is not None]
         for number in range(0 if first else 1, len(block)):
-            if any(re.search(pattern, block[number]) for pattern in ends):
+            if any(pattern.search(block[number]) for pattern in ends):
                 return block[:number]
         return block
 

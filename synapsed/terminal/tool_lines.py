@@ -58,7 +58,7 @@ def _found(spec: ShownTools, text: str) -> Iterator[_Line]:
     ranked = (("failed", spec.failed), ("completed", spec.completed), ("started", spec.started))
     for rank, (status, patterns) in enumerate(ranked):
         for pattern in patterns:
-            for match in re.finditer(pattern, text, re.MULTILINE):
+            for match in pattern.finditer(text):
                 if match[0]:
                     yield _line(spec, rank, status, match)
 
@@ -66,13 +66,12 @@ def _found(spec: ShownTools, text: str) -> Iterator[_Line]:
 def _line(spec: ShownTools, rank: int, status: str, match: re.Match[str]) -> _Line:
     groups = {name: " ".join(found.split()) for name, found in match.groupdict().items() if found}
     named = status == "started" or bool(match.re.groupindex.keys() - {"output", "error"})
-    denied = status == "failed" and spec.denied is not None
     call = ShownCall(
         status=status,  # type: ignore[arg-type]  # one of the three keys
         tool=groups.get("tool") or spec.tool or "" if named else "",
         input={name: text for name, text in groups.items() if name not in TOLD_BY_SCREEN},
         output=groups.get("output"),
         error=groups.get("error") if status == "failed" else None,
-        denied=denied and re.search(spec.denied or "", match[0], re.MULTILINE) is not None,
+        denied=status == "failed" and spec.denied is not None and spec.denied.search(match[0]) is not None,
     )
     return _Line(match.start(), match.end(), rank, named, call)

@@ -63,9 +63,7 @@ The first keeps a printed `idle` from ending a turn or letting a message into on
 from blocking delivery for ever. A program without signs of its own is always believed: a long silence is then work.
 """
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from synapsed.model.agent import Activity
@@ -140,11 +138,6 @@ class Verdict:
     """It says that it rests, and the composer that it needs for a message is not on the screen."""
 
 
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.MULTILINE)
-
-
 def bottom(screen: ScreenSnapshot, rows: int) -> str:
     """The last `rows` lines of what is visible, blank lines at the end left out. Rows that were wrapped are one line: a
     window that becomes narrower wraps what is on it, and what a program had drawn low on the screen stays there."""
@@ -153,7 +146,7 @@ def bottom(screen: ScreenSnapshot, rows: int) -> str:
 
 def title_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
     """The sign of `signs` in the title, as evidence."""
-    if signs.title is not None and _compiled(signs.title).search(screen.title):
+    if signs.title is not None and signs.title.search(screen.title):
         return f"title: {screen.title.strip()[:80]}"
     return None
 
@@ -163,7 +156,7 @@ def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
     if signs.screen:
         text = bottom(screen, signs.rows)
         for pattern in signs.screen:
-            if (match := _compiled(pattern).search(text)) is not None:
+            if (match := pattern.search(text)) is not None:
                 return f"screen: {match.group().strip()[:80]}"
     return None
 
@@ -349,12 +342,12 @@ def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | Non
         return "screen: input is off"
     if edits_no_line(seen):
         return "composer: printed, no line editor is up"
-    if told is None and profile.ready.title and not _compiled(profile.ready.title).search(seen.screen.title):
+    if told is None and profile.ready.title and not profile.ready.title.search(seen.screen.title):
         return f"title: {seen.screen.title.strip()[:80]}"
     if seen.previous is Activity.STARTING and seen.quiet_s < QUIET_UNKNOWN_S:
         text = "\n".join(seen.screen.lines)
-        missing = next((first for first in profile.ready.first if not _compiled(first).search(text)), None)
-        return None if missing is None else f"screen: not yet {missing}"
+        missing = next((first for first in profile.ready.first if not first.search(text)), None)
+        return None if missing is None else f"screen: not yet {missing.pattern}"
     return None
 
 

@@ -55,7 +55,7 @@ def library(tmp_path: Path) -> ProfileLibrary:
 def test_what_counts_for_a_version(library: ProfileLibrary, version: str, args: list[str], env: dict[str, str]) -> None:
     profile = library.get("tool").at(version)
     assert (profile.args, profile.env) == (args, env)
-    assert profile.composer.line == "^> (?P<text>.*)$", "tables are merged key by key"
+    assert profile.composer.line.pattern == "^> (?P<text>.*)$", "tables are merged key by key"
 
 
 def test_what_a_user_writes_counts_for_every_version(library: ProfileLibrary, tmp_path: Path) -> None:

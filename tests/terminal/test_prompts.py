@@ -1,5 +1,7 @@
 """Reading prompts off the screen, and typing their answers."""
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -107,7 +109,7 @@ def test_a_command_below_its_question_hides_nothing_of_itself() -> None:
 
 @pytest.mark.parametrize("rows", [40, 20])
 def test_a_dialog_that_is_higher_than_the_screen_is_told_as_far_as_it_is_shown(rows: int) -> None:
-    dialog = PERMISSION.model_copy(update={"begins": "^─{20}"})
+    dialog = PERMISSION.model_copy(update={"begins": re.compile("^─{20}")})
     command = [f" │ echo {n}" for n in range(30)]
     lines = ["above", "─" * 30, " Bash command", *command, " Do you want to proceed?", " ❯ 1. Yes", "   3. No"]
     told = asked(Prompts(dialogs=[dialog]), "\r\n".join(lines), rows=rows).prompt.prompt.split("\n")
