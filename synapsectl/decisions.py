@@ -10,7 +10,17 @@ from synapsectl.errors import DONE, ApiError, CtlError
 from synapsectl.inbox.everywhere import look, missing
 from synapsectl.inbox.items import Item
 from synapsectl.output import short_id
-from synapsectl.prompts import NOT_TAKEN, SCREEN, NoSuchChoice, answer, asked, choose, show_prompt, tell_hands
+from synapsectl.prompts import (
+    NOT_TAKEN,
+    SCREEN,
+    NoSuchChoice,
+    answer,
+    asked,
+    choose,
+    show_prompt,
+    tell_hands,
+    who_answers,
+)
 from synapsectl.reach import elsewhere
 
 DECIDED = frozenset({"permission", "question", "plan"})
@@ -69,7 +79,7 @@ def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | Non
     who = asked(ctx.client, there)
     if who.prompt is None:
         raise ApiError("NOT_WAITING", f"{who.name} asks nothing")
-    agent = ctx.client.get(agent_path(who.agent, "status"), {"detail": 1})
+    agent = who_answers(ctx.client, who.agent)
     if because is not None:
         check_reads(ctx.client, agent)
     try:
@@ -100,7 +110,10 @@ def _called(name: str, agent: dict[str, Any]) -> str:
 
 
 def check_reads(client: Client, agent: dict[str, Any]) -> None:
-    """Raises NoReason where no model reads what is typed: there a message is a command."""
+    """Raises NoReason where no model reads what is typed: there a message is a command. Whatever is sent to an agent
+    elsewhere is a message of A2A."""
+    if agent.get("elsewhere"):
+        return
     profiles = {one["name"]: one for one in client.get("/control/profiles")}
     if not profiles.get(agent["type"], {}).get("model"):
         raise NoReason(

@@ -76,6 +76,18 @@ def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> Wh
     return WhoAsks(agent["name"], agent["name"], task, prompt)
 
 
+def who_answers(client: Client, address: str) -> dict[str, Any]:
+    """The state of the agent that asks. One elsewhere, under an alias, has none here but its name; "elsewhere" says so.
+    Raises ApiError."""
+    try:
+        agent: dict[str, Any] = client.get(agent_path(address, "status"), {"detail": 1})
+    except ApiError as error:
+        if (alias := error.details.get("alias")) is None:
+            raise
+        return {"id": alias, "name": alias, "elsewhere": True}
+    return agent
+
+
 def answer(client: Client, target: WhoAsks, text: str, prompt_id: str | None) -> Any:
     """Give `text` to what is asked; with `prompt_id` only if it is still this very prompt. Raises ApiError."""
     body = {"input": text} | ({"prompt_id": prompt_id} if prompt_id else {})

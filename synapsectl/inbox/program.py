@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.decisions import check_reads, tell_why
 from synapsectl.errors import CtlError
@@ -24,7 +23,7 @@ from synapsectl.inbox.keys import HOLD, KeyReader
 from synapsectl.inbox.model import Attach, Command, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView
 from synapsectl.live import Live, LiveView
-from synapsectl.prompts import WhoAsks, answer
+from synapsectl.prompts import WhoAsks, answer, who_answers
 from synapsectl.reach import reach
 
 TICK = 1.0
@@ -38,7 +37,7 @@ def give(ctx: CommandContext, item: Item, chosen: Chosen) -> None:
     """Answer what `item` asks, and nothing else, then tell the agent why. Raises CtlError."""
     there, name = reach(ctx, item["agent"])
     client, because = there.client, chosen.because
-    agent = client.get(agent_path(name, "status"), {"detail": 1}) if because is not None else {}
+    agent = who_answers(client, name) if because is not None else {}
     if because is not None:
         check_reads(client, agent)
     answer(client, WhoAsks(name, name, item.get("task"), None), chosen.text, item["prompt_id"])

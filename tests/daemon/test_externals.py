@@ -60,6 +60,25 @@ def test_one_of_several_addresses(here: Daemon, there: Daemon):
     assert (refused.code, "agent elsewhere" in refused.err) == (4, True)
 
 
+@pytest.mark.parametrize(("verb", "said"), [("approve", "yes"), ("deny", "no")])
+def test_its_question_is_answered_from_here(here: Daemon, there: Daemon, verb: str, said: str):
+    task_id = here.ctl("send", "far", "ask y/n").out.strip()
+    eventually(lambda: here.task(task_id)["prompt"], "it asks")
+    answered = here.ctl(verb, task_id)
+    assert answered.code == 0, answered.err
+    assert f"far ({task_id[:8]}) was answered: {said}" in answered.err.lower()
+    assert f"Answered: {said[0]}" in here.task_in(task_id, "completed")["artifacts"][0]["parts"][0]["text"]
+
+
+def test_it_is_told_why_not(here: Daemon, there: Daemon):
+    task_id = here.ctl("send", "far", "ask y/n").out.strip()
+    eventually(lambda: here.task(task_id)["prompt"], "it asks")
+    answered = here.ctl("deny", task_id, "--because", "use the other one", "--json")
+    assert answered.code == 0, answered.err
+    because = here.task_in(answered.json[0]["because"], "completed")
+    assert "use the other one" in because["artifacts"][0]["parts"][0]["text"]
+
+
 def test_external_send_means_the_one_elsewhere(here: Daemon, there: Daemon):
     sent = here.ctl("external", "send", "@far", "--json", "--wait", "--", "hello")
     assert sent.code == 0, sent.err
