@@ -4,7 +4,7 @@ Nothing of the screen is markup: text is escaped, and there are neither scripts 
 Every character has its own place, and is written from left to right whatever its script.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from html import escape
 from itertools import groupby
 
@@ -83,13 +83,31 @@ def _path(stroke: Stroke, x: float, y: float) -> str:
 
 
 def _texts(row: int, glyphs: tuple[Glyph, ...]) -> Iterator[str]:
-    """Characters that are drawn alike in one element, each with its place; a cluster has one of its own."""
+    """Characters that are drawn alike in one element, each with its place; a cluster has one of its own. A viewer that
+    obeys the first place only shows them still."""
     y = row * CELL_HEIGHT + BASELINE
+    filled = {glyph.col for glyph in glyphs if glyph.text != " "}
     for (ink, alone), run in groupby(_written(glyphs), key=lambda glyph: (glyph.ink, len(glyph.text) > 1)):
-        for group in [[glyph] for glyph in run] if alone else [list(run)]:
+        for group in [[glyph] for glyph in run] if alone else _together(run, filled):
             places = " ".join(f"{glyph.col * CELL_WIDTH}" for glyph in group)
             text = escape("".join(glyph.text for glyph in group))
             yield f'<text x="{places}" y="{y}"{_style(ink)}>{text}</text>'
+
+
+def _together(glyphs: Iterable[Glyph], filled: Set[int]) -> Iterator[list[Glyph]]:
+    """With the blanks between words, so that a sentence is found and copied as one; apart where the gap is wider, or
+    something else stands there (`filled`: the columns where that may be)."""
+    group: list[Glyph] = []
+    for glyph in glyphs:
+        end = group[-1].col + group[-1].width if group else glyph.col
+        if glyph.col == end + 1 and end not in filled:
+            group.append(Glyph(" ", end, 1, glyph.ink))
+        elif glyph.col != end:
+            yield group
+            group = []
+        group.append(glyph)
+    if group:
+        yield group
 
 
 def _written(glyphs: tuple[Glyph, ...]) -> list[Glyph]:

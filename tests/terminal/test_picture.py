@@ -165,7 +165,13 @@ def test_any_output_gives_documents_that_can_be_read(output: list[bytes]) -> Non
 def test_each_character_has_its_place() -> None:
     root = ElementTree.fromstring(svg(drawn("a日 b\x1b[31mc\x1b[0me\u0301")))
     placed = [(element.text, element.get("x")) for element in root.iter(f"{SVG}text")]
-    assert placed == [("a日b", "0 8 32"), ("c", "40"), ("e\u0301", "48")]
+    assert placed == [("a日 b", "0 8 24 32"), ("c", "40"), ("e\u0301", "48")]
+
+
+def test_words_are_found_as_they_stand_and_columns_stay_apart() -> None:
+    root = ElementTree.fromstring(svg(drawn("two words    there│apart")))
+    placed = [(element.text, element.get("x", "").split()[0]) for element in root.iter(f"{SVG}text")]
+    assert placed == [("two words", "0"), ("there", "104"), ("apart", "152")]
 
 
 def test_a_page_has_the_screen_s_rows() -> None:

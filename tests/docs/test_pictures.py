@@ -1,0 +1,63 @@
+"""The pictures of the README: what is there is small, and can be made again from the program as it is now."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from scripts import pictures
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "docs" / "pictures"
+SIZE_MAX = 60_000
+SHOWS = {
+    "list": ["synapsectl list", "waiting", "busy", "Proceed? (y/n)"],
+    "inbox": ["2 need you", "api · question · ~/api", "b no, because"],
+    "top": ["4 agents · 2 need you", "Three migrations are pending", "? help"],
+    "kill-9": ["kill -9", "no daemon is running", "started one", "It is there."],
+}
+
+
+def text_of(file: Path) -> str:
+    root = ElementTree.parse(file).getroot()
+    return " ".join(element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_the_readme_shows_what_is_there() -> None:
+    named = re.findall(r"!\[[^]]+\]\(docs/pictures/([a-z0-9-]+)\.svg\)", (ROOT / "README.md").read_text())
+    assert sorted(named) == sorted(SHOWS) == sorted(file.stem for file in KEPT.iterdir())
+
+
+@pytest.mark.parametrize("name", SHOWS)
+def test_a_picture_is_small_and_shows_what_it_is_for(name: str) -> None:
+    file = KEPT / f"{name}.svg"
+    assert file.stat().st_size < SIZE_MAX
+    assert [words for words in SHOWS[name] if words not in text_of(file)] == []
+
+
+@pytest.mark.timeout(300)
+def test_made_again(tmp_path: Path) -> None:
+    pytest.importorskip("textual")
+    for folder in ("pictures", "w"):
+        (tmp_path / folder).mkdir()
+    pictures.draw(tmp_path / "pictures", tmp_path / "w")
+    for name, shown in SHOWS.items():
+        assert [words for words in shown if words not in text_of(tmp_path / "pictures" / f"{name}.svg")] == []
+
+
+def frame(*lines: str) -> str:
+    head = '<svg xmlns="http://www.w3.org/2000/svg">\n<rect/>\n<g transform="translate(8 8)">\n'
+    return head + "".join(f"<text>{line}</text>\n" for line in lines) + "</g>\n</svg>\n"
+
+
+def test_a_recording_writes_once_what_stands_in_several_pictures() -> None:
+    made = pictures.recording([frame("$ a"), frame("$ a", "$ b"), frame("$ a", "done")], "a & b")
+    root = ElementTree.fromstring(made)
+    groups = {
+        group.findtext("{*}text"): (group.get("display"), animate.get("values") if animate is not None else None)
+        for group in root.findall("{*}g/{*}g")
+        for animate in [group.find("{*}animate")]
+    }
+    assert groups == {"$ a": (None, None), "$ b": ("none", "none;inline;none"), "done": (None, "none;none;inline")}
+    assert root.findtext("{*}title") == "a & b"
