@@ -239,9 +239,13 @@ _MEASURES = frozenset(
 )
 """Beside one of these a word names a measure or a kind: `token_count`, `max_token`, `credential_type`."""
 
-_NESTED = re.compile(
-    rf"(?:{_NAMED}|authorization|cookie|e-?mail)[a-z0-9_-]{{0,32}}\"\s{{0,8}}:\s{{0,8}}[\[{{](?!\s{{0,8}}[\]}}])",
-    re.IGNORECASE,
+_NESTED = _Finder(
+    (
+        _named(
+            f"{_NAMES}|cookie|email|e-mail",
+            rf"(?:{_NAMED}|authorization|cookie|e-?mail)[a-z0-9_-]{{0,32}}\"\s{{0,8}}:\s{{0,8}}[\[{{](?!\s{{0,8}}[\]}}])",
+        ),
+    )
 )
 _BEFORE_COLON = re.compile(
     r"(?:https?|sql|postgres|redis|rediss|amqps?|mongodb|srv|ftps?|ssh|git|ldaps?|smtps?|imaps?|\d{6})\Z", re.IGNORECASE
@@ -310,7 +314,7 @@ def secret_spans(text: str) -> list[tuple[int, int]]:
 def nested_under_key(text: str) -> bool:
     """Whether in `text`, which is JSON, a list or an object stands under a telling key: `secret_spans` finds texts
     only."""
-    return _NESTED.search(text) is not None
+    return any(True for begin, piece in _pieces(text) for _ in _NESTED.spans(text, begin, _small(piece)))
 
 
 def unfinished(text: str) -> int:
@@ -343,11 +347,20 @@ def _may_begin(word: str, length: int) -> bool:
 
 
 def _found(text: str) -> Iterator[tuple[int, int]]:
+    for begin, piece in _pieces(text):
+        yield from _EXACT.spans(text, begin, piece)
+        yield from _ANY_CASE.spans(text, begin, _small(piece))
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """The pieces in which `text` is searched, and where they begin."""
     for begin in range(0, len(text), _PIECE):
         piece = text[begin : begin + _PIECE + _LITERAL_MAX]
-        piece = piece.encode(errors="replace").decode()  # a lone surrogate becomes a question mark: one for one
-        yield from _EXACT.spans(text, begin, piece)
-        small = piece.lower()
-        if len(small) != len(piece):  # the one letter whose small form is two characters
-            small = piece.replace("\u0130", "I").lower()
-        yield from _ANY_CASE.spans(text, begin, small)
+        yield begin, piece.encode(errors="replace").decode()  # a lone surrogate becomes a question mark: one for one
+
+
+def _small(piece: str) -> str:
+    """`piece` in small letters, each in its place."""
+    small = piece.lower()
+    # The one letter whose small form is two characters.
+    return small if len(small) == len(piece) else piece.replace("\u0130", "I").lower()

@@ -162,11 +162,12 @@ async def encoded_size(parts: Parts) -> int:
 def has_large(value: Any) -> bool:
     """Whether a text that is worth sharing is in a JSON value or in a model."""
     waiting = [value]
-    while waiting:
-        one = waiting.pop()
+    for one in waiting:  # grows meanwhile
         if isinstance(one, str):
             if len(one) >= LARGE:
                 return True
+        elif one is None:  # most fields of a model
+            continue
         elif isinstance(one, dict):
             waiting.extend(one.values())
         elif isinstance(one, list):

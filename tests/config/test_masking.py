@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed import masking
-from synapsed.masking import MASK, is_secret_key, mask, mask_text, secret_spans, unfinished
+from synapsed.masking import MASK, is_secret_key, mask, mask_text, nested_under_key, secret_spans, unfinished
 from tests.support.secrets import planted
 
 PLANTED = planted()
@@ -199,3 +199,47 @@ def _cpu(text: str) -> float:
     before = time.thread_time()
     secret_spans(text)
     return time.thread_time() - before
+
+
+TELLING = (
+    *(
+        "password",
+        "passwd",
+        "passphrase",
+        "db_pwd",
+        "secret",
+        "token",
+        "apiKey",
+        "api-key",
+        "ACCESS_KEY",
+        "account_key",
+    ),
+    *("privateKey", "authkey", "signing_key", "encryptionKey", "storage-key", "master_key", "ssh_key", "credential"),
+    *("Credentials", "authorization", "Cookie", "cookies", "email", "E-Mail", "clientSecretIds"),
+)
+
+
+@pytest.mark.parametrize("key", TELLING)
+@pytest.mark.parametrize("before", [0, masking._PIECE - 3, masking._PIECE])
+@pytest.mark.parametrize("filling", ["x", "İ", "日"])
+def test_what_is_nested_under_a_telling_key_is_found(key: str, before: int, filling: str) -> None:
+    for nested, found in ((["v"], True), ({"a": "v"}, True), ([], False), ({}, False), ("v", False)):
+        text = json.dumps({"text": filling * before, key: nested}, ensure_ascii=False)
+        assert nested_under_key(text) is found
+    assert not nested_under_key(json.dumps({"text": filling * before, "parts": ["v"], key[:2]: ["v"]}))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from([*TELLING, '"', '":', ' "', ": ", "[", "{", "]", "}", " ", "İ", "\ud83d", "-", "key", "S"]),
+            st.text(max_size=3),
+        ),
+        max_size=12,
+    ).map("".join)
+)
+def test_what_is_nested_is_found_wherever_its_pattern_would_be(text: str) -> None:
+    ((_, pattern),) = {(pattern.pattern, pattern) for _, pattern in masking._NESTED._tried}
+    if text.isascii():  # of other letters `re` takes some for ASCII's
+        assert nested_under_key(text) is (pattern.search(text) is not None)
+    nested_under_key(text)
