@@ -3,7 +3,7 @@ which little is done in one turn of the loop, and tasks that nobody awaits."""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, Protocol
 
 import structlog
@@ -41,6 +41,13 @@ async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None =
         await over.wait()
     finally:
         timer.cancel()
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel them; returns when they are over."""
+    for task in (tasks := list(tasks)):
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def whole[T](
@@ -134,9 +141,7 @@ class TaskSet:
 
     async def cancel(self) -> None:
         """Cancel those that there are; returns when they are over."""
-        for task in (tasks := list(self._tasks)):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -27,6 +27,7 @@ import structlog
 
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.aio import cancel_all
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
 from synapsed.interfaces import OutboundQuestion, SendRequest, Store
@@ -103,9 +104,7 @@ class Externals:
 
     async def close(self) -> None:
         """Let go of what is under way: the next daemon goes on."""
-        for running in self._under_way.values():
-            running.cancel()
-        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        await cancel_all(self._under_way.values())
         for remote in self._remotes.values():
             await remote.close()
         self._remotes.clear()

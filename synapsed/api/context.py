@@ -16,7 +16,7 @@ from aiohttp import web
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
-from synapsed.aio import Pace
+from synapsed.aio import Pace, cancel_all
 from synapsed.api.caching import Changes
 from synapsed.api.reserving import BODIES, reserve_task
 from synapsed.api.rights import Rights
@@ -118,10 +118,7 @@ class Streams:
                 elif not closing.done():
                     yield None
         finally:
-            tasks = [task for task in (pending, closing) if task is not None]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_all(task for task in (pending, closing) if task is not None)
             if isinstance(source, AsyncGenerator):
                 await source.aclose()
 

@@ -9,7 +9,7 @@ import asyncio
 
 import structlog
 
-from synapsed.aio import Timers, pause
+from synapsed.aio import Timers, cancel_all, pause
 from synapsed.config import AgentConfig, Config
 from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import Directory, EventFilter, NewEvent, Store
@@ -74,8 +74,7 @@ class Moods:
         """May be called again."""
         if self._running is None:
             return
-        self._running.cancel()
-        await asyncio.gather(self._running, return_exceptions=True)
+        await cancel_all([self._running])
         self._running = None
         if not self._taking:
             try:

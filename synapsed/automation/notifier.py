@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import structlog
 
-from synapsed.aio import Timers, pause
+from synapsed.aio import Timers, cancel_all, pause
 from synapsed.attention import telling
 from synapsed.attention.notify import NotifyConfig, NtfySink, Sink
 from synapsed.automation.inbox import PersonInbox
@@ -110,9 +110,7 @@ class Notifier:
         """May be called again."""
         tasks = [task for _, task in self._running.values()]
         self._running = {}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
 
     async def _answer(self, item_id: str, yes: bool, *, sink: str) -> None:
         item = self._means.inbox.get(item_id)

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import structlog
 
+from synapsed.aio import cancel_all
 from synapsed.choices import choice
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, StoreError, SynapsedError
@@ -84,8 +85,7 @@ class Ruler:
     async def close(self) -> None:
         """May be called again."""
         if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+            await cancel_all([self._running])
 
     async def _run(self) -> None:
         while True:

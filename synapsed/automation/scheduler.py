@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from synapsed.aio import TaskSet, Timers, pause
+from synapsed.aio import TaskSet, Timers, cancel_all, pause
 from synapsed.clock import Clock, iso
 from synapsed.config import SCHEDULES_MAX
 from synapsed.errors import (
@@ -124,8 +124,7 @@ class Scheduler:
     async def close(self) -> None:
         """End; what is on its way is settled by the next daemon. May be called again."""
         if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+            await cancel_all([self._running])
         await self._background.cancel()
 
     def reconfigure(self, configured: Sequence[NewSchedule]) -> None:

@@ -18,7 +18,7 @@ import structlog
 from synapsed.a2a.push import schedule
 from synapsed.a2a.push.poster import Poster, Receipt
 from synapsed.a2a.push.screening import checked_url, origin_of
-from synapsed.aio import Timers, pause
+from synapsed.aio import Timers, cancel_all, pause
 from synapsed.automation.secrets import SecretPlaces
 from synapsed.clock import Clock, iso
 from synapsed.config import PushPolicy, WebhookConfig
@@ -91,10 +91,7 @@ class Webhooks:
 
     async def close(self) -> None:
         """What is on its way is sent again by the next daemon. May be called again."""
-        tasks = [task for _, task in self._running.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(task for _, task in self._running.values())
         await self._means.poster.close()
 
 

@@ -5,7 +5,6 @@ The sender of a daemon, with everything that it tells its receivers with.
 
 import asyncio
 import random
-from collections.abc import Iterable
 
 import structlog
 
@@ -14,6 +13,7 @@ from synapsed.a2a.push.lanes import Lanes
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import AddressScreen
 from synapsed.a2a.push.telling import SubscriptionDeps, Telling
+from synapsed.aio import cancel_all
 from synapsed.clock import Clock
 from synapsed.config import PushPolicy
 from synapsed.errors import QueueFull
@@ -49,7 +49,7 @@ class PushSender:
     async def close(self) -> None:
         """End; what is on its way is told again by the next daemon. May be called again."""
         self._closed = True
-        await _ended(list(self._running.values()))
+        await cancel_all(self._running.values())
         await self._means.poster.close()
 
     async def check(self, url: str) -> None:
@@ -91,7 +91,7 @@ class PushSender:
 
     async def _end(self, key: _Key) -> None:
         if (running := self._running.get(key)) is not None:
-            await _ended([running])
+            await cancel_all([running])
 
     def _run(self, record: PushRecord) -> None:
         if self._closed:
@@ -106,12 +106,6 @@ class PushSender:
             del self._running[key]
         if not done.cancelled() and (error := done.exception()) is not None:
             log.error("a receiver is not told more before the daemon is restarted", task=key[0], exc_info=error)
-
-
-async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def push_sender(policy: PushPolicy, store: SqliteStore, clock: Clock) -> PushSender:

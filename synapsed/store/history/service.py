@@ -15,6 +15,7 @@ from typing import Self
 
 import structlog
 
+from synapsed.aio import cancel_all
 from synapsed.errors import Busy, StoreError
 from synapsed.interfaces import EVERY_EVENT, EventLog
 from synapsed.interfaces.history import By, HistoryFilter
@@ -94,8 +95,7 @@ class SqliteHistory:
         """What is under way is finished, or given up where it is a question. May be called again."""
         self._searcher.interrupt()
         if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+            await cancel_all([self._running])
         for executor, end in ((self._reading, self._searcher.close), (self._writing, self._indexer.close)):
             with suppress(RuntimeError):  # it was closed before
                 await asyncio.get_running_loop().run_in_executor(executor, end)
