@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from synapsed.agents.actor import Actor
-from synapsed.agents.token_usage import UsedTurns
+from synapsed.agents.told_turns import OwnTurns, UsedTurns, is_of
 from synapsed.agents.tool_calls import ToolCalls
 from synapsed.agents.turns import AgentTurns
-from synapsed.agents.typed_turns import OwnTurns, is_of
 from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter
