@@ -13,6 +13,7 @@ from synapsed.a2a.card import Authentication, extended_card
 from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
 from synapsed.a2a.extensions import EXTENSIONS, asked_for
 from synapsed.a2a.replies import MessageReply, StreamReply
+from synapsed.aio import at_once
 from synapsed.api.context import CONTEXT, ApiContext, port_of, rights_of
 from synapsed.api.gate import base_url
 from synapsed.api.outgoing import respond
@@ -166,7 +167,7 @@ async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, 
     """A blocking call of hours must not outlive its client. The task that it waits for does."""
     context = request.app[CONTEXT]
     # Eager: what needs no waiting, as GetTask, is done at once.
-    task = asyncio.Task(answer, loop=asyncio.get_running_loop(), eager_start=True)
+    task = at_once(answer)
     try:
         while not task.done():
             await asyncio.wait({task}, timeout=context.limits.keepalive)

@@ -16,7 +16,7 @@ from aiohttp import web
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
-from synapsed.aio import Pace, cancel_all
+from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.caching import Changes
 from synapsed.api.reserving import BODIES, reserve_task
 from synapsed.api.rights import Rights
@@ -100,12 +100,11 @@ class Streams:
         The item being waited for is never cancelled by a tick, so none is lost.
         """
         closing = asyncio.create_task(self._closing.wait())
-        loop = asyncio.get_running_loop()
         pending: asyncio.Task[T | Literal[_End.END]] | None = None
         try:
             while not self._closing.is_set():
                 # Eager: what is there already, as in a stream that catches up, costs no turn of the loop.
-                pending = pending or asyncio.Task(_next(source), loop=loop, eager_start=True)
+                pending = pending or at_once(_next(source))
                 if not pending.done():
                     waiting: set[asyncio.Task[Any]] = {pending, closing}
                     await asyncio.wait(waiting, timeout=tick, return_when=asyncio.FIRST_COMPLETED)
@@ -192,7 +191,7 @@ CONTEXT = web.AppKey("CONTEXT", ApiContext)
 
 async def to_the_end[T](act: Coroutine[Any, Any, T]) -> T:
     """Do `act` whole, even where the request is cancelled in the middle of it. Begins at once."""
-    return await asyncio.shield(asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True))
+    return await asyncio.shield(at_once(act))
 
 
 def rights_of(request: web.Request) -> Rights:

@@ -1,12 +1,12 @@
 """What is written to clients piece by piece: how, and for how long one is waited for that does not read."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from synapsed.aio import Pace
+from synapsed.aio import Pace, at_once
 from synapsed.api.context import CONTEXT
 from synapsed.documents.writing import PIECE, Parts, sliced
 
@@ -30,12 +30,6 @@ async def write(response: web.StreamResponse, parts: Parts, pace: Pace) -> None:
 def patience(stall: float, parts: Parts) -> float:
     """Seconds that somebody may take to read `parts`."""
     return stall + sum(map(len, parts)) / READ_RATE
-
-
-def begin(act: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task of its own, which is waited for and never cancelled while it may go on: a connection whose writer was
-    cancelled cannot be waited for again. What needs no waiting is done at once."""
-    return asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True)
 
 
 async def ended(act: asyncio.Task[None], seconds: float) -> bool:
@@ -82,7 +76,9 @@ async def respond(
         return response
     hold_little(request)
     try:
-        writing = begin(write(response, parts, context.pace))
+        # Waited for, and never cancelled while it may go on: a connection whose writer was cancelled cannot be waited
+        # for again.
+        writing = at_once(write(response, parts, context.pace))
         if not await ended(writing, patience(context.limits.write_stall, parts)):
             await cut_off(request, writing)
     except ConnectionError:

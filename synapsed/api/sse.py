@@ -12,8 +12,9 @@ from typing import Any
 
 from aiohttp import web
 
+from synapsed.aio import at_once
 from synapsed.api.context import CONTEXT
-from synapsed.api.outgoing import begin, cut_off, ended, hold_little, patience, write
+from synapsed.api.outgoing import cut_off, ended, hold_little, patience, write
 from synapsed.api.reserving import release
 from synapsed.documents.writing import Parts, Texts
 
@@ -76,10 +77,10 @@ async def serve(
                 if item is not None or comments:
                     parts: Parts = [KEEPALIVE] if item is None else item.encode(context.texts)
                     seconds = patience(limits.write_stall, parts)
-                    writing = begin(write(response, parts, context.pace))
+                    writing = at_once(write(response, parts, context.pace))
                     del parts, item  # what is waited for next may be long in coming
                     if not await ended(writing, seconds):
-                        ending = begin(_truncate(response, writing)) if comments else writing
+                        ending = at_once(_truncate(response, writing)) if comments else writing
                         if ending is writing or not await ended(ending, last):
                             await cut_off(request, ending)
                         break

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from pydantic_core import PydanticSerializationError
 
+from synapsed.aio import at_once
 from synapsed.clock import Clock
 from synapsed.documents.budget import Large
 from synapsed.documents.writing import Texts
@@ -364,7 +365,7 @@ class SqliteStore:
 
         if change.unfinished or self._in_order:
             act = self._write_in_order(change, show)
-            ids = await asyncio.shield(asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True))
+            ids = await asyncio.shield(at_once(act))
         else:
             ids = await self._database.write(self._apply(change), show)
         return [
@@ -393,7 +394,7 @@ class SqliteStore:
                         await encoded.finish(self._database.sealer)
                 # Eager: it has its place in the database's queue when the next one may go on.
                 act = self._database.write(self._apply(change), show)
-                writing = asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True)
+                writing = at_once(act)
         finally:
             self._in_order -= 1
         return await writing

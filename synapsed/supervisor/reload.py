@@ -7,7 +7,6 @@ agent that is configured no more is stopped and stays listed. Everything else is
 
 from collections.abc import Callable, Iterable
 from graphlib import TopologicalSorter
-from typing import Literal
 
 from pydantic import BaseModel
 
@@ -26,7 +25,6 @@ LAUNCH_PROFILE = frozenset({"command", "args", "env", "unset_env", "transport", 
 UNSEEN = frozenset({"name", "source", "description", "verified", "ports"})
 """Keys of a profile that change nothing for an agent that is there."""
 
-type Action = Literal["add", "start", "restart", "stop", "update", "refused", "daemon"]
 type ProfileOf = Callable[[str], Profile | None]
 
 
@@ -48,17 +46,17 @@ def differences(
     for name, (record, live) in known.items():
         config = new.agents.get(name)
         if config is None and record.from_config:
-            found.append(_change(name, "stop" if live else "update", "it is configured no more"))
+            found.append(ConfigChange(name, "stop" if live else "update", "it is configured no more"))
         elif config is not None and record.profile != (config.profile or name):
             reason = f"it is of profile {record.profile!r}: 'synapsectl stop --remove {name}' it first"
-            found.append(_change(name, "refused", reason))
+            found.append(ConfigChange(name, "refused", reason))
         else:
             now = config or AgentConfig()
             was = old.agents.get(name, AgentConfig()) if record.from_config else _by_hand(record, config)
             found.append(_of_one(name, live, was, now, before(record.profile), after(record.profile)))
     for name, config in new.agents.items():
         if name not in known:
-            found.append(_change(name, "start" if config.autostart else "add", "it is new"))
+            found.append(ConfigChange(name, "start" if config.autostart else "add", "it is new"))
     return sorted((change for change in found if change is not None), key=lambda change: change.agent or "")
 
 
@@ -113,20 +111,16 @@ def _of_one(
         f"{of}{', '.join(keys)} changed" for of, keys in (("", config), ("of its profile ", profile)) if keys
     )
     if live and (LAUNCH_CONFIG & set(config) or LAUNCH_PROFILE & set(profile)):
-        return _change(name, "restart", reason)
+        return ConfigChange(name, "restart", reason)
     if not live and now.autostart and not was.autostart:
-        return _change(name, "start", reason)
-    return _change(name, "update", reason)
+        return ConfigChange(name, "start", reason)
+    return ConfigChange(name, "update", reason)
 
 
 def _changed(before: BaseModel, after: BaseModel) -> list[str]:
     """The keys whose values differ, sorted."""
     fields = type(before).model_fields
     return sorted(key for key in fields if getattr(before, key) != getattr(after, key))
-
-
-def _change(name: str, action: Action, reason: str) -> ConfigChange:
-    return ConfigChange(name, action, reason)
 
 
 def in_layers(config: Config, names: Iterable[str]) -> list[list[str]]:
