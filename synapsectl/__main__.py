@@ -55,7 +55,7 @@ def _drop_unsaid(stream: TextIO) -> None:
 
 def _dispatch(arguments: list[str], out: CommandOutput) -> int:
     if not arguments and not _has_inbox(out):
-        from synapsectl.overview import overview
+        from synapsectl.verbs import overview
 
         out.stderr.write(overview())
         return USAGE

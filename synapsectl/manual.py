@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 
 from synapsectl.output import PROGRAM
-from synapsectl.overview import PURPOSE
 from synapsectl.parsing import VerbParser, command_line, parsers
-from synapsectl.verbs import ALIASES
+from synapsectl.verbs import ALIASES, PURPOSE
 from synapsed import __version__
 
 WIDTH = 100

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from synapsectl.output import PROGRAM
-from synapsectl.overview import SYNONYMS, overview
-from synapsectl.verbs import VERBS, Verb
+from synapsectl.verbs import SYNONYMS, VERBS, Verb, overview
 
 if TYPE_CHECKING:
     from synapsectl.context import CommandContext

@@ -8,9 +8,8 @@ from synapsectl.attending import Attendant
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TIMED_OUT, ApiError, BadAnswer, CtlError, MaybeAccepted, NoDaemon, TimedOut
-from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.output import short_id
-from synapsectl.waiting import RECONNECT, RETRY, answer_of
+from synapsectl.waiting import RECONNECT, RETRY, answer_of, outcome, tell_inexact
 
 HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 

@@ -27,8 +27,7 @@ import structlog
 from synapsed import __version__
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.book import HostBook
-from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.sender import PushSender, push_sender
 from synapsed.agents.figures import figures_of

@@ -11,10 +11,9 @@ from synapsectl.commands.tasks import STYLES
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.messages import part_text
-from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.parsing import seconds
 from synapsectl.prompts import behind, show_prompt
-from synapsectl.waiting import answer_of
+from synapsectl.waiting import answer_of, outcome, tell_inexact
 
 EXAMPLES = (
     ("synapsectl task 1f0c9a2b", "one message and its answer"),

@@ -13,8 +13,7 @@ from aiohttp import ClientSession, TCPConnector, UnixConnector
 
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.book import HostBook
-from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.guard import Door, DoorLimits

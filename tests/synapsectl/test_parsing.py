@@ -8,9 +8,8 @@ from itertools import takewhile
 import pytest
 
 from synapsectl.output import PROGRAM
-from synapsectl.overview import SYNONYMS
 from synapsectl.parsing import VerbParser, command_line, parse, parsers
-from synapsectl.verbs import ALIASES, QUICK_VERBS, VERBS
+from synapsectl.verbs import ALIASES, QUICK_VERBS, SYNONYMS, VERBS
 from tests.synapsectl.conftest import Ctl
 
 ALL = list(parsers(command_line()))

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from synapsed.profiles import Parsers
-from synapsed.terminal.blocks import StreamParser
+from synapsed.terminal.blocks import StreamParser, describe
 from synapsed.terminal.fences import NESTING_MAX, Code, FenceReader, Piece, Prose
-from synapsed.terminal.languages import describe
 from synapsed.terminal.plain import Block, PlainReader
 
 ALL = Parsers()

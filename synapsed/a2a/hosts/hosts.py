@@ -3,17 +3,20 @@
 import asyncio
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 import structlog
+from pydantic import ValidationError
 
+from synapsed.a2a.addressbook import read_private
 from synapsed.a2a.hosts import inboxes
-from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.ssh import check_socket, check_target
 from synapsed.a2a.hosts.tunnel import Tunnel, TunnelDeps
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
+from synapsed.files import write_private
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import ExternalAgent, host_of
@@ -24,6 +27,32 @@ NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 """Of a host: short, since a socket is named so."""
 
 log = structlog.stdlib.get_logger("synapsed.hosts")
+
+
+class HostBook:
+    """The directory; every method blocks."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def load(self) -> list[Host]:
+        """A file that is no entry is passed over, with a word in the log."""
+        found = []
+        for path in sorted(self._directory.glob("*.json")) if self._directory.is_dir() else ():
+            try:
+                host = Host.model_validate_json(read_private(path))
+            except (OSError, ValidationError) as error:
+                log.warning("a host's file cannot be read", file=str(path), error=str(error)[:200])
+                continue
+            if host.name == path.stem:
+                found.append(host)
+        return found
+
+    def save(self, host: Host) -> None:
+        write_private(self._directory / f"{host.name}.json", host.model_dump_json(indent=2).encode())
+
+    def remove(self, name: str) -> None:
+        (self._directory / f"{name}.json").unlink(missing_ok=True)
 
 
 class Hosts:
