@@ -1,22 +1,29 @@
 """`@operation(…)`: a handler that is given what it asks for, and returns what is answered.
 
-Its signature says both: `body` and `query` are read as the models of their annotations, and what it returns is written
-as JSON here, as the model of that annotation. The OpenAPI document describes the route by the same.
+Its signature says both: `body` and `query` are read as the models of their annotations, `context` and `control` are
+what the daemon has, and what it returns is written as JSON here, as the model of that annotation. The OpenAPI document
+describes the route by the same.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from aiohttp import web
 
 from synapsed.api.body import read_model
-from synapsed.api.context import agent_id_of, rights_of
+from synapsed.api.context import CONTEXT, agent_id_of, rights_of
 from synapsed.api.describe import KEY, Description, Response, Streamed
 from synapsed.api.outgoing import respond
 from synapsed.api.problems import Handler
 from synapsed.errors import SynapsedError
+
+_OWN: Final[dict[str, Callable[[web.Request], Any]]] = {
+    "context": lambda request: request.app[CONTEXT],
+    "control": lambda request: request.app[CONTEXT].control,
+}
+"""What else a handler may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,7 @@ def operation(
     def mark(handler: Callable[..., Awaitable[Any]]) -> Handler:
         hints = get_type_hints(handler)
         body, query, model = hints.get("body"), hints.get("query"), hints["return"]
+        own = {name: read for name, read in _OWN.items() if name in hints}
 
         @wraps(handler)
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -60,6 +68,7 @@ def operation(
                 given["body"] = await read_model(request, body)
             if query is not None:
                 given["query"] = query.of(request)
+            given |= {name: read(request) for name, read in own.items()}
             answering = handler(request, **given)
             given.clear()  # a body may be large, and whoever reads the answer slow
             return await _written(request, await answering)

@@ -22,7 +22,7 @@ from synapsed.api.asking import (
 )
 from synapsed.api.body import parse_json, read_body
 from synapsed.api.caching import document
-from synapsed.api.context import CONTEXT, agent_id_of, agent_of
+from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, agent_of
 from synapsed.api.describe import Response
 from synapsed.api.operation import operation
 from synapsed.api.problems import refusing_as
@@ -51,18 +51,17 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 @public
 @operation("The agent's A2A card", CARD)
-async def card(request: web.Request) -> web.Response:
+async def card(request: web.Request, context: ApiContext) -> web.Response:
     """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used.
 
     A GET on the JSON-RPC endpoint gives it too: the compatibility kit of 0.3 looks for it there."""
-    context = request.app[CONTEXT]
     view = agent_of(request)
     base = agent_base(request, view)
     authentication = authentication_of(request)
     told = agent_card(
         view, base=base, version=context.version, pushes=context.sdk.pushes, authentication=authentication
     )
-    return document(request, request.app[CONTEXT].changes, encode_json(told))
+    return document(request, context.changes, encode_json(told))
 
 
 @refusing_as(rpc_problem)

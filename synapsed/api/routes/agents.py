@@ -3,9 +3,10 @@
 from aiohttp import web
 
 from synapsed.api.answers import Team
-from synapsed.api.context import CONTEXT, rights_of
+from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.operation import operation
 from synapsed.api.query import Flag, Query, flag
+from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView
 
 
@@ -18,14 +19,13 @@ def routes() -> list[web.RouteDef]:
 
 
 @operation("The agents", "as `synapsectl list --json`")
-async def list_agents(request: web.Request, query: AgentsQuery) -> list[AgentView]:
-    context = request.app[CONTEXT]
+async def list_agents(request: web.Request, query: AgentsQuery, context: ApiContext) -> list[AgentView]:
     agents = [*context.control.directory.agents(), *(await context.hosts.agents() if query.hosts else ())]
     rights = rights_of(request)
     return [one if rights.may_see_agent(one.id) else one.unseen() for one in agents]
 
 
 @operation("The teams", "each with its members")
-async def list_teams(request: web.Request) -> list[Team]:
-    teams = request.app[CONTEXT].control.directory.teams()
+async def list_teams(request: web.Request, control: Control) -> list[Team]:
+    teams = control.directory.teams()
     return [Team(name=name, members=members) for name, members in teams.items()]

@@ -18,7 +18,7 @@ from synapsed.api.answers import (
     ShuttingDown,
     TaskAnswer,
 )
-from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, task_of, to_the_end
+from synapsed.api.context import ApiContext, agent_id_of, origin_of, rights_of, task_of, to_the_end
 from synapsed.api.describe import Response, Streamed
 from synapsed.api.operation import WithHeaders, granted, operation, person
 from synapsed.api.query import Query, Resumed, Text, between
@@ -48,6 +48,7 @@ from synapsed.errors import (
     UnknownProfile,
     WouldDeadlock,
 )
+from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView
 from synapsed.model.automated import Automated
 from synapsed.model.task import Task
@@ -131,27 +132,25 @@ def routes() -> list[web.RouteDef]:
     allowed=person("start agents"),
     errors=(*LAUNCHING, ConfigError, UnknownProfile, NameTaken, ConversationTaken, PortsExhausted),
 )
-async def start(request: web.Request, body: StartBody) -> AgentView:
-    return await to_the_end(request.app[CONTEXT].control.processes.start(body.request()))
+async def start(request: web.Request, body: StartBody, control: Control) -> AgentView:
+    return await to_the_end(control.processes.start(body.request()))
 
 
 @operation("Stop an agent", "the agent", allowed=granted("stop_agents", "stop agents"), errors=(NotReady,))
-async def stop(request: web.Request, body: StopBody) -> AgentView:
-    processes = request.app[CONTEXT].control.processes
-    return (await to_the_end(processes.stop(agent_id_of(request), remove=body.remove))).unseen()
+async def stop(request: web.Request, body: StopBody, control: Control) -> AgentView:
+    return (await to_the_end(control.processes.stop(agent_id_of(request), remove=body.remove))).unseen()
 
 
 @operation("Restart an agent", "the agent", allowed=granted("stop_agents", "restart agents"), errors=LAUNCHING)
-async def restart(request: web.Request, body: RestartBody) -> AgentView:
-    processes = request.app[CONTEXT].control.processes
-    return (await to_the_end(processes.restart(agent_id_of(request), when_idle=body.when_idle))).unseen()
+async def restart(request: web.Request, body: RestartBody, control: Control) -> AgentView:
+    return (await to_the_end(control.processes.restart(agent_id_of(request), when_idle=body.when_idle))).unseen()
 
 
 @operation(
     "Read the configuration again", "what changed", allowed=person("reload the configuration"), errors=(ConfigError,)
 )
-async def reload(request: web.Request, body: ReloadBody) -> ChangesAnswer:
-    changes = await to_the_end(request.app[CONTEXT].control.processes.reload(dry_run=body.dry_run))
+async def reload(request: web.Request, body: ReloadBody, control: Control) -> ChangesAnswer:
+    changes = await to_the_end(control.processes.reload(dry_run=body.dry_run))
     return ChangesAnswer(dry_run=body.dry_run, changes=changes)
 
 
@@ -161,8 +160,8 @@ async def reload(request: web.Request, body: ReloadBody) -> ChangesAnswer:
     allowed=person("park agents"),
     errors=(NotReady, InvalidRequest),
 )
-async def park(request: web.Request) -> AgentView:
-    return await to_the_end(request.app[CONTEXT].control.processes.park(agent_id_of(request)))
+async def park(request: web.Request, control: Control) -> AgentView:
+    return await to_the_end(control.processes.park(agent_id_of(request)))
 
 
 @operation(
@@ -171,9 +170,8 @@ async def park(request: web.Request) -> AgentView:
     allowed=granted("stop_agents", "kill agents"),
     errors=(NotReady,),
 )
-async def kill(request: web.Request) -> AgentView:
-    processes = request.app[CONTEXT].control.processes
-    return (await to_the_end(processes.kill(agent_id_of(request)))).unseen()
+async def kill(request: web.Request, control: Control) -> AgentView:
+    return (await to_the_end(control.processes.kill(agent_id_of(request)))).unseen()
 
 
 @operation(
@@ -182,8 +180,8 @@ async def kill(request: web.Request) -> AgentView:
     allowed=granted("stop_agents", "interrupt agents"),
     errors=(NotReady,),
 )
-async def interrupt(request: web.Request) -> InterruptedAnswer:
-    done = await to_the_end(request.app[CONTEXT].control.terminals.interrupt(agent_id_of(request)))
+async def interrupt(request: web.Request, control: Control) -> InterruptedAnswer:
+    done = await to_the_end(control.terminals.interrupt(agent_id_of(request)))
     return InterruptedAnswer(interrupted=done)
 
 
@@ -193,10 +191,11 @@ async def interrupt(request: web.Request) -> InterruptedAnswer:
     allowed=granted("answer_prompts", "answer prompts"),
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
 )
-async def answer_agent(request: web.Request, body: InputBody) -> InputProvided:
+async def answer_agent(request: web.Request, body: InputBody, control: Control) -> InputProvided:
     """A prompt outside any task."""
-    terminals = request.app[CONTEXT].control.terminals
-    await to_the_end(terminals.answer(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request)))
+    await to_the_end(
+        control.terminals.answer(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request))
+    )
     return InputProvided(status="input_provided")
 
 
@@ -206,15 +205,15 @@ async def answer_agent(request: web.Request, body: InputBody) -> InputProvided:
     allowed=person("press keys at an agent's terminal"),
     errors=(NotReady,),
 )
-async def press(request: web.Request, body: KeysBody) -> Pressed:
+async def press(request: web.Request, body: KeysBody, control: Control) -> Pressed:
     """A person's hands, as with an attached terminal: refused while a message is being typed there."""
-    await to_the_end(request.app[CONTEXT].control.terminals.press(agent_id_of(request), body.keys))
+    await to_the_end(control.terminals.press(agent_id_of(request), body.keys))
     return Pressed(status="pressed")
 
 
 @operation("Raw output", OUTPUT, allowed=person("read an agent's raw output"))
-async def history(request: web.Request, query: OutputQuery) -> web.Response:
-    control, agent = request.app[CONTEXT].control, agent_id_of(request)
+async def history(request: web.Request, query: OutputQuery, control: Control) -> web.Response:
+    agent = agent_id_of(request)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + query.wait
     while True:
@@ -231,14 +230,14 @@ async def history(request: web.Request, query: OutputQuery) -> web.Response:
     Response("a recording", media=("application/x-asciicast",)),
     allowed=person("read an agent's raw output"),
 )
-async def recording(request: web.Request, query: RecordingQuery) -> web.Response:
-    text = await request.app[CONTEXT].control.terminals.recording(agent_id_of(request), query.bytes)
+async def recording(request: web.Request, query: RecordingQuery, control: Control) -> web.Response:
+    text = await control.terminals.recording(agent_id_of(request), query.bytes)
     return web.Response(text=text, content_type="application/x-asciicast")
 
 
 @operation("The profiles", "profiles")
-async def profiles(request: web.Request) -> list[ProfileAnswer]:
-    return [ProfileAnswer(**row) for row in request.app[CONTEXT].control.directory.profiles()]
+async def profiles(request: web.Request, control: Control) -> list[ProfileAnswer]:
+    return [ProfileAnswer(**row) for row in control.directory.profiles()]
 
 
 @operation(
@@ -247,17 +246,15 @@ async def profiles(request: web.Request) -> list[ProfileAnswer]:
     allowed=person("look for conversations"),
     errors=(UnknownProfile,),
 )
-async def conversations(request: web.Request, query: ConversationsQuery) -> list[ConversationAnswer]:
+async def conversations(request: web.Request, query: ConversationsQuery, control: Control) -> list[ConversationAnswer]:
     """What programs keep of earlier conversations, in a person's home."""
-    directory = request.app[CONTEXT].control.directory
-    found = await directory.conversations(query.home, profile=query.profile, cwd=query.cwd)
+    found = await control.directory.conversations(query.home, profile=query.profile, cwd=query.cwd)
     return [ConversationAnswer(**row) for row in found]
 
 
 @operation("Tasks of all agents, newest first", "tasks", errors=(UnknownAgent, AmbiguousAddress, Busy))
-async def get_tasks(request: web.Request, query: AllTasksQuery) -> WithHeaders[list[Task]]:
-    directory = request.app[CONTEXT].control.directory
-    return await list_tasks(request, query, directory.resolve(query.agent) if query.agent else None)
+async def get_tasks(request: web.Request, query: AllTasksQuery, control: Control) -> WithHeaders[list[Task]]:
+    return await list_tasks(request, query, control.directory.resolve(query.agent) if query.agent else None)
 
 
 @operation("A task of any agent", "the task")
@@ -270,9 +267,8 @@ async def get_task(request: web.Request) -> TaskAnswer:
     Streamed("the task's events"),
     errors=(QueueFull, WouldDeadlock),
 )
-async def wait(request: web.Request, query: Resumed) -> web.StreamResponse:
+async def wait(request: web.Request, query: Resumed, control: Control) -> web.StreamResponse:
     """An agent that asks for this does nothing else meanwhile."""
-    control = request.app[CONTEXT].control
     task = await task_of(request)
     frames = frames_until_settled(control.tasks, control.events, task, query.cursor(control.events, 0))
     with control.tasks.waiting(rights_of(request).agent_id, task):
@@ -282,16 +278,15 @@ async def wait(request: web.Request, query: Resumed) -> web.StreamResponse:
 
 
 @operation("The caller that waited has the reply", "the task")
-async def collected(request: web.Request) -> TaskAnswer:
+async def collected(request: web.Request, control: Control) -> TaskAnswer:
     """So that the agent that asked need not be told of it."""
     task = await task_of(request)
-    await to_the_end(request.app[CONTEXT].control.tasks.collected(task.id))
+    await to_the_end(control.tasks.collected(task.id))
     return TaskAnswer.of(task)
 
 
 @operation("The daemon itself", "its status")
-async def status(request: web.Request) -> DaemonStatus:
-    context = request.app[CONTEXT]
+async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
     return DaemonStatus(
         version=context.version,
         pid=context.pid,
@@ -308,12 +303,12 @@ async def status(request: web.Request) -> DaemonStatus:
     "each of them",
     allowed=person("see what is done by itself"),
 )
-async def automation(request: web.Request) -> list[Automated]:
-    return await request.app[CONTEXT].health.look()
+async def automation(request: web.Request, context: ApiContext) -> list[Automated]:
+    return await context.health.look()
 
 
 @operation("End the daemon", "it will", allowed=person("shut the daemon down"))
-async def shutdown(request: web.Request, body: ShutdownBody) -> ShuttingDown:
+async def shutdown(request: web.Request, body: ShutdownBody, control: Control) -> ShuttingDown:
     """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
-    await to_the_end(request.app[CONTEXT].control.processes.shutdown(keep_agents=body.keep_agents))
+    await to_the_end(control.processes.shutdown(keep_agents=body.keep_agents))
     return ShuttingDown(status="shutting_down", keep_agents=body.keep_agents)

@@ -23,7 +23,7 @@ from synapsed.api.schemas import ReportBody
 from synapsed.api.sse import SseFrame, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound
-from synapsed.interfaces import EventFilter
+from synapsed.interfaces import Control, EventFilter
 from synapsed.model.events.schema import event_schema
 from synapsed.model.events.wire import TYPES, masked
 
@@ -69,9 +69,8 @@ def global_routes() -> list[web.RouteDef]:
     allowed=person("read the events of all agents"),
     errors=(QueueFull, TaskNotFound),
 )
-async def all_events(request: web.Request, query: AllEventsQuery) -> web.StreamResponse:
-    directory = request.app[CONTEXT].control.directory
-    found = None if query.agents is None else frozenset(map(directory.resolve, query.agents))
+async def all_events(request: web.Request, query: AllEventsQuery, control: Control) -> web.StreamResponse:
+    found = None if query.agents is None else frozenset(map(control.directory.resolve, query.agents))
     return await _events(request, query, found, None)
 
 
@@ -90,9 +89,9 @@ async def schema(request: web.Request) -> web.StreamResponse:
 
 
 @operation("An event, whole", Response("the event"), errors=(EventNotFound,))
-async def one_event(request: web.Request) -> web.StreamResponse:
+async def one_event(request: web.Request, control: Control) -> web.StreamResponse:
     """What of an event is too large for a stream is here. A large one is read when there is room for it."""
-    rights, log = rights_of(request), request.app[CONTEXT].control.events
+    rights, log = rights_of(request), control.events
     text = request.match_info["event"][:INPUT_SHOWN]
     event_id = int(text[:19]) if text.isascii() and text.isdigit() else 0
     known = 0 < event_id <= log.last_id
@@ -120,9 +119,9 @@ def _may_report(request: web.Request) -> None:
 
 
 @operation("Report an event of the agent's own", "it is in the log", allowed=_may_report, errors=(TaskNotFound,))
-async def report(request: web.Request, body: ReportBody) -> Reported:
+async def report(request: web.Request, body: ReportBody, control: Control) -> Reported:
     agent_id = agent_id_of(request)
-    tasks = request.app[CONTEXT].control.tasks
+    tasks = control.tasks
     told = body.told(rights_of(request).agent_id or "person")
     task = None if body.task is None else await tasks.find(body.task, agent_id)
     await to_the_end(tasks.report(agent_id, told, task))

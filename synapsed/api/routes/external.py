@@ -34,6 +34,7 @@ from synapsed.errors import (
     UnknownAgent,
     Unreachable,
 )
+from synapsed.interfaces import Control
 from synapsed.model.external import ExternalAgent, external_id
 from synapsed.model.task import Task
 
@@ -79,10 +80,9 @@ def routes() -> list[web.RouteDef]:
     allowed=person("add agents of elsewhere"),
     errors=(CardInvalid, Unreachable, NameTaken, QueueFull),
 )
-async def discover(request: web.Request, body: DiscoverBody) -> ExternalAgent:
+async def discover(request: web.Request, body: DiscoverBody, context: ApiContext) -> ExternalAgent:
     """Looks at its card, and where that names no A2A interface, whether it speaks as synapse-a2a does. Again for a
     known alias, or without one for a known URL: it is looked at again."""
-    context = request.app[CONTEXT]
     act = context.externals.discover(
         body.url,
         body.alias,
@@ -95,13 +95,13 @@ async def discover(request: web.Request, body: DiscoverBody) -> ExternalAgent:
 
 
 @operation("The agents elsewhere", "agents")
-async def list_agents(request: web.Request) -> list[ExternalAgent]:
-    return request.app[CONTEXT].externals.agents()
+async def list_agents(request: web.Request, context: ApiContext) -> list[ExternalAgent]:
+    return context.externals.agents()
 
 
 @operation("An agent elsewhere", "the agent", errors=(UnknownAgent,))
-async def get_agent(request: web.Request) -> ExternalAgent:
-    return request.app[CONTEXT].externals.view(request.match_info["alias"])
+async def get_agent(request: web.Request, context: ApiContext) -> ExternalAgent:
+    return context.externals.view(request.match_info["alias"])
 
 
 @operation(
@@ -110,8 +110,8 @@ async def get_agent(request: web.Request) -> ExternalAgent:
     allowed=person("remove agents of elsewhere"),
     errors=(UnknownAgent,),
 )
-async def remove(request: web.Request) -> ExternalRemoved:
-    agent = await to_the_end(request.app[CONTEXT].externals.remove(request.match_info["alias"]))
+async def remove(request: web.Request, context: ApiContext) -> ExternalRemoved:
+    agent = await to_the_end(context.externals.remove(request.match_info["alias"]))
     return ExternalRemoved(status="removed", alias=agent.alias)
 
 
@@ -120,8 +120,9 @@ async def remove(request: web.Request) -> ExternalRemoved:
     "the task",
     errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),
 )
-async def send_task(request: web.Request, body: ExternalSendBody, query: WaitQuery) -> ExternalTaskAnswer:
-    context = request.app[CONTEXT]
+async def send_task(
+    request: web.Request, body: ExternalSendBody, query: WaitQuery, context: ApiContext
+) -> ExternalTaskAnswer:
     patience = query.wait or body.patience
     agent = context.externals.view(request.match_info["alias"])
     before = context.control.events.last_id
@@ -151,8 +152,7 @@ async def get_task(request: web.Request) -> TaskAnswer:
 
 
 @operation("Follow a task of an agent elsewhere", Streamed("the task's events"), errors=(QueueFull,))
-async def subscribe(request: web.Request, query: Resumed) -> web.StreamResponse:
-    control = request.app[CONTEXT].control
+async def subscribe(request: web.Request, query: Resumed, control: Control) -> web.StreamResponse:
     task = await _task(request)
     frames = frames_until_end(control.events, task, query.cursor(control.events, 0))
     del task  # it may be large, and the stream long
@@ -165,10 +165,9 @@ async def subscribe(request: web.Request, query: Resumed) -> web.StreamResponse:
     "the task",
     errors=(UnknownAgent, TaskNotCancelable, NotReady, Unreachable, RemoteRefused),
 )
-async def cancel(request: web.Request) -> TaskAnswer:
+async def cancel(request: web.Request, control: Control) -> TaskAnswer:
     task = await _task(request)
     rights_of(request).require_cancel(task)
-    control = request.app[CONTEXT].control
     return TaskAnswer.of(await with_room(request, control, to_the_end(control.tasks.cancel(task.id))))
 
 

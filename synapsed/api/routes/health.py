@@ -5,7 +5,7 @@ from typing import Literal
 from aiohttp import hdrs, web
 
 from synapsed.api.answers import HealthAnswer, WhoAnswer
-from synapsed.api.context import CONTEXT, rights_of
+from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.describe import Response
 from synapsed.api.operation import operation
 from synapsed.api.security import public, scraped
@@ -19,17 +19,16 @@ def routes() -> list[web.RouteDef]:
 
 @public
 @operation("Whether the daemon lives", "it does")
-async def healthz(request: web.Request) -> HealthAnswer:
-    return HealthAnswer(status="ok", version=request.app[CONTEXT].version)
+async def healthz(request: web.Request, context: ApiContext) -> HealthAnswer:
+    return HealthAnswer(status="ok", version=context.version)
 
 
 @scraped
 @operation(
     "Metrics, for Prometheus", Response("Prometheus' text format, or OpenMetrics by `Accept`", media=METRICS_TYPES)
 )
-async def metrics(request: web.Request) -> web.Response:
+async def metrics(request: web.Request, context: ApiContext) -> web.Response:
     """For whoever may list the agents, and for the token in `state/metrics-token`."""
-    context = request.app[CONTEXT]
     if context.metrics is None:
         raise web.HTTPNotFound
     accept = ",".join(request.headers.getall(hdrs.ACCEPT, ()))

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from synapsed.a2a.card import AI_CATALOG_TYPE, CARD_PATH, LINKSET_TYPE, ai_catalog, api_catalog, host_card
 from synapsed.api.asking import rest_problem, rpc_problem
 from synapsed.api.caching import document
-from synapsed.api.context import CONTEXT, rights_of
+from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.describe import Response
 from synapsed.api.gate import base_url
 from synapsed.api.operation import operation
@@ -39,28 +39,27 @@ def routes() -> list[web.RouteDef]:
 
 @public
 @operation("The host's A2A card", CARD)
-async def card(request: web.Request) -> web.Response:
+async def card(request: web.Request, context: ApiContext) -> web.Response:
     """Who has no token, and needs one, is not told which agents there are."""
     agents = [] if rights_of(request).standing is Standing.NONE else _agents(request)
-    context = request.app[CONTEXT]
     told = host_card(agents, base=base_url(request), version=context.version, pushes=context.sdk.pushes)
-    return document(request, request.app[CONTEXT].changes, encode_json(told), vary=VARY)
+    return document(request, context.changes, encode_json(told), vary=VARY)
 
 
 @operation(
     "The agents as an AI Catalog", Response("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG)
 )
-async def agents_catalog(request: web.Request) -> web.Response:
+async def agents_catalog(request: web.Request, context: ApiContext) -> web.Response:
     body = encode_json(ai_catalog(_agents(request), base=base_url(request)))
-    return document(request, request.app[CONTEXT].changes, body, AI_CATALOG_TYPE, vary=VARY)
+    return document(request, context.changes, body, AI_CATALOG_TYPE, vary=VARY)
 
 
 @operation(
     "The APIs of this host (RFC 9727)", Response("a linkset", dict[str, Any], media=(LINKSET_TYPE,), headers=_ETAG)
 )
-async def apis_catalog(request: web.Request) -> web.Response:
+async def apis_catalog(request: web.Request, context: ApiContext) -> web.Response:
     body = encode_json(api_catalog(_agents(request), base=base_url(request)))
-    return document(request, request.app[CONTEXT].changes, body, LINKSET_TYPE, vary=VARY)
+    return document(request, context.changes, body, LINKSET_TYPE, vary=VARY)
 
 
 @refusing_as(rpc_problem)

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from synapsed.api.answers import PutAway
-from synapsed.api.context import CONTEXT, origin_of, to_the_end
+from synapsed.api.context import ApiContext, origin_of, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.query import Flag, Query, flag
 from synapsed.errors import NotInInbox, NotWaiting
@@ -19,10 +19,9 @@ def routes() -> list[web.RouteDef]:
 
 
 @operation("What waits for a person", "the oldest first", allowed=person("read what waits for a person"))
-async def inbox(request: web.Request, query: InboxQuery) -> list[AttentionItem] | InboxEverywhere:
+async def inbox(request: web.Request, query: InboxQuery, context: ApiContext) -> list[AttentionItem] | InboxEverywhere:
     """Over all agents; with `hosts` those of other hosts too, as `name@host`. `attention` events say when to look
     again at what waits here."""
-    context = request.app[CONTEXT]
     if not query.hosts:
         return context.attention.items()
     elsewhere, hosts = await context.hosts.inboxes()
@@ -36,8 +35,8 @@ async def inbox(request: web.Request, query: InboxQuery) -> list[AttentionItem] 
     allowed=person("put away what waits for a person"),
     errors=(NotInInbox, NotWaiting),
 )
-async def seen(request: web.Request) -> PutAway:
+async def seen(request: web.Request, context: ApiContext) -> PutAway:
     """A limit, a failure, a crash loop, a finished task, an alert: a person knows of it."""
     item = request.match_info["item"]
-    await to_the_end(request.app[CONTEXT].attention.put_away(item, origin_of(request)))
+    await to_the_end(context.attention.put_away(item, origin_of(request)))
     return PutAway(status="seen", id=item)

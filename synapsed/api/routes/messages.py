@@ -3,11 +3,11 @@
 from aiohttp import web
 
 from synapsed.api.answers import MessageSent
-from synapsed.api.context import CONTEXT, agent_id_of
+from synapsed.api.context import agent_id_of
 from synapsed.api.operation import operation
 from synapsed.api.schemas import MessageBody
 from synapsed.api.sending import SEND_ERRORS, send
-from synapsed.interfaces import SendRequest
+from synapsed.interfaces import Control, SendRequest
 from synapsed.model.task import Message
 
 
@@ -16,7 +16,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 @operation("Send a text", "it is in the mailbox", allowed=agent_id_of, errors=SEND_ERRORS)
-async def message(request: web.Request, body: MessageBody) -> MessageSent:
+async def message(request: web.Request, body: MessageBody, control: Control) -> MessageSent:
     wanted = SendRequest(message=Message.of(body.content), priority=body.priority)
-    task = await send(request, request.app[CONTEXT].control, agent_id_of(request), wanted)
+    task = await send(request, control, agent_id_of(request), wanted)
     return MessageSent(status="sent", priority=body.priority, task_id=task.id)

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from synapsed.api.answers import Answered, SinkTested
-from synapsed.api.context import CONTEXT, to_the_end
+from synapsed.api.context import ApiContext, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.schemas import NotifyTestBody
 from synapsed.api.security import public
@@ -17,9 +17,9 @@ def routes() -> list[web.RouteDef]:
 @operation(
     "Tell the sinks that this is a test", "what each has said", allowed=person("test the sinks"), errors=(UnknownSink,)
 )
-async def test(request: web.Request, body: NotifyTestBody) -> list[SinkTested]:
+async def test(request: web.Request, body: NotifyTestBody, context: ApiContext) -> list[SinkTested]:
     """All of `[notify]`, or the one that is named. Rules do not count."""
-    return [SinkTested(**told) for told in await request.app[CONTEXT].notifier.test(body.sink)]
+    return [SinkTested(**told) for told in await context.notifier.test(body.sink)]
 
 
 @public
@@ -28,8 +28,8 @@ async def test(request: web.Request, body: NotifyTestBody) -> list[SinkTested]:
     "the program has the answer",
     errors=(NotInInbox, NotWaiting, PromptChanged, InvalidChoice, NotTaken),
 )
-async def answer(request: web.Request) -> Answered:
+async def answer(request: web.Request, context: ApiContext) -> Answered:
     """The token is all that is needed: it is good once, for one answer to one question, and not for long. The body
     does not count."""
     token = request.match_info["token"]
-    return Answered(status="answered", id=await to_the_end(request.app[CONTEXT].notifier.answer(token)))
+    return Answered(status="answered", id=await to_the_end(context.notifier.answer(token)))

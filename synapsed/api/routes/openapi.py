@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from synapsed.api.caching import document as cached
-from synapsed.api.context import CONTEXT
+from synapsed.api.context import ApiContext
 from synapsed.api.describe import Response
 from synapsed.api.gate import base_url
 from synapsed.api.openapi import document
@@ -20,7 +20,6 @@ def routes() -> list[web.RouteDef]:
 
 @public
 @operation("This document", Response("OpenAPI 3.1", dict[str, Any], headers={"ETag": "of the document"}))
-async def openapi(request: web.Request) -> web.Response:
-    context = request.app[CONTEXT]
+async def openapi(request: web.Request, context: ApiContext) -> web.Response:
     told = document(request.app, version=context.version, server=base_url(request))
     return cached(request, context.changes, encode_json(told))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from synapsed.api.answers import ScheduleRemoved, TaskAnswer
-from synapsed.api.context import CONTEXT, rights_of, to_the_end
+from synapsed.api.context import ApiContext, rights_of, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.reserving import with_room
 from synapsed.api.schemas import ScheduleBody
@@ -29,8 +29,8 @@ def _granted(act: str) -> Callable[[web.Request], None]:
 
 
 @operation("The schedules", "by name", allowed=_granted("see what is scheduled"))
-async def list_schedules(request: web.Request) -> list[ScheduleView]:
-    return await request.app[CONTEXT].scheduler.views()
+async def list_schedules(request: web.Request, context: ApiContext) -> list[ScheduleView]:
+    return await context.scheduler.views()
 
 
 @operation(
@@ -39,9 +39,9 @@ async def list_schedules(request: web.Request) -> list[ScheduleView]:
     allowed=_granted("make schedules"),
     errors=(NameTaken, QueueFull, UnknownAgent, AmbiguousAddress),
 )
-async def add(request: web.Request, body: ScheduleBody) -> ScheduleView:
+async def add(request: web.Request, body: ScheduleBody, context: ApiContext) -> ScheduleView:
     """At every time that `at` means from now on. One that an agent has made is sent in its name."""
-    scheduler, by = request.app[CONTEXT].scheduler, rights_of(request).agent_id
+    scheduler, by = context.scheduler, rights_of(request).agent_id
     return await to_the_end(scheduler.add(body.schedule(), by=by))
 
 
@@ -51,9 +51,9 @@ async def add(request: web.Request, body: ScheduleBody) -> ScheduleView:
     allowed=_granted("remove schedules"),
     errors=(UnknownSchedule, AmbiguousAddress, Forbidden),
 )
-async def remove(request: web.Request) -> ScheduleRemoved:
+async def remove(request: web.Request, context: ApiContext) -> ScheduleRemoved:
     """Its tasks stay. One of the configuration is removed there."""
-    scheduler, by = request.app[CONTEXT].scheduler, rights_of(request).agent_id
+    scheduler, by = context.scheduler, rights_of(request).agent_id
     removed = await to_the_end(scheduler.remove(request.match_info["schedule"], by=by))
     return ScheduleRemoved(status="removed", name=removed.name)
 
@@ -64,8 +64,7 @@ async def remove(request: web.Request) -> ScheduleRemoved:
     allowed=person("run schedules"),
     errors=(UnknownSchedule, UnknownAgent, AmbiguousAddress, *SEND_ERRORS),
 )
-async def run(request: web.Request) -> TaskAnswer:
+async def run(request: web.Request, context: ApiContext) -> TaskAnswer:
     """Its times are not changed by it."""
-    context = request.app[CONTEXT]
     act = to_the_end(context.scheduler.run(request.match_info["schedule"], key=key_of(request)))
     return TaskAnswer.of(await with_room(request, context.control, act))

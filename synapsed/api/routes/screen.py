@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal, cast
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.context import CONTEXT, agent_id_of, rights_of
+from synapsed.api.context import agent_id_of, rights_of
 from synapsed.api.describe import Response
 from synapsed.api.operation import operation
 from synapsed.api.query import Query, one_of
 from synapsed.errors import NotReady, TooLarge
+from synapsed.interfaces import Control
 from synapsed.model.picture import Picture, ScreenForm
 from synapsed.terminal.html import html
 from synapsed.terminal.svg import svg
@@ -65,12 +66,10 @@ def _sees(request: web.Request) -> None:
     allowed=_sees,
     errors=(NotReady, TooLarge),
 )
-async def screen(request: web.Request, query: ScreenQuery) -> web.Response | dict[str, Any]:
+async def screen(request: web.Request, query: ScreenQuery, control: Control) -> web.Response | dict[str, Any]:
     agent_id = agent_id_of(request)
     drawn = _DRAWN.get(query.format)
-    shown = await request.app[CONTEXT].control.terminals.screen(
-        agent_id, "picture" if drawn else cast("ScreenForm", query.format)
-    )
+    shown = await control.terminals.screen(agent_id, "picture" if drawn else cast("ScreenForm", query.format))
     if isinstance(shown, dict):
         return shown
     headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}

@@ -3,9 +3,10 @@
 from aiohttp import web
 
 from synapsed.api.answers import SeedStatus, StatusDetail
-from synapsed.api.context import CONTEXT, agent_id_of, rights_of
+from synapsed.api.context import agent_id_of, rights_of
 from synapsed.api.operation import operation
 from synapsed.api.query import Flag, Query, flag
+from synapsed.interfaces import Control
 from synapsed.model.agent import seed_status
 
 CONTEXT_CHARACTERS = 2000
@@ -22,9 +23,8 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 @operation("How the agent does", "its status")
-async def status(request: web.Request, query: StatusQuery) -> SeedStatus | StatusDetail:
+async def status(request: web.Request, query: StatusQuery, control: Control) -> SeedStatus | StatusDetail:
     """What the screen shows is left out for other agents: they may know how an agent does, not what it shows."""
-    control = request.app[CONTEXT].control
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
     detail = control.directory.detail(agent_id)

@@ -29,7 +29,7 @@ from synapsed.errors import (
     QueueFull,
     TaskNotCancelable,
 )
-from synapsed.interfaces import PAGE_SIZE, TaskFilter, task_cursor
+from synapsed.interfaces import PAGE_SIZE, Control, TaskFilter, task_cursor
 from synapsed.model.task import ANSWER_ID, Task, TaskState
 
 LIST_LIMIT = 500
@@ -79,8 +79,7 @@ def _of_one_task(base: str) -> list[web.RouteDef]:
 
 
 @operation("Send a message", "the task", allowed=agent_id_of, errors=SEND_ERRORS)
-async def send_task(request: web.Request, body: SendBody) -> TaskAnswer:
-    control = request.app[CONTEXT].control
+async def send_task(request: web.Request, body: SendBody, control: Control) -> TaskAnswer:
     sending = send(request, control, agent_id_of(request), body.request())
     del body  # it may be large, and whoever reads the answer slow
     return TaskAnswer.of(await with_room(request, control, sending))
@@ -89,27 +88,24 @@ async def send_task(request: web.Request, body: SendBody) -> TaskAnswer:
 @operation(
     "Make a task of the agent's own, for a reply to complete", "the task", allowed=agent_id_of, errors=(QueueFull,)
 )
-async def create_task(request: web.Request, body: CreateBody) -> TaskAnswer:
+async def create_task(request: web.Request, body: CreateBody, control: Control) -> TaskAnswer:
     """Nothing is typed. Its id goes with the message that asks, as `metadata.sender_task_id` (S20)."""
-    control = request.app[CONTEXT].control
     making = expect_reply(request, control, agent_id_of(request), body.request(), body.limit)
     del body
     return TaskAnswer.of(await with_room(request, control, making))
 
 
 @operation("Reply as the agent, to what it was asked last", "the task", allowed=agent_id_of, errors=REPLY_ERRORS)
-async def reply_task(request: web.Request, body: ReplyBody) -> TaskAnswer:
+async def reply_task(request: web.Request, body: ReplyBody, control: Control) -> TaskAnswer:
     """Or to `metadata.in_reply_to`. The answer is the task of whoever asked."""
-    control = request.app[CONTEXT].control
     replying = reply(request, control, agent_id_of(request), body.request())
     del body
     return TaskAnswer.of(await with_room(request, control, replying))
 
 
 @operation("Send a message with a priority", "the task", allowed=agent_id_of, errors=SEND_ERRORS)
-async def send_priority(request: web.Request, body: SendBody, query: PriorityQuery) -> TaskAnswer:
+async def send_priority(request: web.Request, body: SendBody, query: PriorityQuery, control: Control) -> TaskAnswer:
     """`?priority=` counts for more than the body's."""
-    control = request.app[CONTEXT].control
     wanted = body.request()
     wanted = wanted if query.priority is None else replace(wanted, priority=query.priority)
     sending = send(request, control, agent_id_of(request), wanted)
@@ -118,8 +114,7 @@ async def send_priority(request: web.Request, body: SendBody, query: PriorityQue
 
 
 @operation("Send a message and follow its task", STREAM, allowed=agent_id_of, errors=SEND_ERRORS)
-async def send_subscribe(request: web.Request, body: SendBody) -> web.StreamResponse:
-    control = request.app[CONTEXT].control
+async def send_subscribe(request: web.Request, body: SendBody, control: Control) -> web.StreamResponse:
     before = control.events.last_id
     task = await send(request, control, agent_id_of(request), body.request())
     frames = frames_until_end(control.events, task, before)
@@ -128,10 +123,9 @@ async def send_subscribe(request: web.Request, body: SendBody) -> web.StreamResp
 
 
 @operation("Follow a task", replace(STREAM, ends=True), errors=(QueueFull,))
-async def subscribe(request: web.Request, query: Resumed) -> web.StreamResponse:
+async def subscribe(request: web.Request, query: Resumed, control: Control) -> web.StreamResponse:
     """From the task's first event, or after `Last-Event-ID`. Where that was the last, 204: a browser's EventSource
     takes the end of a stream for a broken one and would come again for ever."""
-    control = request.app[CONTEXT].control
     task = await task_of(request)
     cursor = query.cursor(control.events, 0)
     release(request)
@@ -179,15 +173,14 @@ async def list_tasks(request: web.Request, query: TasksQuery, agent_id: str | No
 
 
 @operation("Cancel a task", "the task", errors=(TaskNotCancelable,))
-async def cancel(request: web.Request) -> TaskAnswer:
+async def cancel(request: web.Request, control: Control) -> TaskAnswer:
     task = await task_of(request)
     rights_of(request).require_cancel(task)
-    control = request.app[CONTEXT].control
     return TaskAnswer.of(await with_room(request, control, control.tasks.cancel(task.id)))
 
 
 @operation("Hand over what was made in a task", "the task", errors=(NotWaiting,))
-async def hand_over(request: web.Request, body: ArtifactBody) -> TaskAnswer:
+async def hand_over(request: web.Request, body: ArtifactBody, control: Control) -> TaskAnswer:
     """For the agent that works on the task: it is an artifact beside the answer."""
     task = await task_of(request)
     rights_of(request).require_work_on(task)
@@ -197,7 +190,6 @@ async def hand_over(request: web.Request, body: ArtifactBody) -> TaskAnswer:
     made = body.artifact()
     if made.artifact_id == ANSWER_ID or made.is_block:
         raise InvalidRequest(f"artifact_id: {made.artifact_id!r} is the answer's", field="artifact_id")
-    control = request.app[CONTEXT].control
     handing = control.tasks.hand_over(task_id, made, append=body.append, last_chunk=body.last_chunk)
     del body, made
     return TaskAnswer.of(await with_room(request, control, handing))
@@ -208,10 +200,8 @@ async def hand_over(request: web.Request, body: ArtifactBody) -> TaskAnswer:
     "the program took it",
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
 )
-async def provide_input(request: web.Request, body: InputBody) -> InputProvided:
+async def provide_input(request: web.Request, body: InputBody, control: Control) -> InputProvided:
     task = await task_of(request)
     rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
-    await request.app[CONTEXT].control.tasks.provide_input(
-        task.id, body.input, body.prompt_id, origin=origin_of(request)
-    )
+    await control.tasks.provide_input(task.id, body.input, body.prompt_id, origin=origin_of(request))
     return InputProvided(status="input_provided", task_id=task.id)

@@ -10,7 +10,7 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.context import CONTEXT, agent_id_of
+from synapsed.api.context import ApiContext, agent_id_of
 from synapsed.api.describe import Streamed
 from synapsed.api.framed import wants_frames
 from synapsed.api.operation import operation, person
@@ -37,8 +37,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
     allowed=person("use a terminal"),
     errors=(NotReady, QueueFull),
 )
-async def terminal(request: web.Request, query: TerminalQuery) -> web.StreamResponse:
-    context = request.app[CONTEXT]
+async def terminal(request: web.Request, query: TerminalQuery, context: ApiContext) -> web.StreamResponse:
     framed = wants_frames(request)
     if not framed and not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
