@@ -156,11 +156,6 @@ class CommandOutput:
         """`text`, harmless and on one line, in a style where colours are wanted."""
         return painted(one_line(text), style) if self.coloured else one_line(text)
 
-    def fitted(self, text: str, columns: int, style: str = "") -> str:
-        """`text` as a line of a screen that has so many columns."""
-        shown = clip(one_line(text), columns)
-        return painted(shown, style) if self.coloured else shown
-
     def styled_line(self, text: str) -> None:
         """A line of the result that `styled` made."""
         print(text, file=self.stdout)

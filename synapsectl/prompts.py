@@ -167,19 +167,15 @@ def tell_hands(ctx: CommandContext, agent: str) -> None:
     ctx.out.remark(hands(agent))
 
 
-def tell_waiting(
-    ctx: CommandContext, name: str, target: str, task: dict[str, Any], *, agent: str | None = None
-) -> None:
-    """Say that `name` waits for a person, for what, and how to answer. `agent` is the address of who asks, where it is
-    not `name`."""
-    agent = agent or name
+def tell_waiting(ctx: CommandContext, name: str, target: str, task: dict[str, Any]) -> None:
+    """Say that the agent `name` waits for a person, for what, and how to answer."""
     prompt = task.get("prompt")
     unread = prompt is not None and prompt.get("type") == SCREEN
     why = ": what stands on its screen is not understood:" if unread else ":" if prompt else ""
     ctx.out.note(f"{name} waits for a person{why}")
     show_prompt(ctx.out, prompt)
     if unread:
-        tell_hands(ctx, agent)
+        tell_hands(ctx, name)
     if task["status"] == "auth_required":
         ctx.out.remark(f"log in there: synapsectl attach {name}")
         return

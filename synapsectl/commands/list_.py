@@ -8,7 +8,7 @@ from synapsectl.ages import age
 from synapsectl.colours import DIM
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
-from synapsectl.output import TableCell, short_id
+from synapsectl.output import TableCell, clip, one_line, short_id
 
 if TYPE_CHECKING:
     import argparse
@@ -140,13 +140,13 @@ def _watched(seen: Any, ctx: CommandContext, columns: int, rows: int) -> list[st
     """The lines of one look: what is said of it stands in the last one, which is there in any case."""
     said = f"{seen.away}" if seen.away is not None else ""
     if seen.told is None:
-        return [ctx.out.fitted(said or "…", columns)]
+        return [clip(one_line(said or "…"), columns)]
     lines = _lines(seen.told, ctx, columns) if seen.told else ["there are no agents"]
     room = rows - 1
     if len(lines) > room:
         said = said or f"and {len(lines) - room} more"
         lines = lines[:room]
-    return [*lines, ctx.out.fitted(said, columns)]
+    return [*lines, clip(one_line(said), columns)]
 
 
 def _watch_dumb(ctx: CommandContext) -> int:

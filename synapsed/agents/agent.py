@@ -297,8 +297,8 @@ class Agent:
         await self.adopt()
         await asyncio.wait([await self._actor.call(self.process.signal, signum)])
 
-    async def cancel_waiting(self, reason: str) -> None:
-        await self._actor.call(self.turns.cancel_waiting, reason)
+    async def cancel_waiting(self) -> None:
+        await self._actor.call(self.turns.cancel_waiting)
 
     # --- tasks ---
 

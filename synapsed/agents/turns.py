@@ -230,10 +230,10 @@ class AgentTurns:
             raise TaskNotCancelable("the agent cannot be reached just now; try again", task=task_id)
         return self.interrupt("canceled")
 
-    async def cancel_waiting(self, reason: str) -> None:
+    async def cancel_waiting(self) -> None:
         """Cancel every waiting task: the agent is being removed."""
         for task in list(self._mailbox):
-            await self._cancel_waiting(task, reason)
+            await self._cancel_waiting(task, "removed")
 
     async def _cancel_waiting(self, task: Task, reason: str) -> Commit:
         commit = await self._commit(transitions.canceled(task, reason=reason, now=self._clock.wall()))

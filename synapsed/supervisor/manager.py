@@ -325,7 +325,7 @@ class Manager:
         await agent.stop()
         view = self.directory.view(agent_id)
         if remove:
-            await agent.cancel_waiting("removed")
+            await agent.cancel_waiting()
             await self._reply_broker.forget(agent_id)
             await self._forget(agent.record)
         return view

@@ -260,7 +260,7 @@ class Grid:
 
     def _compare(self) -> set[int]:
         """Ask the formatter, at the price of all the scrollback: join the rows, and read them from the end."""
-        joined = format_screen(self._terminal, unwrap=True).rstrip("\n")
+        joined = format_screen(self._terminal).rstrip("\n")
         wrapped = set()
         place = len(joined)
         for index in range(self.last_text()[0], 0, -1):
@@ -322,9 +322,9 @@ def _is_ordinary(color: Color) -> bool:
     return color is None or (max(color) - min(color) <= _HUE and (min(color) >= _LIGHT or max(color) <= _DARK))
 
 
-def format_screen(terminal: evp.Terminal, *, unwrap: bool, trim: bool = True) -> str:
-    """The active screen and its scrollback as plain text, rows apart or joined where they were wrapped."""
-    return evp.Formatter(terminal, format=evp.FormatterFormat.PLAIN, unwrap=unwrap, trim=trim).format()
+def format_screen(terminal: evp.Terminal) -> str:
+    """The active screen and its scrollback as plain text, rows joined where they were wrapped."""
+    return evp.Formatter(terminal, format=evp.FormatterFormat.PLAIN, unwrap=True, trim=True).format()
 
 
 def _derive(row: evp.Row) -> _Line:

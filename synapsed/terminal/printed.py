@@ -18,36 +18,6 @@ next line, so that its prompt begins one."""
 type _Reading[T] = Generator[None, None, T]
 
 
-def from_lines(
-    spec: AnswerSpec,
-    composer: Composer,
-    output: bytes,
-    *,
-    cols: int,
-    rows: int,
-    prompt: str = "",
-    message: str = "",
-    one_by_one: bool = False,
-    edits: bool = False,
-) -> str:
-    """See `read_lines`, all at once."""
-    reading = read_lines(
-        *(spec, composer, output),
-        cols=cols,
-        rows=rows,
-        prompt=prompt,
-        message=message,
-        one_by_one=one_by_one,
-        edits=edits,
-    )
-    while True:
-        try:
-            next(reading)
-        except StopIteration as done:
-            answer: str = done.value
-            return answer
-
-
 def read_lines(
     spec: AnswerSpec,
     composer: Composer,

@@ -177,7 +177,7 @@ class Screen:
     def text(self, *, scrollback: bool) -> str:
         """The screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if wanted."""
         if scrollback:
-            return format_screen(self._terminal, unwrap=True).rstrip("\n")
+            return format_screen(self._terminal).rstrip("\n")
         return self.snapshot().text()
 
     def row_cells(self, row: int) -> list[Cell]:

@@ -84,7 +84,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesWanted:
-    """An answer that is to be read off `output`, which begins at `start`: see `printed.from_lines`."""
+    """An answer that is to be read off `output`, which begins at `start`: see `printed.read_lines`."""
 
     start: int
     output: bytes
