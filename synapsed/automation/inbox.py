@@ -247,11 +247,11 @@ class PersonInbox:
             await self._advanced.wait()
 
     async def _around(self, agent_id: str, opened: Iterable[Event]) -> list[Event]:
-        """Events of the agent that say what its items are about. Calls only around what is asked: an alert may stand
-        for months."""
+        """Events of the agent that say what its items are about: no other items. Calls only around what is asked: an
+        alert may stand for months."""
         asking = [event for event in opened if isinstance(event.data, AttentionChanged) and event.data.prompt_id]
-        calls = await self._since(agent_id, asking, boards.TYPES)
-        return [*calls, *await self._since(agent_id, opened, boards.TYPES & {"attention", "agentState"})]
+        calls = await self._since(agent_id, asking, boards.TYPES - {"attention"})
+        return [*calls, *await self._since(agent_id, opened, frozenset({"agentState"}))]
 
     async def _since(self, agent_id: str, opened: Iterable[Event], types: frozenset[str]) -> list[Event]:
         """Those of `types` from a while before the first of `opened`."""

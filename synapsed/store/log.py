@@ -414,9 +414,9 @@ def _stored(types: frozenset[str] | None) -> frozenset[str] | None:
 
 def _open_attention(connection: sqlite3.Connection, agent_id: str) -> list[Event]:
     rows = connection.execute(
-        "SELECT max(id), at, agent_id, task_id, context_id, data FROM events "
-        "WHERE type = 'attention' AND agent_id = ? GROUP BY data ->> '$.id' "
-        "HAVING data ->> '$.state' = 'opened' ORDER BY 1",  # of a group with max(), SQLite gives that row's columns
+        "SELECT events.id, at, events.agent_id, task_id, context_id, data FROM open_attention "
+        "CROSS JOIN events ON events.id = open_attention.event "  # in this order
+        "WHERE open_attention.agent_id = ? ORDER BY events.id",
         (agent_id,),
     )
     return [_event(*row) for row in rows]

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from synapsed.clock import iso
 from synapsed.errors import StoreError
 from synapsed.model.task import TaskError, TaskState
-from synapsed.store.schema import migrate
+from synapsed.store.schema import FIND_OPEN, migrate
 from synapsed.store.tasks import parse_task
 
 TABLES = ("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints")
@@ -100,6 +100,8 @@ def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved:
     for table, of in (("turns", "tasks"), ("replies", "tasks"), ("pushes", "tasks"), ("checkpoints", "agents")):
         column = "agent_id" if of == "agents" else "task_id"
         target.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM {of})")  # noqa: S608 - constants
+    target.execute("DELETE FROM open_attention")  # events of the copies came after younger ones
+    target.execute(FIND_OPEN)
     (newest,) = target.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
     target.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     end = max(known_end, newest) if known_end else newest + AFTER_LOSS

@@ -130,7 +130,37 @@ CREATE TABLE followers (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED, _SCHEDULES, _FOLLOWERS)
+FIND_OPEN = """
+INSERT INTO open_attention (agent_id, id, event)
+SELECT agent_id, coalesce(data ->> '$.id', ''), max(id) FROM events WHERE type = 'attention' AND json_valid(data)
+GROUP BY 1, 2 HAVING data ->> '$.state' = 'opened'; -- of a group with max(), SQLite gives that row's columns
+"""
+"""Reads every event of that kind. What is written since is seen to by the triggers."""
+
+_OPEN_ATTENTION = """
+-- A daemon that starts takes up what is open, and does not read all that ever was. By triggers: an older program keeps
+-- it, too.
+CREATE TABLE open_attention (
+  agent_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  event INTEGER NOT NULL,         -- the one that opened it
+  PRIMARY KEY (agent_id, id)
+) WITHOUT ROWID;
+CREATE TRIGGER attention_told AFTER INSERT ON events WHEN new.type = 'attention' AND json_valid(new.data) BEGIN
+  DELETE FROM open_attention WHERE agent_id = new.agent_id AND id = coalesce(new.data ->> '$.id', '');
+  INSERT INTO open_attention (agent_id, id, event)
+    SELECT new.agent_id, coalesce(new.data ->> '$.id', ''), new.id WHERE new.data ->> '$.state' = 'opened';
+END;
+CREATE TRIGGER attention_removed AFTER DELETE ON events WHEN old.type = 'attention' AND json_valid(old.data) BEGIN
+  DELETE FROM open_attention
+    WHERE agent_id = old.agent_id AND id = coalesce(old.data ->> '$.id', '') AND event = old.id;
+END;
+"""
+
+MIGRATIONS = (
+    *(_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED, _SCHEDULES, _FOLLOWERS),
+    _OPEN_ATTENTION + FIND_OPEN,
+)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 7

@@ -144,7 +144,7 @@ async def test_the_same_items_after_a_kill(home: Home) -> None:
     assert len(opened) == len(set(opened)), "nothing is opened twice"
 
 
-async def test_what_asks_nothing_and_stands_for_long_costs_no_reading_of_calls(
+async def test_what_asks_nothing_and_stands_for_long_costs_no_reading_of_calls_and_other_items(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox = await home.up()
@@ -152,7 +152,8 @@ async def test_what_asks_nothing_and_stands_for_long_costs_no_reading_of_calls(
     await home.ends(code="MODEL_ERROR")
     before = await kinds(home, inbox, "failure")
     call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": "ls"})
-    await home.store.commit(events=[NewEvent(AGENT, call)] * 5)
+    over = AttentionChanged(id="over", state="gone", kind="failure")
+    await home.store.commit(events=[NewEvent(AGENT, call), NewEvent(AGENT, over)] * 5)
     await home.kill()
     found, read = list[object](), home.store.events.read
 
@@ -164,7 +165,7 @@ async def test_what_asks_nothing_and_stands_for_long_costs_no_reading_of_calls(
     monkeypatch.setattr(home.store.events, "read", spy)
     again = await home.inbox()
     assert found
-    assert not any(isinstance(data, ToolExecution) for data in found)
+    assert not any(isinstance(data, ToolExecution | AttentionChanged) for data in found)
     assert await kinds(home, again, "failure") == before
 
 
