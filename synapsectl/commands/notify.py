@@ -12,6 +12,8 @@ EXAMPLES = (
     ("synapsectl notify test phone", "only the one that is called so"),
 )
 
+DESKTOP = "'[notify.sinks.desktop]' and below it 'type = \"desktop\"'"
+
 
 def _configure_test(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sink", metavar="SINK", nargs="?", help="only this one")
@@ -22,7 +24,7 @@ def _test(args: argparse.Namespace, ctx: CommandContext) -> int:
     with ctx.busy("telling them"):
         found = ctx.client.post("/control/notify/test", {"sink": args.sink} if args.sink else {})
     code = DONE if all(one["ok"] for one in found) else TASK_FAILED
-    none = "there is no sink: write [notify.sinks.NAME] in config.toml (docs/configuration.md)"
+    none = f"there is no sink: {DESKTOP} in {ctx.paths.config_file} and 'synapsectl reload' make one"
     ctx.out.rows_of(found, ("SINK", "TYPE", "STATE", "DETAIL"), _row, as_json=args.json, none=none, grows="DETAIL")
     return code
 

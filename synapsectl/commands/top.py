@@ -3,10 +3,12 @@
 import argparse
 import sys
 
+from synapsectl.client import agent_path
 from synapsectl.commands.inbox import HOLD_S
 from synapsectl.context import CommandContext
 from synapsectl.errors import NotInstalled, UsageError
 from synapsectl.parsing import seconds
+from synapsectl.reach import elsewhere
 from synapsed.extras import TUI_INSTALL, TUI_MISSING, has_tui
 
 EXAMPLES = (
@@ -33,4 +35,10 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise UsageError("top needs a terminal that obeys escape sequences; a script reads 'synapsectl list --json'")
     from synapsectl.top.program import show  # Textual takes half a second: for this verb only
 
-    return show(ctx, hold=args.hold, first=args.agent)
+    return show(ctx, hold=args.hold, first=named(ctx, args.agent) if args.agent else None)
+
+
+def named(ctx: CommandContext, address: str) -> str:
+    """The name in the list of whom `address` means. Raises ApiError."""
+    there, name, host = elsewhere(ctx, address)
+    return str(there.client.get(agent_path(name, "status"), {"detail": 1})["name"]) + host

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,3 +175,16 @@ def test_what_is_wrong_changes_nothing(daemon: Daemon) -> None:
     assert reloaded.code != 0
     assert "notify.sinks.bad" in reloaded.err
     assert json.dumps(daemon.ctl("notify", "test", "--json").json).count('"ok": true') == 3
+
+
+def test_without_a_sink_it_says_what_to_write_and_that_works(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path).start()
+    try:
+        told = daemon.ctl("notify", "test")
+        assert (told.code, str(daemon.config_file) in told.err) == (0, True), told
+        lines = re.findall(r"'(\[notify[^']+|type[^']+)'", told.err)
+        daemon.config_file.write_text("\n".join([daemon.config, *lines]))
+        assert daemon.ctl("reload").code == 0
+        assert [one["sink"] for one in daemon.ctl("notify", "test", "--json").json] == ["desktop"]
+    finally:
+        daemon.end()

@@ -1,6 +1,8 @@
 """`top` by Textual's pilot, beside the fake daemon: what stands on the screen, and what keys and clicks do."""
 
 import asyncio
+import io
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,6 +14,7 @@ import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
+from synapsectl.commands.top import named
 from synapsectl.context import CommandContext
 from synapsectl.eventlines import Lines
 from synapsectl.output import CommandOutput
@@ -25,6 +28,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.task import Message, Task, TaskState, TextPart
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, WHEN, FakeDaemon, agent
+from tests.synapsectl.pty_tool import PtyTool
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=str)
 Q = pytest.mark.asyncio
@@ -66,9 +70,6 @@ class Table:
 
 @asynccontextmanager
 async def at_table(size: tuple[int, int], *, hold: float = 0.0, first: str | None = None) -> AsyncIterator[Table]:
-    import io
-    import os
-
     ctx = CommandContext(os.environ, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
     desk, watching = Desk(hold=hold, first=first), Watching(ctx)
     app = TopApp(desk, watching, home="/home/me")
@@ -377,3 +378,14 @@ def test_without_a_terminal_it_says_what_a_script_reads(daemon: FakeDaemon, ctl:
     result = ctl("top")
     assert result.code == 2
     assert "list --json" in result.err
+
+
+def test_it_begins_with_whoever_is_meant(daemon: FakeDaemon) -> None:
+    ctx = CommandContext(os.environ, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
+    assert named(ctx, daemon.agents["codex"].id) == "codex"
+    tool = PtyTool("top", "nosuch", env={**os.environ, "TERM": "xterm"})
+    try:
+        assert tool.end() == 4
+        assert b"nosuch" in tool.shown
+    finally:
+        tool.close()

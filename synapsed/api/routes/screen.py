@@ -34,7 +34,7 @@ def _png(shown: Picture) -> bytes:
     try:
         from synapsed.api.png import png
     except ImportError:
-        why = "a PNG takes Pillow, which is not installed: pip install 'synapsed[pictures]', or take format=svg"
+        why = "a PNG takes Pillow, which is not installed: pip install 'synapsed[pictures]', or take it as SVG"
         raise NotReady(why, extra="pictures") from None
     return png(shown)
 
