@@ -22,6 +22,7 @@ PATIENCE_S = 60.0
 FRAME_S, LAST_S = 1.6, 5.0
 """How long a picture of the recording stands, and the last one."""
 CONFIG = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n'
+NAMES = ("api", "web", "docs", "db")
 ASKS = {
     "api": "Bring the database up to date.\necho Three migrations are pending: users, orders, invoices.\nask y/n",
     "web": "Give the page a header.\necho Which colour is it to have?\nask red/blue",
@@ -44,6 +45,9 @@ class Place:
         }
         (folder / "config").mkdir(parents=True)
         (folder / "config" / "config.toml").write_text(CONFIG)
+        with (folder / "log").open("wb") as log:
+            self._daemon = subprocess.Popen([BIN / "synapsed", "run"], env=self.env, stderr=log)
+        until(self.answers, f"the daemon of {folder} answers")
 
     def ctl(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -61,6 +65,7 @@ class Place:
     def end(self) -> None:
         """Whatever of it runs."""
         subprocess.run([BIN / "synapsectl", "shutdown"], env=self.env, capture_output=True, check=False)
+        self._daemon.wait()
 
     def busy(self, name: str) -> None:
         until(lambda: self.agent(name)["activity"] == "busy", f"{name} works")
@@ -136,11 +141,11 @@ def recording(pictures: Sequence[str], title: str) -> str:
 
 def draw(target: Path, folder: Path) -> None:
     home = folder / "home"
-    for name in ("api", "web", "docs", "db"):
+    for name in NAMES:
         (home / name).mkdir(parents=True)
     shown, place = Place(folder / "shown", home), Place(folder / "camera", home)
     try:
-        for name in ("api", "web", "docs", "db"):
+        for name in NAMES:
             shown.ctl("start", "dummy", "--name", name, "--cwd", str(home / name), "--cols", "70", "--rows", "16")
         small, large = Camera(place, shown, "small", SMALL), Camera(place, shown, "large", LARGE)
         shown.ctl("send", "docs", "Write the chapter on errors.\nuntil ../done")
