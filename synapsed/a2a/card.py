@@ -8,12 +8,12 @@ The card is of A2A's form, so that any client can read it: one interface for eac
 `tenant`, which the SDK's clients send along; and one skill for each. docs/adr/0009 says why these catalogs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from synapsed.a2a.extensions import declared
-from synapsed.model.agent import AgentView
+from synapsed.model.agent import AgentView, ProfileAnswer
 
 CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
@@ -113,7 +113,7 @@ def capabilities(*, pushes: bool) -> dict[str, Any]:
 
 def extended_card(
     view: AgentView,
-    profile: Mapping[str, Any],
+    profile: ProfileAnswer | None,
     *,
     base: str,
     version: str,
@@ -122,10 +122,13 @@ def extended_card(
     authentication: Authentication = "none",
 ) -> dict[str, Any]:
     """The card for those who authenticate: with the skills of the program's profile, and who and where it is now.
-    `profile` is a row of `Control.profiles`, `rights` what the caller has."""
+    `rights` is what the caller has."""
     card = agent_card(view, base=base, version=version, pushes=pushes, authentication=authentication)
-    known = {key: profile[key] for key in ("name", "description", "command", "verified") if key in profile}
-    card["skills"] = [*card["skills"], *({**_MODES, **skill} for skill in profile.get("skills", ()))]
+    known = profile.model_dump(include={"name", "description", "command", "verified"}) if profile is not None else {}
+    card["skills"] = [
+        *card["skills"],
+        *({**_MODES, **skill} for skill in (profile.skills if profile is not None else ())),
+    ]
     card["extensions"]["synapse"] |= {
         "profile": known,
         "cwd": view.cwd,

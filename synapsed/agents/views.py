@@ -17,7 +17,9 @@ from synapsed.model.agent import (
     AgentRef,
     AgentView,
     Conversation,
+    ConversationAnswer,
     ProcessState,
+    ProfileAnswer,
     Testimony,
     seed_status,
 )
@@ -136,36 +138,38 @@ def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
     return task.model_copy(update={"waits_behind": behind})
 
 
-def profile_rows(library: ProfileLibrary) -> list[dict[str, Any]]:
+def profile_rows(library: ProfileLibrary) -> list[ProfileAnswer]:
     return [_profile_row(library.get(name)) for name in library.names()]
 
 
-def conversation_rows(found: Iterable[PastConversation], agents: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:
+def conversation_rows(
+    found: Iterable[PastConversation], agents: Mapping[tuple[str, str], str]
+) -> list[ConversationAnswer]:
     """`agents`: names by profile and conversation."""
     return [
-        {
-            "profile": one.profile,
-            "id": one.id,
-            "cwd": one.cwd,
-            "updated_at": iso(one.updated),
-            "prompt": one.prompt,
-            "agent": agents.get((one.profile, one.id)),
-        }
+        ConversationAnswer(
+            profile=one.profile,
+            id=one.id,
+            cwd=one.cwd,
+            updated_at=iso(one.updated),
+            prompt=one.prompt,
+            agent=agents.get((one.profile, one.id)),
+        )
         for one in found
     ]
 
 
-def _profile_row(profile: Profile) -> dict[str, Any]:
-    return {
-        "name": profile.name,
-        "description": profile.description,
-        "command": profile.command,
-        "ports": list(profile.ports),
-        "verified": profile.verified,
-        "model": profile.model,
-        "skills": [skill.model_dump() for skill in profile.skills],
-        "source": str(Path(profile.source)),
-    }
+def _profile_row(profile: Profile) -> ProfileAnswer:
+    return ProfileAnswer(
+        name=profile.name,
+        description=profile.description,
+        command=profile.command,
+        ports=list(profile.ports),
+        verified=profile.verified,
+        model=profile.model,
+        skills=[skill.model_dump() for skill in profile.skills],
+        source=str(Path(profile.source)),
+    )
 
 
 def summary_of(agents: Iterable[Agent]) -> str:

@@ -37,15 +37,6 @@ class ScheduleRemoved(_Answer):
     name: str
 
 
-class SinkTested(_Answer):
-    """What a sink of `[notify]` has said to a test: `detail` is for people."""
-
-    sink: str
-    type: Literal["desktop", "webhook", "ntfy", "mail"]
-    ok: bool
-    detail: str
-
-
 class Answered(_Answer):
     """`id`: the item of the inbox that is answered."""
 
@@ -185,26 +176,6 @@ class InterruptedAnswer(_Answer):
 class ChangesAnswer(_Answer):
     dry_run: bool
     changes: list[ConfigChange]
-
-
-class ProfileAnswer(_Answer):
-    name: str
-    description: str
-    command: str
-    ports: list[int]
-    verified: str | None
-    model: bool = Field(description="A model reads what is typed; to other programs it is a command")
-    skills: list[dict[str, Any]]
-    source: str
-
-
-class ConversationAnswer(_Answer):
-    profile: str
-    id: str
-    cwd: str | None
-    updated_at: str
-    prompt: str
-    agent: str | None
 
 
 class DaemonPaths(_Answer):

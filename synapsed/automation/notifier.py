@@ -25,7 +25,7 @@ from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
 from synapsed.interfaces import Control, NewEvent, Store
 from synapsed.masking import mask_text
-from synapsed.model.attention import AttentionItem
+from synapsed.model.attention import AttentionItem, SinkTested
 from synapsed.model.events import AgentAlert, Origin
 
 LOOK_EVERY_S: Final = 0.5
@@ -86,7 +86,7 @@ class Notifier:
         """What is wrong with each sink, by name; empty for one that works."""
         return {name: teller.problem for name, (teller, _) in self._running.items()}
 
-    async def test(self, name: str | None) -> list[dict[str, Any]]:
+    async def test(self, name: str | None) -> list[SinkTested]:
         """Tell a sink, or all, that this is a test. Raises UnknownSink."""
         sinks = self._config.sinks
         if name is not None and name not in sinks:
@@ -125,16 +125,16 @@ class Notifier:
             await control.terminals.answer(item.agent_id, text, prompt.prompt_id, origin)
         log.info("answered by a button", sink=sink, item=item_id, yes=yes)
 
-    async def _test(self, name: str, sink: Sink) -> dict[str, Any]:
-        told = {"sink": name, "type": sink.type, "ok": True, "detail": "told"}
+    async def _test(self, name: str, sink: Sink) -> SinkTested:
+        told = SinkTested(sink=name, type=sink.type, ok=True, detail="told")
         port: SinkPort | None = None
         try:
             port = await self._means.make(sink)
             await _act(port.tell(telling.trial(self._means.clock.wall()), None))
         except InvalidRequest as error:
-            return told | {"ok": False, "detail": error.message}
+            told.ok, told.detail = False, error.message
         except Untold as error:
-            return told | {"ok": False, "detail": error.problem}
+            told.ok, told.detail = False, error.problem
         finally:
             if port is not None:
                 await port.close()

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from synapsed.documents.budget import Large
 from synapsed.interfaces.link import Attachment
 from synapsed.interfaces.store import EventLog, TaskFilter
-from synapsed.model.agent import AgentDetail, AgentView, Testimony
+from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, Testimony
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
@@ -119,13 +119,13 @@ class Directory(Protocol):
         its link tells."""
         ...
 
-    def profiles(self) -> list[dict[str, Any]]:
-        """`name`, `description`, `command`, `ports`, `verified`, `skills`, `source` of each profile."""
-        ...
+    def profiles(self) -> list[ProfileAnswer]: ...
 
-    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
-        """Conversations found on disk below `home` (None: the daemon's), newest first: `profile`, `id`, `cwd`,
-        `updated_at`, `prompt` (its beginning), `agent` (the name of the one that is in it now)."""
+    async def conversations(
+        self, home: str | None, *, profile: str | None, cwd: str | None
+    ) -> list[ConversationAnswer]:
+        """Conversations found on disk below `home` (None: the daemon's), newest first: each with the beginning of its
+        prompt, and the name of the agent that is in it now."""
         ...
 
     async def process_of(self, pid: int) -> str | None:

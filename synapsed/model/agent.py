@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -241,6 +241,30 @@ class Conversation(BaseModel):
     said: bool
     resumed: bool
     note: str | None
+
+
+class ProfileAnswer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    description: str
+    command: str
+    ports: list[int]
+    verified: str | None
+    model: bool = Field(description="A model reads what is typed; to other programs it is a command")
+    skills: list[dict[str, Any]]
+    source: str
+
+
+class ConversationAnswer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    profile: str
+    id: str
+    cwd: str | None
+    updated_at: str
+    prompt: str
+    agent: str | None
 
 
 class AgentDetail(AgentView):

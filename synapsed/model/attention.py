@@ -83,3 +83,14 @@ class InboxEverywhere(BaseModel):
 
     items: list[AttentionItem]
     hosts: list[HostSaid] = Field(description="Every other host, by name")
+
+
+class SinkTested(BaseModel):
+    """What a sink of `[notify]` has said to a test: `detail` is for people."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sink: str
+    type: Literal["desktop", "webhook", "ntfy", "mail"]
+    ok: bool
+    detail: str

@@ -5,7 +5,6 @@ import hmac
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from synapsed.agents import views
 from synapsed.agents.agent import Agent
@@ -15,7 +14,15 @@ from synapsed.errors import UnknownAgent
 from synapsed.interfaces import Elsewhere
 from synapsed.keepers.process_owner import Root, owner_of
 from synapsed.library import ProfileLibrary
-from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve, resolve_folder
+from synapsed.model.agent import (
+    AgentDetail,
+    AgentView,
+    ConversationAnswer,
+    ProfileAnswer,
+    Testimony,
+    resolve,
+    resolve_folder,
+)
 from synapsed.model.external import unknown
 from synapsed.model.records import AgentRecord
 from synapsed.supervisor import environment
@@ -108,10 +115,12 @@ class AgentDirectory:
     async def explain(self, agent_id: str) -> list[Testimony]:
         return await views.explanation_of(agent_of(self._agents, agent_id))
 
-    def profiles(self) -> list[dict[str, Any]]:
+    def profiles(self) -> list[ProfileAnswer]:
         return views.profile_rows(self._library)
 
-    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+    async def conversations(
+        self, home: str | None, *, profile: str | None, cwd: str | None
+    ) -> list[ConversationAnswer]:
         names = [profile] if profile is not None else self._library.names()
         where = Path(home or self._settings.environ.get("HOME") or Path.home())
         found = await asyncio.to_thread(find_conversations, [self._library.get(name) for name in names], where, cwd)

@@ -296,8 +296,8 @@ async def test_a_sink_that_cannot_be_made(house: House) -> None:
     await house.passes(1)
     assert house.notifiers[-1].states() == {"desk": "", "gone": "the variable of gone is not set"}
     told = await house.notifiers[-1].test(None)
-    assert [(one["sink"], one["ok"]) for one in told] == [("desk", True), ("gone", False)]
-    assert told[1]["detail"] == "the variable of gone is not set"
+    assert [(one.sink, one.ok) for one in told] == [("desk", True), ("gone", False)]
+    assert told[1].detail == "the variable of gone is not set"
     with pytest.raises(UnknownSink, match="no sink 'another'; there are desk"):
         await house.notifiers[-1].test("another")
 

@@ -33,7 +33,18 @@ from synapsed.interfaces import (
     StartRequest,
     TaskFilter,
 )
-from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, agent_id, resolve
+from synapsed.model.agent import (
+    Activity,
+    AgentDetail,
+    AgentRef,
+    AgentView,
+    ConversationAnswer,
+    ProcessState,
+    ProfileAnswer,
+    Testimony,
+    agent_id,
+    resolve,
+)
 from synapsed.model.events import (
     REMOVED,
     EventData,
@@ -272,16 +283,18 @@ class FakeDirectory:
             Testimony(channel="composer", says="empty", since=None, decides=True),
         ]
 
-    def profiles(self) -> list[dict[str, Any]]:
+    def profiles(self) -> list[ProfileAnswer]:
         return [
-            {"name": "dummy", "description": "", "command": "dummy", "ports": [8190, 8199], "verified": None,
-             "model": True, "skills": self._fake.skills, "source": "built-in"},
+            ProfileAnswer(name="dummy", description="", command="dummy", ports=[8190, 8199], verified=None,
+                          model=True, skills=self._fake.skills, source="built-in"),
         ]  # fmt: skip
 
-    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+    async def conversations(
+        self, home: str | None, *, profile: str | None, cwd: str | None
+    ) -> list[ConversationAnswer]:
         self._fake.calls.append(("conversations", home, profile, cwd))
         return [
-            {"profile": profile or "claude", "id": "c1", "cwd": cwd, "updated_at": "", "prompt": "hi", "agent": None}
+            ConversationAnswer(profile=profile or "claude", id="c1", cwd=cwd, updated_at="", prompt="hi", agent=None)
         ]
 
     async def process_of(self, pid: int) -> str | None:

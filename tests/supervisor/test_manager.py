@@ -276,8 +276,8 @@ async def test_shutdown_is_the_daemon_s_business(world: World) -> None:
 
 async def test_profiles(world: World) -> None:
     rows = world.manager.directory.profiles()
-    assert [row["name"] for row in rows] == ["drifter", "fake", "last", "talker"]
-    assert rows[1]["ports"] == [8190, 8192]
+    assert [row.name for row in rows] == ["drifter", "fake", "last", "talker"]
+    assert rows[1].ports == [8190, 8192]
 
 
 async def test_output_and_terminal_of_a_running_agent(world: World) -> None:

@@ -8,13 +8,11 @@ from pydantic import Field
 
 from synapsed.api.answers import (
     ChangesAnswer,
-    ConversationAnswer,
     DaemonPaths,
     DaemonStatus,
     InputProvided,
     InterruptedAnswer,
     Pressed,
-    ProfileAnswer,
     ShuttingDown,
     TaskAnswer,
 )
@@ -49,7 +47,7 @@ from synapsed.errors import (
     WouldDeadlock,
 )
 from synapsed.interfaces import Control
-from synapsed.model.agent import AgentView
+from synapsed.model.agent import AgentView, ConversationAnswer, ProfileAnswer
 from synapsed.model.automated import Automated
 from synapsed.model.task import Task
 
@@ -237,7 +235,7 @@ async def recording(request: web.Request, query: RecordingQuery, control: Contro
 
 @operation("The profiles", "profiles")
 async def profiles(request: web.Request, control: Control) -> list[ProfileAnswer]:
-    return [ProfileAnswer(**row) for row in control.directory.profiles()]
+    return control.directory.profiles()
 
 
 @operation(
@@ -248,8 +246,7 @@ async def profiles(request: web.Request, control: Control) -> list[ProfileAnswer
 )
 async def conversations(request: web.Request, query: ConversationsQuery, control: Control) -> list[ConversationAnswer]:
     """What programs keep of earlier conversations, in a person's home."""
-    found = await control.directory.conversations(query.home, profile=query.profile, cwd=query.cwd)
-    return [ConversationAnswer(**row) for row in found]
+    return await control.directory.conversations(query.home, profile=query.profile, cwd=query.cwd)
 
 
 @operation("Tasks of all agents, newest first", "tasks", errors=(UnknownAgent, AmbiguousAddress, Busy))

@@ -2,12 +2,13 @@
 
 from aiohttp import web
 
-from synapsed.api.answers import Answered, SinkTested
+from synapsed.api.answers import Answered
 from synapsed.api.context import ApiContext, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.schemas import NotifyTestBody
 from synapsed.api.security import public
 from synapsed.errors import InvalidChoice, NotInInbox, NotTaken, NotWaiting, PromptChanged, UnknownSink
+from synapsed.model.attention import SinkTested
 
 
 def routes() -> list[web.RouteDef]:
@@ -19,7 +20,7 @@ def routes() -> list[web.RouteDef]:
 )
 async def test(request: web.Request, body: NotifyTestBody, context: ApiContext) -> list[SinkTested]:
     """All of `[notify]`, or the one that is named. Rules do not count."""
-    return [SinkTested(**told) for told in await context.notifier.test(body.sink)]
+    return await context.notifier.test(body.sink)
 
 
 @public
