@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs, TimedOut
-from synapsed.sockets import why_not_our_folder, why_not_our_peer
+from synapsed.sockets import connect, why_not_our_folder, why_not_our_peer
 from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
 CONNECT_TIMEOUT = 5.0
@@ -169,9 +169,8 @@ class Client:
         if (reason := why_not_our_folder(folder)) is not None:
             raise NotOurs(f"{reason}: nothing was sent to the control socket there; {_ANOTHER_PLACE}")
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(self._within(CONNECT_TIMEOUT))
         try:
-            connection.connect(self.socket_path)
+            connect(connection, self.socket_path, self._within(CONNECT_TIMEOUT))
         except OSError as error:
             connection.close()
             if isinstance(error, TimeoutError) and self._within(CONNECT_TIMEOUT) <= GRACE:

@@ -106,7 +106,15 @@ def decision(path: str, agent: str, content: bytes) -> bytes:
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         sock.settimeout(DECIDE_SECONDS)
-        sock.connect(path)
+        while True:  # `synapsed.sockets.connect` has the same
+            try:
+                sock.connect(path)
+            except BlockingIOError:  # many ask at once, and its queue is full
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                break
         if not peer_is_ours(sock):
             return b""
         sock.sendall(agent.encode() + b"\n" + content)

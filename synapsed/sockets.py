@@ -6,11 +6,15 @@ eighth of its time.
 
 import os
 import stat
+import time
 from collections.abc import Mapping
 from typing import Any
 
 PATH_MAX = 103
 """Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
+
+FULL_PAUSE_S = 0.01
+"""Between two looks whether a listener's queue has room: nothing tells that it has."""
 
 _LINUX = os.uname().sysname == "Linux"
 _SOL_SOCKET, _SO_PEERCRED = 1, 17  # <sys/socket.h> of Linux
@@ -36,6 +40,22 @@ def runtime_directory(environ: Mapping[str, str]) -> str:
     user_home = environ.get("HOME") or os.path.expanduser("~")
     state = environ.get("XDG_STATE_HOME") or os.path.join(user_home, ".local", "state")
     return _plain(os.path.join(state, "synapsed", "run"))
+
+
+def connect(sock: Any, path: str, seconds: float) -> None:
+    """Connects the Unix socket `sock`; where many do so at once, it waits for room in the listener's queue. The kernel
+    would refuse a socket that has a timeout (EAGAIN). Raises TimeoutError after `seconds`, OSError."""
+    deadline = time.monotonic() + seconds
+    sock.settimeout(seconds)
+    while True:
+        try:
+            sock.connect(path)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise TimeoutError("the queue of its listener is full") from None
+            time.sleep(FULL_PAUSE_S)
+        else:
+            return
 
 
 def _has_lock(folder: str) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.paths import Paths
+from synapsed.sockets import connect
 from tests.support import warm
 
 __all__ = ["ANY_PORTS", "NO_PORTS", "PATIENCE_S", "Answer", "Ctl", "Daemon", "eventually"]
@@ -72,8 +73,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(PATIENCE_S)
-        self.sock.connect(str(self._path))
+        connect(self.sock, str(self._path), PATIENCE_S)
 
 
 NO_PORTS = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n'
