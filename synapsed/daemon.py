@@ -55,6 +55,7 @@ from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
+from synapsed.pty.rounds import Rounds
 from synapsed.screens.pool import ScreenPool
 from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store import SqliteStore
@@ -270,6 +271,7 @@ class Daemon:
                 clock=self._clock,
                 versions=VersionReader(paths.versions),
                 screens=screens,
+                rounds=Rounds(asyncio.get_running_loop()),
             ),
             registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,

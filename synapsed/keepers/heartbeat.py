@@ -13,9 +13,6 @@ from synapsed.keeper.processes import start_mark
 from synapsed.keepers.client import KeeperClient
 from synapsed.model.records import LaunchRecord
 
-EVERY_S = 5.0
-"""A keeper is asked so often whether it is there."""
-
 ANSWER_S = 3.0
 """It answers within a millisecond, but on a machine that swaps. Who has not twice in a row is silent."""
 
@@ -36,13 +33,13 @@ class Pulse:
         self._changed = changed
         self.silent = False
 
-    async def run(self) -> None:
-        """For as long as the connection stands."""
-        while True:
-            if self._lost:
-                return
+    async def beat(self) -> None:
+        """Ask; one that is silent is asked until it answers, or its connection is gone."""
+        while not self._lost:
             await self._ask()
-            await asyncio.sleep(0 if self.silent else EVERY_S)
+            if not self.silent:
+                return
+            await asyncio.sleep(0)
 
     async def reach(
         self,

@@ -122,8 +122,8 @@ class Driver:
     def _failed(self, error: BaseException) -> None:
         log.error("link task failed", agent_id=self._agent_id, exc_info=error)
 
-    def spawn(self, work: Any) -> None:
-        self.tasks.spawn(work)
+    def spawn(self, work: Any) -> asyncio.Task[Any]:
+        return self.tasks.spawn(work)
 
     # --- what the session wants ---
 
@@ -469,8 +469,13 @@ class Driver:
             return False
         return not await asyncio.to_thread(self._foreground.computes, self.unread.foreground)
 
+    @property
+    def asks_again(self) -> bool:
+        """Whether the kernel's last word may not be true any more."""
+        return self.unread.now or self._session.half_typed or self._session.given_back is not None
+
     async def ask_again(self) -> None:
-        """Ask the kernel, where its last word may not be true any more. Raises KeeperLost."""
+        """Ask the kernel where that is so. Raises KeeperLost."""
         if self.unread.now or self._session.half_typed:
             await self.unread.ask()
         elif self._session.given_back is not None:

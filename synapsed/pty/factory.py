@@ -35,6 +35,7 @@ from synapsed.profiles import Profile
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
+from synapsed.pty.rounds import Rounds
 from synapsed.pty.theme import LastSeen
 from synapsed.screens.harm import HarmRecord
 from synapsed.screens.pool import ScreenPool
@@ -59,6 +60,7 @@ class PtyLinkFactory:
     clock: Clock
     versions: VersionReader
     screens: ScreenPool
+    rounds: Rounds
     seen: LastSeen = field(default_factory=LastSeen)
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
@@ -210,6 +212,7 @@ class PtyLinkFactory:
             store=self.store,
             clock=self.clock,
             seen=self.seen,
+            rounds=self.rounds,
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:

@@ -151,15 +151,26 @@ class KernelWitness:
     def _changed_at(self) -> float:
         return self._session.last.changed_at if self._session.last is not None else 0.0
 
-    async def ask(self, told: LinkObserved | None) -> None:
-        """Called twice a second. Raises KeeperLost."""
-        now = self._clock.monotonic()
+    def _needless(self, told: LinkObserved, now: float) -> bool:
+        """The screen itself says what the program does."""
+        return told.activity is Activity.READY or now - self._changed_at < ASK_AFTER_S
+
+    def is_due(self, told: LinkObserved | None) -> bool:
+        """Whether `ask` would do anything. Called twice a second."""
         if not self._wanted or told is None:
+            return False
+        now = self._clock.monotonic()
+        if self._needless(told, now):
+            return self._session.kernel is not None
+        return now - self._asked_at >= ASK_EVERY_S
+
+    async def ask(self, told: LinkObserved | None) -> None:
+        """Raises KeeperLost."""
+        if told is None or not self.is_due(told):
             return
-        if told.activity is Activity.READY or now - self._changed_at < ASK_AFTER_S:
+        now = self._clock.monotonic()
+        if self._needless(told, now):
             self._session.kernel = None
-            return
-        if now - self._asked_at < ASK_EVERY_S:
             return
         self._asked_at = now
         await self._unread.ask()

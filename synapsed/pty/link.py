@@ -45,6 +45,7 @@ from synapsed.pty.keyboard import CTRL_Z, TAKE_BACK_S
 from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
+from synapsed.pty.rounds import Rounds
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.theme import LastSeen, Theme
@@ -57,9 +58,6 @@ from synapsed.terminal.stage import Drawn, Harmed, KeysTyped, Stage, StopAsked
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
-
-POLL_EVERY_S = 0.5
-"""A poke may be lost, and a transcript pokes nobody: channels are looked at so often while a turn runs."""
 
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
@@ -106,6 +104,7 @@ class PtyLink:
         store: Store,
         clock: Clock,
         seen: LastSeen,
+        rounds: Rounds,
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
@@ -118,7 +117,10 @@ class PtyLink:
         self._session = Session(profile, stage.start, channels_tell=bool(channels))
         self._keyboard = self._session.keyboard
         self._client: KeeperClient | None = None
+        self._rounds = rounds
+        self._sweeping: asyncio.Task[None] | None = None
         self._pulse = Pulse(self._keeper, self._silence)
+        self._beating: asyncio.Task[None] | None = None
         self._given_up = asyncio.Event()
         self._driver = driver = Driver(
             agent_id,
@@ -192,7 +194,11 @@ class PtyLink:
         self._stage.open(self._on_stage)
         self._stage.note(self._seen.outer)
         connect = functools.partial(KeeperClient.connect, self._launch.socket, on_event=self._on_event)
-        self._client = client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
+        client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
+        if self._closing:  # nobody would close what is begun from here on
+            client.close()
+            raise asyncio.CancelledError
+        self._client = client
         self._catch_up_to = client.hello.spool_end
         if client.hello.alert is not None:
             self._alert(disk_alert(client.hello.alert, full=True))
@@ -204,8 +210,7 @@ class PtyLink:
         self._stage.resize(*self._window.size)
         self._viewers.resize(*self._window.size)
         driver.spawn(driver.run())
-        driver.spawn(self._sweep())
-        driver.spawn(self._pulse.run())
+        self._rounds.join(self)
         for channel in self._channels:
             await channel.open(self._on_fact)
         await client.subscribe(start.offset)
@@ -224,6 +229,7 @@ class PtyLink:
     async def close(self) -> None:
         """Let go. An exit that was told is acknowledged, so that its keeper can end."""
         self._closing = True
+        self._rounds.leave(self)
         self._driver.end()
         self._viewers.end()
         for channel in self._channels:
@@ -290,29 +296,50 @@ class PtyLink:
     def _on_fact(self, fact: ChannelFact) -> None:
         self._driver.do(self._session.told(fact, self._clock.monotonic()))
 
-    async def _sweep(self) -> None:
-        session, driver = self._session, self._driver
-        while True:
-            await asyncio.sleep(POLL_EVERY_S)
-            with contextlib.suppress(KeeperLost):
-                await driver.ask_again()
-                await self._kernel.ask(session.observed)
-            if (
-                (session.turn is None or session.half_typed or session.turn.state.interrupting)
-                and not session.finishing
-                and self._caught_up.is_set()
-            ):
-                await self._redraw_if_defaced(hurry=session.half_typed)
-            if session.turn is not None:
-                await self.poke()
-            elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
-                self.settled()
+    def visit(self) -> None:
+        """Begin what is due, if what was begun before is over (`Rounds`)."""
+        if (self._sweeping is None or self._sweeping.done()) and self._has_due():
+            self._sweeping = self._driver.spawn(self._sweep())
 
-    async def _redraw_if_defaced(self, *, hurry: bool) -> None:
-        now = self._clock.monotonic()
-        if self._window.may_want_redraw(self._session.last, now, hurry=hurry) and self._window.wants_redraw(
-            await self._driver.look(), now, hurry=hurry
-        ):
+    def pulse(self) -> None:
+        """Ask the keeper whether it is there, if it was not asked already (`Rounds`)."""
+        if self._beating is None or self._beating.done():
+            self._beating = self._driver.spawn(self._pulse.beat())
+
+    def _has_due(self) -> bool:
+        """Whether `_sweep` would do anything."""
+        return (
+            self._session.turn is not None
+            or self._unsettled is not None
+            or self._driver.asks_again
+            or self._kernel.is_due(self._session.observed)
+            or self._may_redraw(self._clock.monotonic())
+        )
+
+    async def _sweep(self) -> None:
+        session = self._session
+        with contextlib.suppress(KeeperLost):
+            await self._driver.ask_again()
+            await self._kernel.ask(session.observed)
+        await self._redraw_if_defaced()
+        if session.turn is not None:
+            await self.poke()
+        elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
+            self.settled()
+
+    def _may_redraw(self, now: float) -> bool:
+        """Whether a look is worth it that may find the screen defaced."""
+        session = self._session
+        return (
+            (session.turn is None or session.half_typed or session.turn.state.interrupting)
+            and not session.finishing
+            and self._caught_up.is_set()
+            and self._window.may_want_redraw(session.last, now, hurry=session.half_typed)
+        )
+
+    async def _redraw_if_defaced(self) -> None:
+        now, hurry = self._clock.monotonic(), self._session.half_typed
+        if self._may_redraw(now) and self._window.wants_redraw(await self._driver.look(), now, hurry=hurry):
             self._redraw()
 
     def _redraw(self) -> None:

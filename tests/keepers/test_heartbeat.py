@@ -55,14 +55,21 @@ async def test_silence_is_told_once_and_so_is_its_end() -> None:
     assert not await pulse.answers()  # known: it is not asked again
     assert told == [True]
     assert len(keeper.asked) == 2
-    running = asyncio.create_task(pulse.run())
+    running = asyncio.create_task(pulse.beat())
     while len(keeper.asked) < 4:
         await asyncio.sleep(0)
     keeper.awake.set()
     while pulse.silent:
         await asyncio.sleep(0)
-    running.cancel()
+    await running
     assert told == [True, False]
+
+
+async def test_one_that_answers_is_asked_once_a_beat() -> None:
+    keeper = Keeper()
+    pulse, _ = pulse_of(keeper)
+    await pulse.beat()
+    assert len(keeper.asked) == 1
 
 
 async def test_one_answer_that_is_late_is_no_silence() -> None:
@@ -84,7 +91,7 @@ async def test_a_connection_that_is_gone_is_told_otherwise() -> None:
     keeper.lost = "closed"
     pulse, told = pulse_of(keeper)
     assert not await pulse.answers()
-    await pulse.run()
+    await pulse.beat()
     assert told == []
 
 

@@ -23,6 +23,7 @@ from synapsed.model.link import (
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.rounds import Rounds
 from synapsed.pty.theme import LastSeen
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
@@ -131,6 +132,7 @@ async def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
         store=MemoryStore(clock),
         clock=clock,
         seen=LastSeen(),
+        rounds=Rounds(clock),
     )
 
     def emit(event: LinkEvent) -> None:

@@ -17,6 +17,7 @@ from synapsed.pty import link as link_module
 from synapsed.pty.driver import Driver
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.rounds import BEAT_S, PULSE_BEATS, Rounds
 from synapsed.pty.session import HANDS_OFF_S
 from synapsed.pty.theme import LastSeen
 from tests.fakes.clock import FakeClock, until
@@ -71,6 +72,7 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
             store=MemoryStore(clock),
             clock=clock,
             seen=LastSeen(),
+            rounds=Rounds(clock),
         )
         typed: list[bytes] = []
 
@@ -368,3 +370,74 @@ async def test_a_link_whose_screen_nobody_draws_lets_go_all_the_same(
     closing = asyncio.ensure_future(link.close())
     await until(closing.done)
     assert client.closed
+
+
+async def test_a_link_that_is_closed_while_it_reaches_its_keeper_ends(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would close what it begins then."""
+    link, _ = opens()
+    reached = asyncio.get_running_loop().create_future()
+    client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
+
+    async def reach(*_: object) -> Any:
+        return await reached
+
+    monkeypatch.setattr(link, "_client", None)
+    monkeypatch.setattr(link._pulse, "reach", reach)
+    opening = asyncio.ensure_future(link.open(lambda _event: None))
+    await asyncio.sleep(0)
+    await link.close()
+    reached.set_result(client)
+    await asyncio.wait({opening})
+    assert opening.cancelled()
+    assert client.closed
+    assert not link._driver.tasks
+    assert link._clock.pending() == []  # type: ignore[attr-defined]
+
+
+async def test_a_visit_waits_until_the_one_before_is_over(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, _ = opens()
+    clock: Any = link._clock
+    asked, answer = [], asyncio.get_running_loop().create_future()
+
+    async def ping(**_: object) -> Any:
+        asked.append(clock.monotonic())
+        return await answer
+
+    monkeypatch.setattr(link._client, "ping", ping, raising=False)
+    link._rounds.join(link)
+    clock.advance(BEAT_S)
+    await until(lambda: not link._driver.tasks)
+    assert not asked, "nothing was due"
+    link._driver.unread.now = True
+    clock.advance(BEAT_S)
+    await until(lambda: asked)
+    clock.advance(BEAT_S)
+    await asyncio.sleep(0)
+    assert len(asked) == 1
+    answer.set_result(SimpleNamespace(unread=1, line_mode=None, foreground=None))
+    await until(lambda: not link._driver.tasks)
+    clock.advance(BEAT_S)
+    await until(lambda: len(asked) == 2)
+    link._rounds.leave(link)
+
+
+async def test_a_keeper_that_stops_is_noticed_by_its_pulse(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, _ = opens()
+    clock: Any = link._clock
+    asked, told = [], []
+
+    async def ping(**_: object) -> Any:
+        asked.append(clock.monotonic())
+        if len(asked) < 5:
+            raise KeeperLost("the keeper did not answer")
+
+    monkeypatch.setattr(link._client, "ping", ping, raising=False)
+    monkeypatch.setattr(link._client, "lost", None, raising=False)
+    link._driver.emit = told.append
+    link._rounds.join(link)
+    clock.advance(PULSE_BEATS * BEAT_S)
+    await until(lambda: len(told) == 2)
+    assert [(alert.code, alert.state) for alert in told] == [("KEEPER_SILENT", "begins"), ("KEEPER_SILENT", "over")]
+    link._rounds.leave(link)

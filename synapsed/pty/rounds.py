@@ -1,0 +1,65 @@
+"""One timer for all links of a daemon: each beat visits every link, which says at once whether it has anything to do.
+
+A timer and a task for each of fifty links woke the daemon two hundred times a second for nothing. Pulses are slower: in
+each beat a tenth of the links have theirs, so that they do not all ask their keepers at once.
+"""
+
+from typing import Final, Protocol
+
+import structlog
+
+from synapsed.aio import Timer, Timers
+
+BEAT_S = 0.5
+"""A poke may be lost, and a transcript pokes nobody: a link looks so often whether there is something to do."""
+
+PULSE_BEATS: Final = 10
+"""A link has its pulse once in so many beats."""
+
+log = structlog.get_logger(__name__)
+
+
+class Visited(Protocol):
+    """Neither may block, and what takes longer is begun there."""
+
+    def visit(self) -> None: ...
+
+    def pulse(self) -> None: ...
+
+
+class Rounds:
+    """Visits those who have joined, until they leave. It has a timer only while somebody has joined."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._groups: list[dict[Visited, None]] = [{} for _ in range(PULSE_BEATS)]
+        """By the beat of their pulse; in each they stand in order of joining."""
+        self._beats = 0
+        self._timer: Timer | None = None
+
+    def join(self, one: Visited) -> None:
+        """The first visit comes within a beat, the first pulse within PULSE_BEATS of them."""
+        min(self._groups, key=len)[one] = None
+        if self._timer is None:
+            self._timer = self._timers.call_later(BEAT_S, self._beat)
+
+    def leave(self, one: Visited) -> None:
+        """Who has not joined, or has left, may too."""
+        for group in self._groups:
+            group.pop(one, None)
+        if self._timer is not None and not any(self._groups):
+            self._timer.cancel()
+            self._timer = None
+
+    def _beat(self) -> None:
+        self._timer = self._timers.call_later(BEAT_S, self._beat)  # first: one that fails is not the last
+        turn = self._groups[self._beats % PULSE_BEATS]
+        self._beats += 1
+        for group in self._groups:
+            for one in list(group):
+                try:
+                    one.visit()
+                    if group is turn:
+                        one.pulse()
+                except Exception:  # a defect of one link must not keep the others from their visits
+                    log.exception("a link could not be visited")
