@@ -15,6 +15,7 @@ by the look at every agent about once a second.
 
 import asyncio
 import json
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -54,6 +55,7 @@ class _Mark(NamedTuple):
 class _Wanted(NamedTuple):
     """What a file should say; `mark` is None until that has been written."""
 
+    path: str
     entry: RegistryEntry
     mark: _Mark | None
 
@@ -66,10 +68,10 @@ class RegistryFiles:
         self._wanted: dict[str, _Wanted] = {}
 
     def write(self, entry: RegistryEntry) -> None:
+        """Write it if that was not done already; whether it is still there is seen by `mend`."""
         known = self._wanted.get(entry.agent_id)
-        if known is not None and known.entry == entry and self._is_there(known):
-            return
-        self._write(entry)
+        if known is None or known.entry != entry or known.mark is None:
+            self._write(entry)
 
     def mend(self) -> list[str]:
         """Write what is not there as it was written. Returns the ids. Raises OSError at the first that cannot be."""
@@ -100,16 +102,16 @@ class RegistryFiles:
         return removed
 
     def _write(self, entry: RegistryEntry) -> None:
-        self._wanted[entry.agent_id] = _Wanted(entry, None)
         path = self._path(entry.agent_id)
+        self._wanted[entry.agent_id] = _Wanted(str(path), entry, None)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         content = json.dumps(asdict(entry), ensure_ascii=False, indent=2)
         write_whole(path, content.encode(), durable=False)
-        self._wanted[entry.agent_id] = _Wanted(entry, _mark(path))
+        self._wanted[entry.agent_id] = _Wanted(str(path), entry, _mark(str(path)))
 
     def _is_there(self, wanted: "_Wanted") -> bool:
         """As it was written."""
-        return wanted.mark is not None and _mark(self._path(wanted.entry.agent_id)) == wanted.mark
+        return wanted.mark is not None and _mark(wanted.path) == wanted.mark
 
     def _path(self, agent_id: str) -> Path:
         return self._directory / f"{agent_id}.json"
@@ -189,9 +191,10 @@ class Registry:
                 log.info("registry entries written again", agents=mended)
 
 
-def _mark(path: Path) -> _Mark | None:
+def _mark(path: str) -> _Mark | None:
+    """`os.lstat` of a text: every file is looked at each second, and a `Path` costs several times as much."""
     try:
-        there = path.lstat()
+        there = os.lstat(path)
     except OSError:
         return None
     return _Mark(there.st_ino, there.st_size, there.st_mtime_ns)
