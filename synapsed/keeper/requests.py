@@ -163,7 +163,9 @@ class Requests:
         header: dict[str, object] = {"req": request, "offset": offset, "start": spool.start, "end": spool.end}
         client.send(frames.REPLY, header, data)
 
-    def _ping(self, client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
+    def _ping(self, client: Connection, _request: int, frame: Frame) -> dict[str, object]:
+        if frame.header.get("brief") is True:
+            return {}
         return {"version": client.version, **self._keeper.describe()}
 
     def _acknowledge(self, _client: Connection, _request: int, frame: Frame) -> dict[str, object]:

@@ -406,6 +406,11 @@ class KeeperClient:
         """The facts of the handshake as they are now. Raises KeeperLost where they do not come in `timeout` seconds."""
         return Hello.from_json((await self._ask(frames.PING, {}, timeout=timeout)).header)
 
+    async def ping_briefly(self, *, timeout: float = REPLY_TIMEOUT_S) -> None:
+        """Returns when the keeper has answered; keepers of before tell the facts all the same. Raises KeeperLost as
+        `ping` does."""
+        await self._ask(frames.PING, {"brief": True}, timeout=timeout)
+
     async def acknowledge_exit(self) -> None:
         """The exit is recorded; the keeper ends, so that Lost follows. Raises KeeperRefused `running`."""
         await self._ask(frames.ACK_EXIT, {"launch_id": self.hello.launch_id})

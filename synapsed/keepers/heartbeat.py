@@ -71,7 +71,7 @@ class Pulse:
     async def _ask(self) -> bool:
         for patience in [PATIENT_S] if self.silent else [ANSWER_S, ANSWER_S]:
             try:
-                await self._keeper().ping(timeout=patience)
+                await self._keeper().ping_briefly(timeout=patience)
             except KeeperLost:
                 if self._lost:
                     return False  # that is told otherwise

@@ -127,6 +127,14 @@ async def test_a_bad_request_is_refused_and_the_connection_goes_on(
     await peer.close()
 
 
+async def test_a_brief_ping_is_answered_with_its_number_and_no_more(keeper: LaunchedKeeper) -> None:
+    peer = await Peer.connect(keeper)
+    await peer.hello()
+    peer.send(frames.PING, {"req": 6, "brief": True})
+    assert (await peer.next()).header == {"req": 6}
+    await peer.close()
+
+
 async def test_a_client_that_asks_and_does_not_read_is_not_read_from(lab: Lab, keeper: LaunchedKeeper) -> None:
     good = await lab.connect(keeper)
     await good.write(b"x" * 200_000, "fill")

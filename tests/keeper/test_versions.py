@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launchers import ProcessLauncher
 from tests.keeper.conftest import DEADLINE_S, Lab
 from tests.keeper.frozen import KEEPERS
@@ -148,3 +149,15 @@ def test_a_session(client: Client) -> None:
     assert (record["format"], record["stopped"], record["final_offset"]) == (1, True, len(client.output))
     assert client.output.count(b"got once") == 1
     assert client.ask(ACK_EXIT, {"launch_id": record["launch_id"]})[0] == REPLY
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+async def test_a_keeper_of_any_version_answers_brief_pings(keeper: str, lab: Lab) -> None:
+    launched = await ProcessLauncher(keeper=KEEPERS[keeper]).launch(
+        lab.spec(sys.executable, "-S", "-E", "-u", "-c", ECHO)
+    )
+    lab.launched.append(launched)
+    client = await KeeperClient.connect(launched.socket_path)
+    await client.ping_briefly(timeout=DEADLINE_S)
+    assert (await client.ping(timeout=DEADLINE_S)).pid == launched.pid
+    client.close()

@@ -26,7 +26,7 @@ class Keeper:
         self.awake.set()
         self.asked: list[float] = []
 
-    async def ping(self, *, timeout: float) -> None:
+    async def ping_briefly(self, *, timeout: float) -> None:
         self.asked.append(timeout)
         if self.lost is None and not self.awake.is_set():
             if len(self.asked) < 4:
@@ -75,12 +75,12 @@ async def test_one_that_answers_is_asked_once_a_beat() -> None:
 async def test_one_answer_that_is_late_is_no_silence() -> None:
     keeper = Keeper()
 
-    async def ping(*, timeout: float) -> None:
+    async def ping_briefly(*, timeout: float) -> None:
         keeper.asked.append(timeout)
         if len(keeper.asked) == 1:
             raise KeeperLost("late")
 
-    keeper.ping = ping  # type: ignore[method-assign]
+    keeper.ping_briefly = ping_briefly  # type: ignore[method-assign]
     pulse, told = pulse_of(keeper)
     assert await pulse.answers()
     assert told == []

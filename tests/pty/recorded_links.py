@@ -56,6 +56,9 @@ class _Keeper:
     async def ping(self, *, timeout: float = 10) -> Any:
         return SimpleNamespace(unread=0, line_mode=None, foreground=None)
 
+    async def ping_briefly(self, *, timeout: float = 10) -> None:
+        await self.ping()
+
     def resume_output(self) -> None:
         """It was never paused."""
 

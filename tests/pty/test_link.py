@@ -84,6 +84,9 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
             async def ping(self, *, timeout: float = 10) -> Any:
                 return SimpleNamespace(unread=0, line_mode=None, foreground=None)
 
+            async def ping_briefly(self, *, timeout: float = 10) -> None:
+                await self.ping()
+
             async def signal(self, number: int) -> None:
                 raise AssertionError(number)
 
@@ -428,12 +431,12 @@ async def test_a_keeper_that_stops_is_noticed_by_its_pulse(opens: Opens, monkeyp
     clock: Any = link._clock
     asked, told = [], []
 
-    async def ping(**_: object) -> Any:
+    async def ping_briefly(**_: object) -> None:
         asked.append(clock.monotonic())
         if len(asked) < 5:
             raise KeeperLost("the keeper did not answer")
 
-    monkeypatch.setattr(link._client, "ping", ping, raising=False)
+    monkeypatch.setattr(link._client, "ping_briefly", ping_briefly, raising=False)
     monkeypatch.setattr(link._client, "lost", None, raising=False)
     link._driver.emit = told.append
     link._rounds.join(link)

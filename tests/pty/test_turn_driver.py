@@ -122,6 +122,9 @@ class Terminal:
             raise KeeperLost("the keeper did not answer within 10 s")
         return SimpleNamespace(unread=self.unread, line_mode=self.reader[0], foreground=self.reader[1])
 
+    async def ping_briefly(self, *, timeout: float = 10) -> None:
+        await self.ping()
+
     async def begin(self, text: str = "hello") -> asyncio.Task[None]:
         """The message is to be pasted; the worker that does it."""
         self.draw("> ")
