@@ -1,6 +1,7 @@
 """The screen of a program, drawn in this process: what is asked of it is answered at once."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from synapsed.model.agent import Activity
 from synapsed.model.picture import ScreenForm, Shown
@@ -9,9 +10,20 @@ from synapsed.profiles import Profile
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.printed import from_lines
+from synapsed.terminal.printed import read_lines
 from synapsed.terminal.shown import shown
 from synapsed.terminal.stage import Ask, Drawn, Harmed, LinesWanted, Note, Redraw, Start
+
+
+def from_lines(*given: Any, **more: Any) -> str:
+    """See `read_lines`, all at once."""
+    reading = read_lines(*given, **more)
+    while True:
+        try:
+            next(reading)
+        except StopIteration as done:
+            answer: str = done.value
+            return answer
 
 
 class LocalStage:

@@ -1,24 +1,12 @@
 """Answers read off the screen."""
 
-from typing import Any
-
 import pytest
 
 from synapsed.profiles import AnswerSpec, Composer
 from synapsed.terminal.answer import below_message, from_screen
-from synapsed.terminal.printed import read_lines
+from tests.fakes.stage import from_lines
 
 BLOCKS = AnswerSpec(mode="blocks", start="^● ", end="^─{8,}")
-
-
-def from_lines(*given: Any, **more: Any) -> str:
-    """See `read_lines`, all at once."""
-    reading = read_lines(*given, **more)
-    while True:
-        try:
-            next(reading)
-        except StopIteration as done:
-            return done.value
 
 
 def test_answer_that_quotes_the_message() -> None:
