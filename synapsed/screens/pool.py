@@ -136,17 +136,17 @@ class ScreenPool:
     async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
         """What the screen shows that was kept (`scrollback`: as text, with the rows above it). Raises SynapsedError."""
         for _ in range(KEPT_TRIES):
-            request = _Kept()
+            request = _Kept(form)
             seat = self.place(request)
             state = {"form": form}
             text, blob = wire.write_checkpoint(checkpoint.model_copy(update={"state": state}))
             seat.say(ScreenFrame(FrameKind.KEPT, number=1, text=text, blob=blob))
             try:
-                frame = await request.answer
+                shown = await request.answer
             finally:
                 seat.leave()
-            if frame is not None:
-                return checked.read_shown(form, frame)
+            if shown is not None:
+                return shown
         raise SynapsedError("the screen that was kept cannot be drawn: the emulator does not come through it")
 
     async def close(self) -> None:
@@ -162,12 +162,17 @@ class ScreenPool:
 class _Kept:
     works_since = 0
 
-    def __init__(self) -> None:
-        self.answer: asyncio.Future[ScreenFrame | None] = asyncio.get_running_loop().create_future()
+    def __init__(self, form: KeptForm) -> None:
+        self._form = form
+        self.answer: asyncio.Future[Shown | None] = asyncio.get_running_loop().create_future()
 
     def came(self, frame: ScreenFrame) -> None:
+        """Raises ScreenFrameError for what cannot be: its process is ended, and the next one is asked."""
+        if frame.kind != FrameKind.ANSWER:
+            raise ScreenFrameError("output drawn of a screen that was kept")
+        shown = checked.read_shown(self._form, frame)
         if not self.answer.done():
-            self.answer.set_result(frame)
+            self.answer.set_result(shown)
 
     def lost(self, reason: str, *, suspect: bool) -> None:
         if not self.answer.done():

@@ -196,10 +196,10 @@ class RemoteStage:
     async def close(self) -> None:
         """What is asked is not answered any more: whoever waits for it, or asks later, gets KeeperLost."""
         self._live, self._closed = False, True
-        await self._tasks.cancel()
         if self._seat is not None:
-            self._seat.leave()
+            self._seat.leave()  # first: a process that ends now has nothing to tell here, nor is another one begun
             self._seat = None
+        await self._tasks.cancel()
         for asked in self._asked.values():
             if not asked.answer.done():
                 asked.answer.set_exception(_gone())

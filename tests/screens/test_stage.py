@@ -8,15 +8,16 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from synapsed.errors import KeeperLost
+from synapsed.errors import KeeperLost, SynapsedError
 from synapsed.model.outer import OuterTerminal
 from synapsed.screens import process
 from synapsed.screens.frames import FrameKind, ScreenFrame
-from synapsed.screens.pool import SCREENS_EACH, ScreenPool
+from synapsed.screens.pool import KEPT_TRIES, SCREENS_EACH, ScreenPool
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.stage import Ask, Drawn, KeysTyped, LinesWanted, Skipped, TurnClosed, TurnOpened
@@ -80,6 +81,36 @@ async def test_who_waits_for_a_screen_that_is_closed_hears_of_it(pool: ScreenPoo
             await waits
         with pytest.raises(KeeperLost):
             await stage.look(Ask(now=time.monotonic()))
+
+
+async def test_a_process_that_ends_while_its_screen_is_closed_begins_nothing(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link lets go while the screen is drawn once more: nobody would give that seat back."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    program = await make_program(pool)
+    program.prints(b"text")
+    await program.look()
+    stage = program.stage
+    (first,) = pool._processes
+    first.end("it is killed")
+    async with asyncio.timeout(PATIENT_S):
+        while stage._seat is None:
+            await asyncio.sleep(0)
+    assert not stage._live
+    closing = asyncio.create_task(stage.close())
+    await asyncio.sleep(0)
+    (second,) = pool._processes
+
+    async def kept() -> None:
+        await closing
+
+    monkeypatch.setattr(stage, "_kept", kept)
+    second.end("it is killed")
+    await closing
+    async with asyncio.timeout(PATIENT_S):
+        await stage._tasks.finish()
+    assert not any(pool._processes.values())
 
 
 async def test_answers_are_read_off_lines(pool: ScreenPool, make_program: MakeProgram) -> None:
@@ -391,6 +422,30 @@ async def test_screens_that_were_kept_are_drawn_without_a_stage(pool: ScreenPool
     assert isinstance(redraw, bytes)
     assert shown_by(redraw)[-1] == "line 99"
     assert b"\nline 99\n" in bytes(await pool.kept(kept, "coloured"))  # type: ignore[arg-type]  # that is bytes
+
+
+@pytest.mark.parametrize("lie", [{"text": b"]"}, {"kind": FrameKind.DRAWN}])
+async def test_one_that_lies_of_a_kept_screen_is_asked_no_more_and_the_next_one_is(
+    pool: ScreenPool, lie: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks at a parked agent has its screen, or one error with what cannot be done."""
+    screen = TerminalObserver(PROFILE, cols=80, rows=24, offset=0)
+    screen.feed(0, b"hello", 0.0)
+    kept = screen.checkpoint()
+    lies = 0
+
+    def says(frame: ScreenFrame) -> list[ScreenFrame]:
+        nonlocal lies
+        lies -= frame.kind == FrameKind.ANSWER
+        return [frame._replace(**lie) if frame.kind == FrameKind.ANSWER and lies >= 0 else frame]
+
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    monkeypatch.setattr(FakeScreenProcess, "lie", staticmethod(says))
+    lies = 1
+    assert "hello" in str(await pool.kept(kept, "json"))
+    lies = KEPT_TRIES
+    with pytest.raises(SynapsedError, match="cannot be drawn"):
+        await pool.kept(kept, "json")
 
 
 # --- its life --------------------------------------------------------------------------------------------------------
