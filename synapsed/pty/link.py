@@ -80,6 +80,9 @@ LEAVE_S = 30.0
 SAVE_S = 10.0
 """How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
 
+FIRST_LOOK_S = 30.0
+"""How long the first look may still take once the link is given up: it may have no process that draws it."""
+
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
@@ -122,6 +125,8 @@ class PtyLink:
         self._pulse = Pulse(self._keeper, self._silence)
         self._beating: asyncio.Task[None] | None = None
         self._given_up = asyncio.Event()
+        self._first_look: asyncio.Timeout | None = None
+        """While it is waited for."""
         self._driver = driver = Driver(
             agent_id,
             profile,
@@ -219,11 +224,23 @@ class PtyLink:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
         self._caught_up.set()
-        await driver.begin()
+        await self._begin()
         if start.harm is not None and start.offset <= start.harm.until:
             self._redraw()  # while a turn runs too: it may wait for that
 
+    async def _begin(self) -> None:
+        """Look for the first time. Raises KeeperLost if that does not come, and nobody waits for it any more."""
+        try:
+            async with asyncio.timeout(FIRST_LOOK_S if self._given_up.is_set() else None) as self._first_look:
+                await self._driver.begin()
+        except TimeoutError:
+            raise KeeperLost("its screen is not drawn, and whoever waited for it has given up") from None
+        finally:
+            self._first_look = None
+
     def give_up(self) -> None:
+        if self._first_look is not None and not self._given_up.is_set():
+            self._first_look.reschedule(asyncio.get_running_loop().time() + FIRST_LOOK_S)
         self._given_up.set()
 
     async def close(self) -> None:

@@ -117,6 +117,35 @@ async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Op
     assert client.closed
 
 
+async def test_a_link_that_is_given_up_opens_without_a_look_for_no_longer(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process of screens may hang: whoever stops the program meanwhile waits for so long and no longer."""
+    link, _ = opens(b"> text")
+
+    async def never(*_: object) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    look = link._stage.look
+    monkeypatch.setattr(link._stage, "look", never)
+    monkeypatch.setattr(link_module, "FIRST_LOOK_S", 0.01)
+    for early in (True, False):
+        link._given_up.clear()
+        if early:
+            link.give_up()
+        beginning = asyncio.ensure_future(link._begin())
+        await asyncio.sleep(0)
+        assert not beginning.done()
+        link.give_up()
+        await until(beginning.done)
+        with pytest.raises(KeeperLost, match="not drawn"):
+            beginning.result()
+    monkeypatch.setattr(link._stage, "look", look)
+    monkeypatch.setattr(link_module, "FIRST_LOOK_S", 60.0)
+    await link._begin()
+    link.give_up()
+
+
 async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Opens) -> None:
     drawn = b"Allow it?\r\n1. Yes\r\n2. No"
     link, typed = opens(drawn)
