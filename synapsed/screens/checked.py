@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
+from synapsed.errors import TooLarge
 from synapsed.model.agent import Activity
 from synapsed.model.picture import Glyph, Ink, Picture, Shown
 from synapsed.model.records import Checkpoint
@@ -373,9 +374,11 @@ def read_redrawn(frame: ScreenFrame) -> bytes:
     return _for_terminals(frame.blob)
 
 
-def read_shown(form: str, frame: ScreenFrame) -> Shown:
+def read_shown(form: str, frame: ScreenFrame) -> Shown | TooLarge:
     """Raises ScreenFrameError."""
     match form:
+        case "picture" if frame.flag:
+            return TooLarge("the screen is too large for a picture: make its window smaller, or ask for its text")
         case "json":
             return read_document(frame.text)
         case "picture":

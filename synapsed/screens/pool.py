@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from synapsed import aio
-from synapsed.errors import SynapsedError
+from synapsed.errors import SynapsedError, TooLarge
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.screens import checked, wire
@@ -43,8 +43,8 @@ class PlacedScreen(Protocol):
 
     def came(self, frame: ScreenFrame) -> None: ...
 
-    def lost(self, reason: str, *, suspect: bool) -> None:
-        """Its process has ended; `suspect`: it may have been at work on this one."""
+    def lost(self, *, suspect: bool, outside: bool) -> None:
+        """Its process has ended; `suspect`: it may have been at work on this one; `outside`: somebody else ended it."""
         ...
 
 
@@ -123,7 +123,7 @@ class ScreenPool:
         working = {number: since for number, screen in screens.items() if (since := screen.works_since) is not None}
         suspects = {at, min(working, key=working.__getitem__, default=None)} & working.keys() if process.began else ()
         for number, screen in screens.items():
-            screen.lost(reason, suspect=number in suspects)
+            screen.lost(suspect=number in suspects, outside=process.ended_from_outside)
         if screens and not self._processes:
             self._begin()  # while what harmed is tried
 
@@ -145,6 +145,8 @@ class ScreenPool:
                 shown = await request.answer
             finally:
                 seat.leave()
+            if isinstance(shown, TooLarge):
+                raise shown
             if shown is not None:
                 return shown
         raise SynapsedError("the screen that was kept cannot be drawn: the emulator does not come through it")
@@ -164,7 +166,7 @@ class _Kept:
 
     def __init__(self, form: KeptForm) -> None:
         self._form = form
-        self.answer: asyncio.Future[Shown | None] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[Shown | TooLarge | None] = asyncio.get_running_loop().create_future()
 
     def came(self, frame: ScreenFrame) -> None:
         """Raises ScreenFrameError for what cannot be: its process is ended, and the next one is asked."""
@@ -174,7 +176,7 @@ class _Kept:
         if not self.answer.done():
             self.answer.set_result(shown)
 
-    def lost(self, reason: str, *, suspect: bool) -> None:
+    def lost(self, *, suspect: bool, outside: bool) -> None:
         if not self.answer.done():
             self.answer.set_result(None)
 

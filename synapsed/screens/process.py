@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,9 @@ BEGINS_CPU_S = 30.0
 
 ALIVE_CPU_S = 60.0
 """The same where it says that it is at work, and does not come to an end of anything."""
+
+CLOSED_S = 1.0
+"""One that has closed its socket, and lives on for so long, is ended."""
 
 WAITS_CHECKS = 4
 """One that has work and neither computes nor waits for the CPU is ended at so many checks in a row: it is stopped, or
@@ -65,6 +69,8 @@ class ScreenProcess(asyncio.Protocol):
         self.began = False
         """It has said that it is there, without rights."""
         self.ended = False
+        self.ended_from_outside = False
+        """Somebody else ended or stopped it: no output does that."""
         self._called_off = asyncio.Event()
         self._heard = self._done = 0
         self._watched: _Watched | None = None
@@ -103,6 +109,7 @@ class ScreenProcess(asyncio.Protocol):
         else:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: self, ours)
         code = await self._process.wait()
+        self.ended_from_outside |= code == -signal.SIGKILL and not self._reason
         self._end(self._reason or (f"it was ended by signal {-code}" if code < 0 else f"it ended with {code}"))
 
     def say(self, frame: ScreenFrame) -> None:
@@ -189,7 +196,8 @@ class ScreenProcess(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._kill()  # what has closed its socket is of no use; its end is told by whoever waits for it
+        # Whoever waits for its end tells it; what only has closed its socket is of no use.
+        asyncio.get_running_loop().call_later(CLOSED_S, self.end, "it has closed its socket")
 
     # --- whether it works ---
 
@@ -222,6 +230,7 @@ class ScreenProcess(asyncio.Protocol):
         elif busy >= ALIVE_CPU_S:
             self.end(f"it has computed for {busy:.0f} s and done nothing")
         elif now.waits >= WAITS_CHECKS:
+            self.ended_from_outside = status == psutil.STATUS_STOPPED
             self.end("it has work, and does nothing")
 
 

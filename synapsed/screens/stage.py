@@ -16,7 +16,7 @@ import structlog
 
 from synapsed import aio
 from synapsed.clock import Clock
-from synapsed.errors import KeeperLost, StoreError
+from synapsed.errors import KeeperLost, StoreError, TooLarge
 from synapsed.keeper.spool import SpoolReader
 from synapsed.model.agent import Activity
 from synapsed.model.outer import OuterTerminal
@@ -249,7 +249,10 @@ class RemoteStage:
         return await self._ask(FrameKind.TEXT, checked.read_text, flag=int(scrollback))
 
     async def shown(self, fmt: ScreenForm) -> Shown:
-        return await self._ask(FrameKind.SHOWN, lambda frame: checked.read_shown(fmt, frame), text=fmt.encode())
+        shown = await self._ask(FrameKind.SHOWN, lambda frame: checked.read_shown(fmt, frame), text=fmt.encode())
+        if isinstance(shown, TooLarge):
+            raise shown
+        return shown
 
     async def read_lines(self, wanted: LinesWanted) -> str:
         text, blob = wire.write_lines(wanted, self._size)
@@ -307,20 +310,21 @@ class RemoteStage:
     def _works(self) -> bool:
         return not self._heard or self._drawn < self._sent or (self._live and bool(self._asked))
 
-    def lost(self, reason: str, *, suspect: bool) -> None:
-        """The process has ended."""
+    def lost(self, *, suspect: bool, outside: bool) -> None:
+        """The process has ended: see `pool.PlacedScreen`."""
         self._changed()
         self._seat = self._screen = self._works_since = None
         self._live = False
         left = (self._drawn, self._sent) if suspect else None
         if self._drawing_again is not None:
             self._drawing_again.cancel()
-        self._drawing_again = self._tasks.spawn(self._draw_again(left))
+        self._drawing_again = self._tasks.spawn(self._draw_again(left, outside))
 
     # --- drawn again ---
 
-    async def _draw_again(self, left: tuple[int, int] | None) -> None:
-        """`left`: the process may have ended at that part of the output, or at what was asked of it."""
+    async def _draw_again(self, left: tuple[int, int] | None, outside: bool) -> None:
+        """`left`: the process may have ended at that part of the output, or at what was asked of it; `outside`:
+        somebody else ended it."""
         try:
             checkpoint = self._of_launch(await self._kept())
         except StoreError as error:  # then it is drawn from where the launch began
@@ -329,7 +333,7 @@ class RemoteStage:
         if left is not None:
             async with self._pool.trials:
                 try:
-                    await self._examine(checkpoint, left)
+                    await self._examine(checkpoint, left, outside)
                 except Exception:  # the screen is drawn again all the same
                     log.exception("output could not be tried", agent_id=self._agent_id)
         self._take_seat(checkpoint)
@@ -381,11 +385,11 @@ class RemoteStage:
             if self._works_since is None and self._works:
                 self._works_since = next(self._pool.order)
 
-    async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int]) -> None:
+    async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int], outside: bool) -> None:
         """Try what the process was at work on; what harms is not drawn again."""
         for asked in self._asked.values():
             if asked.frame.kind == FrameKind.LINES:
-                await self._examine_lines(asked)
+                await self._examine_lines(asked, outside)
         harm = self._harms.harm
         if harm is not None and checkpoint is not None and checkpoint.offset <= harm.skip_to:
             checkpoint = None
@@ -397,7 +401,7 @@ class RemoteStage:
         behind = 0
         if not await trial.survives(checkpoint, output):
             behind = len(output) - await trial.harm_end(checkpoint, output)
-        elif self._passes(left):
+        elif outside or self._passes(left):
             log.info("a process of screens ended at output that does no harm", **told)
             return
         log.error("output that ends the terminal emulator is passed over", **told, behind=behind)
@@ -412,9 +416,9 @@ class RemoteStage:
         self._tried = left[1], tries + 1 if tries and left[0] <= tried <= left[1] else 1
         return self._tried[1] <= TRIES_MAX
 
-    async def _examine_lines(self, asked: _Asked) -> None:
+    async def _examine_lines(self, asked: _Asked, outside: bool) -> None:
         """An answer is read with an emulator of its own."""
-        asked.tries += 1
+        asked.tries += not outside
         output = asked.frame.blob
         if not await trial.survives(None, output):
             output = output[await trial.harm_end(None, output) :]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from synapsed.profiles import Profile
 from synapsed.sandbox import give_up_rights
 from synapsed.screens import wire
-from synapsed.screens.frames import VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
+from synapsed.screens.frames import TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
 from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.picture import picture
@@ -42,6 +42,9 @@ IDLE_MS = 10
 
 ALIVE_S = 0.3
 """So often something is said while there is work."""
+
+PICTURE_CELLS_MAX = 200_000
+"""Of a screen that is drawn as a picture: each costs 5 us, and nothing else is done meanwhile."""
 
 READ_BYTES = 256 * 1024
 
@@ -130,10 +133,20 @@ class Screens:
         seat.told = seat.screen.offset
         self._say(ScreenFrame(FrameKind.DRAWN, agent, offset=seat.told, text=wire.write_replies(replies)))
 
-    def _answer(self, frame: ScreenFrame, seat: _Seat, text: bytes = b"", blob: bytes = b"") -> None:
+    def _answer(
+        self, frame: ScreenFrame, seat: _Seat, text: bytes = b"", blob: bytes = b"", *, too_large: bool = False
+    ) -> None:
         if seat.observer is not None:
             seat.told = seat.screen.offset
-        self._say(ScreenFrame(FrameKind.ANSWER, frame.agent, frame.number, seat.told, text=text, blob=blob))
+        flag = int(too_large)
+        self._say(ScreenFrame(FrameKind.ANSWER, frame.agent, frame.number, seat.told, flag=flag, text=text, blob=blob))
+
+    def _answer_shown(self, frame: ScreenFrame, seat: _Seat, screen: Screen, form: str) -> None:
+        text, blob = _form(screen, form)
+        if form == "picture" and not 0 < len(text) <= TEXT_MAX:
+            self._answer(frame, seat, too_large=True)
+        else:
+            self._answer(frame, seat, text, blob)
 
     def _steps(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         done: dict[int, Callable[[ScreenFrame, _Seat], _Steps]] = {
@@ -227,7 +240,7 @@ class Screens:
         yield from ()
 
     def _shown(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        self._answer(frame, seat, *_form(seat.screen.screen, frame.text.decode()))
+        self._answer_shown(frame, seat, seat.screen.screen, frame.text.decode())
         yield from ()
 
     def _lines(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
@@ -252,11 +265,12 @@ class Screens:
         for part in portions(kept.redraw):
             screen.feed(part)
             yield
-        self._answer(frame, seat, *_form(screen, str(kept.state["form"])))
+        self._answer_shown(frame, seat, screen, str(kept.state["form"]))
         del self._seats[frame.agent]
 
 
 def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
+    """Text and blob of the answer; neither for a picture that has too many cells."""
     match form:
         case "coloured":
             return b"", screen.coloured()
@@ -265,7 +279,8 @@ def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
         case "json":
             return wire.write_document(document(screen)), b""
         case "picture":
-            return wire.write_picture(picture(screen)), b""
+            now = screen.snapshot()
+            return (wire.write_picture(picture(screen)) if now.cols * now.rows <= PICTURE_CELLS_MAX else b""), b""
     return b"", wire.write_text(screen.text(scrollback=form == "scrollback"))
 
 

@@ -30,6 +30,7 @@ class FakeScreenProcess:
         self._to_do: asyncio.Handle | None = None
         self.pid = next(_PIDS)
         self.began = True
+        self.ended_from_outside = False
         self.ended = False
 
     def say(self, frame: ScreenFrame) -> None:

@@ -8,13 +8,14 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
 
-from synapsed.errors import KeeperLost, SynapsedError
+from synapsed.errors import KeeperLost, SynapsedError, TooLarge
 from synapsed.model.outer import OuterTerminal
+from synapsed.model.picture import Picture
 from synapsed.screens import process
 from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.pool import KEPT_TRIES, SCREENS_EACH, ScreenPool
@@ -152,7 +153,7 @@ async def test_a_look_that_would_be_the_same_is_not_asked_for_again(
         lambda: program.prints(b"x"),
         lambda: program.stage.note(KeysTyped(now)),
         lambda: program.stage.resize(70, 20),
-        lambda: program.stage.lost("", suspect=False),
+        lambda: program.stage.lost(suspect=False, outside=False),
     ):
         before = await program.stage.look(Ask(now=now + 2))
         change()
@@ -225,6 +226,71 @@ async def test_one_that_is_ended_over_and_over_where_it_has_nothing_to_do_blames
         os.kill(await worker(pool), signal.SIGKILL)
     assert await program.lines() == ["text"]
     assert not program.harmed
+
+
+@pytest.mark.parametrize("outside", [False, True])
+async def test_one_that_others_end_over_and_over_at_the_same_output_blames_nobody(
+    pool: ScreenPool, make_program: MakeProgram, outside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without memory ends it wherever it is: output that comes through its trial does no harm. One that ends
+    by itself is believed, as the trial looks and judges nothing."""
+    tried = 0
+
+    async def survives(*_: object, **__: object) -> bool:
+        nonlocal tried
+        tried += 1
+        return True
+
+    monkeypatch.setattr("synapsed.screens.trial.survives", survives)
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    work = FakeScreenProcess._work
+    program = await make_program(pool)
+    program.prints(b"text")
+    await program.look()
+    monkeypatch.setattr(FakeScreenProcess, "_work", lambda _: None)
+    asked = asyncio.ensure_future(program.look())
+    program.prints(b" and more")
+    for number in range(4):
+        async with asyncio.timeout(PATIENT_S):
+            while not program.stage._live:
+                await asyncio.sleep(0)
+        (process,) = pool._processes
+        if number == 3:
+            monkeypatch.setattr(FakeScreenProcess, "_work", work)
+            work(cast("FakeScreenProcess", process))
+        else:
+            process.ended_from_outside = outside
+            process.end("it is ended")
+    await asked
+    assert tried == 3
+    assert bool(program.harmed) is not outside
+
+
+async def test_who_ended_it_is_known(pool: ScreenPool, make_program: MakeProgram) -> None:
+    program = await make_program(pool)
+    for number, outside in ((signal.SIGKILL, True), (signal.SIGSEGV, False)):
+        await program.look()
+        (process,) = pool._processes
+        os.kill(await worker(pool), number)
+        await process.wait()
+        assert process.ended_from_outside is outside
+    await program.look()
+    (process,) = pool._processes
+    process.end("it hangs")
+    await process.wait()
+    assert not process.ended_from_outside
+
+
+async def test_one_that_closes_its_socket_and_lives_on_is_ended(
+    make_pool: MakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapsed.screens.process.CLOSED_S", 0.01)
+    pool = make_pool(1, ("-c", "import os, time; os.close(0); time.sleep(600)"))
+    pool.begin()
+    first = await worker(pool)
+    async with asyncio.timeout(PATIENT_S):
+        while first in pool.pids:
+            await asyncio.sleep(0.01)
 
 
 async def test_what_was_told_of_turns_is_told_again(pool: ScreenPool, make_program: MakeProgram) -> None:
@@ -446,6 +512,28 @@ async def test_one_that_lies_of_a_kept_screen_is_asked_no_more_and_the_next_one_
     lies = KEPT_TRIES
     with pytest.raises(SynapsedError, match="cannot be drawn"):
         await pool.kept(kept, "json")
+
+
+async def test_a_screen_that_is_too_large_for_a_picture_costs_nobody_anything(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A picture of a million cells takes longer than a process may be silent, and more bytes than a frame may have."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    program = await make_program(pool)
+    program.prints(b"text")
+    (process,) = pool._processes
+    program.stage.resize(1000, 1000)
+    with pytest.raises(TooLarge, match="too large for a picture"):
+        await program.stage.shown("picture")
+    with pytest.raises(TooLarge, match="too large for a picture"):
+        await pool.kept(await program.stage.checkpoint(), "picture")
+    program.stage.resize(80, 24)
+    assert isinstance(await program.stage.shown("picture"), Picture)
+    monkeypatch.setattr("synapsed.screens.worker.TEXT_MAX", 10)
+    with pytest.raises(TooLarge, match="too large for a picture"):
+        await program.stage.shown("picture")
+    assert await program.lines() == ["text"]
+    assert list(pool._processes) == [process]
 
 
 # --- its life --------------------------------------------------------------------------------------------------------
