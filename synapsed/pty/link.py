@@ -54,7 +54,7 @@ from synapsed.pty.window_size import Window
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import as_bytes, encode
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import Drawn, Harmed, KeysTyped, Stage, StopAsked
+from synapsed.terminal.stage import Drawn, Harmed, Incomplete, KeysTyped, Stage, StageEvent, StopAsked
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
@@ -297,7 +297,7 @@ class PtyLink:
         if output.end - self._drawn >= UNDRAWN_MAX:
             self._keeper().pause_output()
 
-    def _on_stage(self, event: Drawn | Harmed) -> None:
+    def _on_stage(self, event: StageEvent) -> None:
         match event:
             case Drawn():
                 self._drawn = max(self._drawn, event.offset)
@@ -308,6 +308,8 @@ class PtyLink:
                     self._caught_up.set()
             case Harmed(harm):
                 self._alert(screen_alert(harm))
+                self._redraw()
+            case Incomplete():
                 self._redraw()
 
     def _on_fact(self, fact: ChannelFact) -> None:

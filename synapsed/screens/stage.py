@@ -33,10 +33,12 @@ from synapsed.terminal.stage import (
     Ask,
     Drawn,
     Harmed,
+    Incomplete,
     LinesWanted,
     Note,
     Redraw,
     Skipped,
+    StageEvent,
     Start,
     StopAsked,
     StopOver,
@@ -58,7 +60,7 @@ AHEAD = 512 * 1024
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
-type Told = Callable[[Drawn | Harmed], None]
+type Told = Callable[[StageEvent], None]
 
 
 @dataclass(slots=True)
@@ -128,6 +130,8 @@ class RemoteStage:
         self._progress = asyncio.Event()
         self._tried = (0, 0)
         """Up to where output was tried, and how often."""
+        self._ended_at = -1
+        """Up to where output had come when somebody else ended the process that was at work on it."""
         self._suspected: set[int] = set()
         """What was asked when that was: once it is answered, the output is not the cause."""
         self._asked: dict[int, _Asked] = {}
@@ -315,10 +319,16 @@ class RemoteStage:
         self._changed()
         self._seat = self._screen = self._works_since = None
         self._live = False
-        left = (self._drawn, self._sent) if suspect else None
+        left = (self._drawn, self._sent) if suspect and not (outside and self._by_chance()) else None
         if self._drawing_again is not None:
             self._drawing_again.cancel()
         self._drawing_again = self._tasks.spawn(self._draw_again(left, outside))
+
+    def _by_chance(self) -> bool:
+        """Whether a process that others ended was not at the same output before: then nothing is tried, which takes its
+        time."""
+        before, self._ended_at = self._ended_at, self._sent
+        return not self._drawn <= before <= self._sent
 
     # --- drawn again ---
 
@@ -338,27 +348,33 @@ class RemoteStage:
                     log.exception("output could not be tried", agent_id=self._agent_id)
         self._take_seat(checkpoint)
         try:
-            await self._read_again()
+            whole = await self._read_again()
         except OSError as error:  # what is behind is drawn all the same, and whoever asked is answered
             log.error("output cannot be read back", agent_id=self._agent_id, error=str(error))  # noqa: TRY400
+            whole = False
         if self._sent < self._fed:
             self._sent = self._fed
             self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(Skipped(self._fed))))
+        if not whole:
+            self._told(Incomplete())
         self._live = True
         for asked in self._asked.values():
             self._say(asked.frame)
 
-    async def _read_again(self) -> None:
-        """Draw what the spool has of the output that came before. Raises OSError."""
+    async def _read_again(self) -> bool:
+        """Draw what the spool has of the output that came before; whether it has all of it. Raises OSError."""
+        whole = True
         reader = await asyncio.to_thread(SpoolReader, str(self._spool))
         while self._sent < self._fed:
             while self._sent - self._drawn > AHEAD:
                 self._progress.clear()
                 await self._progress.wait()
             at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, self._fed - self._sent))
+            whole = whole and bool(data) and at == self._sent
             if not data or at >= self._fed:
                 break  # the disk had no room for it
             self._feed(at, data[: self._fed - at], self._clock.monotonic())
+        return whole
 
     def _take_seat(self, checkpoint: Checkpoint | None) -> None:
         offset = self._launch_start if checkpoint is None else checkpoint.offset

@@ -127,6 +127,14 @@ class Harmed:
 
 
 @dataclass(frozen=True, slots=True)
+class Incomplete:
+    """Output could not be read back when the screen was drawn once more: what it showed is missing."""
+
+
+type StageEvent = Drawn | Harmed | Incomplete
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """What is known of a screen before anything is drawn."""
 
@@ -150,7 +158,7 @@ class Stage(Protocol):
         passed over."""
         ...
 
-    def open(self, told: Callable[[Drawn | Harmed], None]) -> None:
+    def open(self, told: Callable[[StageEvent], None]) -> None:
         """`told` is called in the event loop, in order."""
         ...
 

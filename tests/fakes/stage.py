@@ -12,7 +12,7 @@ from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.printed import read_lines
 from synapsed.terminal.shown import shown
-from synapsed.terminal.stage import Ask, Drawn, Harmed, LinesWanted, Note, Redraw, Start
+from synapsed.terminal.stage import Ask, Drawn, LinesWanted, Note, Redraw, StageEvent, Start
 
 
 def from_lines(*given: Any, **more: Any) -> str:
@@ -38,7 +38,7 @@ class LocalStage:
         now: float,
     ) -> None:
         self._profile = profile
-        self._told: Callable[[Drawn | Harmed], None] = lambda _: None
+        self._told: Callable[[StageEvent], None] = lambda _: None
         # At the very offset where this launch began it is the last launch's screen.
         if checkpoint is not None and checkpoint.offset > launch.spool_start:
             self._observer = TerminalObserver.restore(profile, checkpoint, now)
@@ -50,7 +50,7 @@ class LocalStage:
     def drawn_from(self) -> float:
         return self._observer.drawn_from
 
-    def open(self, told: Callable[[Drawn | Harmed], None]) -> None:
+    def open(self, told: Callable[[StageEvent], None]) -> None:
         self._told = told
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:

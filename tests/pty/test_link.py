@@ -20,6 +20,7 @@ from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.rounds import BEAT_S, PULSE_BEATS, Rounds
 from synapsed.pty.session import HANDS_OFF_S
 from synapsed.pty.theme import LastSeen
+from synapsed.terminal.stage import Incomplete
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
@@ -144,6 +145,18 @@ async def test_a_link_that_is_given_up_opens_without_a_look_for_no_longer(
     monkeypatch.setattr(link_module, "FIRST_LOOK_S", 60.0)
     await link._begin()
     link.give_up()
+
+
+async def test_a_program_whose_screen_is_incomplete_is_asked_to_draw_it_again(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else would: who attaches to a program that rests saw what is left of its screen."""
+    link, _ = opens(b"> text")
+    await link.observe()
+    asked: list[object] = []
+    monkeypatch.setattr(link, "_redraw", lambda: asked.append(link))
+    link._on_stage(Incomplete())
+    assert asked == [link]
 
 
 async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Opens) -> None:

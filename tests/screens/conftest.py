@@ -18,7 +18,7 @@ from synapsed.screens.pool import ScreenPool
 from synapsed.screens.process import PROGRAM
 from synapsed.screens.stage import RemoteStage
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import Ask, Drawn, Harmed
+from synapsed.terminal.stage import Ask, Harmed, StageEvent
 
 LAUNCH = "0123456789abcdef"
 PATIENT_S = 90.0
@@ -33,7 +33,7 @@ class Program:
         self.folder = folder
         self.spool = Spool(str(folder / "spool"))
         self.saved: Checkpoint | None = None
-        self.events: list[Drawn | Harmed] = []
+        self.events: list[StageEvent] = []
         self.stage = RemoteStage(
             pool,
             agent_id=name,
