@@ -85,6 +85,15 @@ class RemoteStage:
     """`checkpoint` is where the screen begins, as far as it is of this launch, which began at `launch_start`; `kept`
     reads the last one."""
 
+    _ended_at = -1
+    """Up to where output had come when somebody else ended the process that was at work on it."""
+
+    _drawn_size = (0, 0)
+    """The size in which the process draws."""
+
+    _resized_at = 0
+    """Up to where output had come when the window got its size."""
+
     def __init__(
         self,
         pool: "ScreenPool",
@@ -130,8 +139,6 @@ class RemoteStage:
         self._progress = asyncio.Event()
         self._tried = (0, 0)
         """Up to where output was tried, and how often."""
-        self._ended_at = -1
-        """Up to where output had come when somebody else ended the process that was at work on it."""
         self._suspected: set[int] = set()
         """What was asked when that was: once it is answered, the output is not the cause."""
         self._asked: dict[int, _Asked] = {}
@@ -168,6 +175,7 @@ class RemoteStage:
         self._take_seat(self._checkpoint)
         self._checkpoint = None
         self._live = True
+        self._draw_in_size()
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
         """The program wrote `data` at `offset`; `continues`: with what came before it is one piece."""
@@ -193,8 +201,14 @@ class RemoteStage:
 
     def resize(self, cols: int, rows: int) -> None:
         self._changed()
-        self._size = (cols, rows)
-        if self._seat is not None:
+        if (cols, rows) != self._size:
+            self._size, self._resized_at = (cols, rows), self._fed
+        if self._live:
+            self._draw_in_size()
+
+    def _draw_in_size(self) -> None:
+        if self._drawn_size != self._size:
+            self._drawn_size = (cols, rows) = self._size
             self._say(ScreenFrame(FrameKind.RESIZE, number=cols, offset=rows))
 
     async def close(self) -> None:
@@ -357,6 +371,7 @@ class RemoteStage:
             self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(Skipped(self._fed))))
         if not whole:
             self._told(Incomplete())
+        self._draw_in_size()
         self._live = True
         for asked in self._asked.values():
             self._say(asked.frame)
@@ -369,7 +384,10 @@ class RemoteStage:
             while self._sent - self._drawn > AHEAD:
                 self._progress.clear()
                 await self._progress.wait()
-            at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, self._fed - self._sent))
+            if self._sent >= self._resized_at:
+                self._draw_in_size()
+            upto = self._fed if self._sent >= self._resized_at else self._resized_at
+            at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, upto - self._sent))
             whole = whole and bool(data) and at == self._sent
             if not data or at >= self._fed:
                 break  # the disk had no room for it
@@ -385,8 +403,7 @@ class RemoteStage:
         opening = wire.Opening(self._profile, *self._size, offset, checkpoint, self._harms.harm, now)
         text, blob = wire.write_opening(opening)
         self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
-        if checkpoint is not None and (checkpoint.cols, checkpoint.rows) != self._size:
-            self.resize(*self._size)
+        self._drawn_size = self._size if checkpoint is None else (checkpoint.cols, checkpoint.rows)
         for note in (Skipped(self._sent) if self._sent > offset else None, self._turn, self._stop, self._outer):
             if note is not None:
                 self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))

@@ -15,8 +15,10 @@ import pytest
 
 from synapsed.errors import KeeperLost, SynapsedError, TooLarge
 from synapsed.keeper.spool import SpoolReader
+from synapsed.model.agent import Activity
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import Picture
+from synapsed.profiles import Signs
 from synapsed.screens import process
 from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.pool import KEPT_TRIES, SCREENS_EACH, ScreenPool
@@ -325,6 +327,27 @@ async def test_the_window_keeps_its_size(pool: ScreenPool, make_program: MakePro
     look = await program.look()
     assert (look.screen.cols, look.screen.rows) == (60, 10)
     assert await program.lines() == ["text"]
+
+
+async def test_what_was_drawn_before_the_window_got_another_size_is_drawn_in_the_old_one(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sign of work that the resize cuts off is known to the next process, too, until the program has drawn again."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    profile = PROFILE.model_copy(update={"busy": Signs(screen=[r"working \(esc\)"], rows=4)})
+    program = await make_program(pool, profile=profile)
+    program.prints(b"\x1b[?1049h")
+    program.saved = await program.stage.checkpoint()
+    program.prints(b"\x1b[5;60Hworking (esc)\x1b[6;1H$ ")
+    program.stage.resize(40, 10)
+    program.prints(b"\x1b[?2026h")
+    before = await program.look()
+    (process,) = pool._processes
+    process.end("it is killed")
+    after = await program.look()
+    assert (after.screen.cols, after.screen.rows, after.screen.lines) == (40, 10, before.screen.lines)
+    assert before.verdict.activity is Activity.BUSY
+    assert after.verdict.activity is Activity.BUSY
 
 
 async def test_output_that_is_gone_is_gone_for_the_next_process_too(
