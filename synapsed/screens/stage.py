@@ -148,9 +148,10 @@ class RemoteStage:
         self._changes = 0
         self._screen: ScreenSnapshot | None = None
         """That of the last look."""
-        self._turn: Note | None = None
-        self._stop: Note | None = None
-        self._outer: Note | None = None
+        self._notes: dict[str, tuple[int, Note]] = {}
+        """The last of each kind, with up to where output had come, in the order in which they were told."""
+        self._untold: list[tuple[int, Note]] = []
+        """Of those what the process that draws the screen once more is still to be told."""
 
     def _of_launch(self, checkpoint: Checkpoint | None) -> Checkpoint | None:
         """At the very offset where this launch began it is the last launch's screen."""
@@ -188,16 +189,25 @@ class RemoteStage:
         self._changed()
         match note:
             case TurnOpened() | TurnClosed():
-                self._turn = note
+                self._keep("turn", note)
             case StopAsked() | StopOver():
-                self._stop = note
+                self._keep("stop", note)
             case OuterTerminal():
-                self._outer = note
+                self._keep("outer", note)
             case Skipped(offset):
                 self._fed = offset
                 self._sent = offset if self._live else self._sent
         if self._live:
-            self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
+            self._tell(note)
+
+    def _keep(self, kind: str, note: Note) -> None:
+        self._notes.pop(kind, None)
+        self._notes[kind] = (self._fed, note)
+        if not self._live:
+            self._untold.append(self._notes[kind])
+
+    def _tell(self, note: Note) -> None:
+        self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
 
     def resize(self, cols: int, rows: int) -> None:
         self._changed()
@@ -368,10 +378,10 @@ class RemoteStage:
             whole = False
         if self._sent < self._fed:
             self._sent = self._fed
-            self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(Skipped(self._fed))))
+            self._tell(Skipped(self._fed))
         if not whole:
             self._told(Incomplete())
-        self._draw_in_size()
+        self._tell_due()
         self._live = True
         for asked in self._asked.values():
             self._say(asked.frame)
@@ -384,15 +394,24 @@ class RemoteStage:
             while self._sent - self._drawn > AHEAD:
                 self._progress.clear()
                 await self._progress.wait()
-            if self._sent >= self._resized_at:
-                self._draw_in_size()
-            upto = self._fed if self._sent >= self._resized_at else self._resized_at
+            upto = self._tell_due()
             at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, upto - self._sent))
             whole = whole and bool(data) and at == self._sent
             if not data or at >= self._fed:
                 break  # the disk had no room for it
             self._feed(at, data[: self._fed - at], self._clock.monotonic())
         return whole
+
+    def _tell_due(self) -> int:
+        """Tell what was told before more output came than is sent by now; up to where output comes before the next."""
+        while self._untold and self._untold[0][0] <= self._sent:
+            self._tell(self._untold.pop(0)[1])
+        if self._resized_at <= self._sent:
+            self._draw_in_size()
+        later = [
+            offset for offset in (self._resized_at, *(offset for offset, _ in self._untold)) if offset > self._sent
+        ]
+        return min(later, default=self._fed)
 
     def _take_seat(self, checkpoint: Checkpoint | None) -> None:
         offset = self._launch_start if checkpoint is None else checkpoint.offset
@@ -404,9 +423,9 @@ class RemoteStage:
         text, blob = wire.write_opening(opening)
         self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
         self._drawn_size = self._size if checkpoint is None else (checkpoint.cols, checkpoint.rows)
-        for note in (Skipped(self._sent) if self._sent > offset else None, self._turn, self._stop, self._outer):
-            if note is not None:
-                self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
+        if self._sent > offset:
+            self._tell(Skipped(self._sent))
+        self._untold = list(self._notes.values())
 
     def _feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
         self._sent = offset + len(data)

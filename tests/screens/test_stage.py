@@ -24,7 +24,17 @@ from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.pool import KEPT_TRIES, SCREENS_EACH, ScreenPool
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.stage import Ask, Drawn, Incomplete, KeysTyped, LinesWanted, Skipped, TurnClosed, TurnOpened
+from synapsed.terminal.stage import (
+    Ask,
+    Drawn,
+    Incomplete,
+    KeysTyped,
+    LinesWanted,
+    Skipped,
+    StopAsked,
+    TurnClosed,
+    TurnOpened,
+)
 from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, PROFILE, MakePool, MakeProgram
 
@@ -306,6 +316,28 @@ async def test_what_was_told_of_turns_is_told_again(pool: ScreenPool, make_progr
     program.stage.note(KeysTyped(time.monotonic()))
     os.kill(await worker(pool), signal.SIGKILL)
     assert not (await program.look()).turn_open
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_a_stop_is_told_again_where_it_was_told(
+    pool: ScreenPool, make_program: MakeProgram, stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work before it does not end it, and it does not count for the turn after it."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    program = await make_program(pool)
+    turns = [
+        lambda: program.stage.note(StopAsked(0.0)),
+        lambda: program.stage.note(TurnOpened("hooks", time.monotonic_ns())),
+    ]
+    works = [lambda: program.prints(b"\x1b]7501;state=working\x1b\\")]
+    for tell in works + turns[:1] if stopped else turns:
+        tell()
+        await program.look()
+    before = await program.look()
+    assert before.stopping is stopped
+    (process,) = pool._processes
+    process.end("it is killed")
+    assert (await program.look()).stopping is stopped
 
 
 async def test_the_terminal_that_it_is_seen_in_is_told_again(pool: ScreenPool, make_program: MakeProgram) -> None:
