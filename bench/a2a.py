@@ -45,6 +45,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.automation.health import Health
     from synapsed.clock import SystemClock, iso
     from synapsed.errors import TaskNotFound
+    from synapsed.garbage import collecting
     from synapsed.interfaces import NewEvent, SendRequest
     from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
@@ -103,6 +104,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             self.tasks = BenchTasks(self)
 
     async with AsyncExitStack() as stack:
+        stack.enter_context(collecting(asyncio.get_running_loop()))  # as the daemon does
         store = await SqliteStore.open(home / "bench.db", clock=SystemClock()) if durable else QuickStore()
         stack.push_async_callback(store.close)
         control = BenchControl(store)

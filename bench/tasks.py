@@ -27,7 +27,7 @@ from bench.figures import environment, milliseconds, percentile, report, sized
 from synapsed.clock import SystemClock, iso
 from synapsed.config import Keep
 from synapsed.interfaces import NewEvent
-from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.events import AttentionChanged, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.paths import Paths
 from synapsed.store import SqliteStore
@@ -63,7 +63,7 @@ def a_task(number: int, count: int, agent_id: str, now: float) -> Task:
 
 
 async def fill(path: Path, count: int, agent_id: str) -> list[Task]:
-    """The tasks with three events each; those of the agent that is asked are given back."""
+    """The tasks with three events each, and two of the inbox; those of the agent that is asked are given back."""
     store = await SqliteStore.open(path, clock=SystemClock())
     now, asked = time.time(), []
     for first in range(0, count, 500):
@@ -71,7 +71,9 @@ async def fill(path: Path, count: int, agent_id: str) -> list[Task]:
         events: list[NewEvent] = []
         for task in tasks:
             begun, added = TaskStatusChanged(state=TaskState.WORKING), TaskArtifactAdded(artifact=task.artifacts[0])
+            over = [AttentionChanged(id=task.id, state=state, kind="finished") for state in ("opened", "gone")]
             events += [NewEvent.of(task, data) for data in (begun, added, TaskStatusChanged(state=task.status))]
+            events += [NewEvent.of(task, data) for data in over]
         await store.commit(tasks=tasks, events=events)
         asked += [task for task in tasks if task.agent_id == agent_id]
     await store.close()

@@ -4,6 +4,7 @@ takes an unknown enum value for none at all, and what is no object for an empty 
 import math
 import re
 from collections.abc import Iterable
+from functools import cache
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -75,31 +76,44 @@ def _refuse(violations: Iterable[tuple[str, str]]) -> None:
 
 
 def _violations(value: dict[str, Any], kind: Descriptor, path: str) -> Iterable[tuple[str, str]]:
-    for field in kind.fields:
-        names = [name for name in dict.fromkeys((field.json_name, field.name)) if value.get(name) is not None]
+    for field, known, repeated in _fields(kind):
+        names = [name for name in known if value.get(name) is not None]
         if len(names) > 1:
             yield f"{path}{names[0]}", f"is given twice, also as {names[1]}"
         for name in names:
             child = value[name]
-            items = child if isinstance(child, list) and field.is_repeated else [child]
-            if field.is_repeated and not isinstance(child, list):
+            items = child if isinstance(child, list) and repeated else [child]
+            if repeated and not isinstance(child, list):
                 yield f"{path}{name}", "must be an array"
                 continue
-            if field.is_repeated and len(items) > ITEMS_MAX:
+            if repeated and len(items) > ITEMS_MAX:
                 yield f"{path}{name}", f"must have at most {ITEMS_MAX} elements"
                 continue
             for index, item in enumerate(items):
-                where = f"{path}{name}[{index}]" if field.is_repeated else f"{path}{name}"
+                where = f"{path}{name}[{index}]" if repeated else f"{path}{name}"
                 yield from _wrong(item, field, where)
-    for choice in kind.oneofs:
-        given = [field.json_name for field in choice.fields if _has(value, field)]
+    for choice in _choices(kind):
+        given = [known[0] for known in choice if any(value.get(name) is not None for name in known)]
         if len(given) > 1:
-            allowed = ", ".join(field.json_name for field in choice.fields)
+            allowed = ", ".join(known[0] for known in choice)
             yield path.removesuffix(".") or "params", f"must have only one of {allowed}, not {' and '.join(given)}"
 
 
-def _has(value: dict[str, Any], field: FieldDescriptor) -> bool:
-    return value.get(field.json_name) is not None or value.get(field.name) is not None
+@cache  # a descriptor makes its fields again for whoever asks
+def _fields(kind: Descriptor) -> list[tuple[FieldDescriptor, tuple[str, ...], bool]]:
+    """Each with its names in JSON, and whether it is an array."""
+    return [(field, _names(field), field.is_repeated) for field in kind.fields]
+
+
+@cache
+def _choices(kind: Descriptor) -> list[list[tuple[str, ...]]]:
+    """The names of fields of which only one may be given."""
+    return [[_names(field) for field in choice.fields] for choice in kind.oneofs if len(choice.fields) > 1]
+
+
+def _names(field: FieldDescriptor) -> tuple[str, ...]:
+    """A field's in JSON; what the first one is called is told."""
+    return tuple(dict.fromkeys((field.json_name, field.name)))
 
 
 def _wrong(value: Any, field: FieldDescriptor, where: str) -> Iterable[tuple[str, str]]:
