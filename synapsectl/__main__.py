@@ -1,117 +1,22 @@
-"""`synapsectl VERB …`: finds the verb, imports its module only, turns errors into exit codes."""
+"""`synapsectl VERB …`: begins what can begin at once, then loads the rest."""
 
 import os
 import sys
-from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, TextIO, cast
 
-from synapsectl.colours import wanted
-from synapsectl.context import CommandContext
-from synapsectl.errors import CtlError
-from synapsectl.output import CommandOutput
-from synapsectl.verbs import ALIASES, QUICK_VERBS, VERBS
+from synapsectl.ahead import begin
 
-USAGE = 2
-INTERRUPTED = 130
-"""128 + SIGINT, as a shell has it."""
-PIPE_CLOSED = 141
-"""128 + SIGPIPE: whoever read our output has enough."""
-
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-
-    from synapsectl.parsing import Run
+    from collections.abc import Sequence
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
-    columns = _columns()
-    coloured = wanted(os.environ, on_terminal=columns is not None)
-    out = CommandOutput(sys.stdout, sys.stderr, columns=columns, coloured=coloured)
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        code = _dispatch(arguments, out)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except BrokenPipeError:
-        code = PIPE_CLOSED
-    for stream in (sys.stdout, sys.stderr):
-        _drop_unsaid(stream)
-    return code
+    begun = begin(arguments, os.environ)
+    from synapsectl.dispatch import run_verb  # not before the screen is drawn
 
-
-def _drop_unsaid(stream: TextIO) -> None:
-    """What is still buffered for a closed pipe, or a terminal that hung up, would be tried again at exit: then Python
-    ends with a code of its own."""
-    try:
-        stream.flush()
-    except OSError:
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nobody, stream.fileno())
-        os.close(nobody)
-
-
-def _dispatch(arguments: list[str], out: CommandOutput) -> int:
-    if not arguments and not _has_inbox(out):
-        from synapsectl.verbs import overview
-
-        out.stderr.write(overview())
-        return USAGE
-    arguments = arguments or ["inbox"]
-    if arguments[0] == "--version":
-        arguments[0] = "version"
-    name = ALIASES.get(arguments[0], arguments[0])
-    args, run = _quick(name, arguments[1:]) or _parsed([name, *arguments[1:]])
-    as_json = bool(getattr(args, "json", False))
-    try:
-        code = run(args, CommandContext(os.environ, out, as_json=as_json))
-    except CtlError as error:
-        if as_json:
-            out.document(error.document())
-        out.note(str(error))
-        code = error.exit_code
-    sys.stdout.flush()
-    return code
-
-
-def _has_inbox(out: CommandOutput) -> bool:
-    """Whether there is a terminal for the inbox, and a daemon that has one."""
-    context = CommandContext(os.environ, out)
-    if not out.on_terminal or context.dumb or not sys.stdin.isatty():
-        return False
-    try:
-        context.client.connect().close()
-    except CtlError:
-        return False
-    return True
-
-
-def _quick(name: str, arguments: list[str]) -> "tuple[argparse.Namespace, Run] | None":
-    """What the parser would make of a quick verb's plainest command lines; None for all others. argparse is a tenth of
-    such a verb's time."""
-    if name not in QUICK_VERBS:
-        return None
-    command = VERBS[name].load()
-    quick = command.QUICK.get(tuple(arguments))
-    if quick is None:
-        return None
-    return cast("argparse.Namespace", SimpleNamespace(**quick, rest=None)), command.run
-
-
-def _parsed(arguments: list[str]) -> "tuple[argparse.Namespace, Run]":
-    from synapsectl.parsing import parse
-
-    return parse(arguments, columns=_columns())
-
-
-def _columns() -> int | None:
-    """Columns of the terminal on stdout, None if stdout is no terminal."""
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (OSError, ValueError):
-        return None
+    return run_verb(arguments, begun)
 
 
 if __name__ == "__main__":

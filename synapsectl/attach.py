@@ -3,7 +3,6 @@
 The agent lives in its keeper: when the daemon goes away the viewer waits for the next one and goes on with a redraw.
 """
 
-import json
 import os
 import re
 import select
@@ -14,9 +13,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from synapsectl.client import Client, agent_path
-from synapsectl.errors import BadAnswer, CtlError, TimedOut
-from synapsectl.framed import TerminalConnection
+from synapsectl.ahead import BegunAttach
+from synapsectl.client import Client
+from synapsectl.errors import CtlError
+from synapsectl.framed import TerminalConnection, open_terminal, parse_news, read_greeting
 from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.statusline import WHEEL_OFF, WHEEL_ON, StatusRow
@@ -32,9 +32,6 @@ RECONNECT = 10.0
 
 RETRY = 0.1
 """Seconds between two attempts to reach it."""
-
-GREETING = 5.0
-"""Seconds for the daemon's first word."""
 
 CLOSE_DEADLINE = 0.5
 """Seconds for the daemon to take our leave; it notices ours anyway."""
@@ -89,32 +86,19 @@ _WHEEL_UP = b"64"
 _CLEAR = b"\x1b[H\x1b[2J"
 
 
-def open_terminal(client: Client, agent: str, *, cols: int, rows: int, read_only: bool) -> TerminalConnection:
-    """The agent's terminal; its first output is the redraw. Raises ApiError, NoDaemon, TimedOut."""
-    query = {"cols": cols, "rows": rows} | ({"read_only": 1} if read_only else {})
-    return TerminalConnection.open(client, agent_path(agent, "terminal"), query)
-
-
-def read_greeting(terminal: TerminalConnection) -> tuple[dict[str, Any], list[tuple[int, bytes]]]:
-    """What the daemon says first (`attached`), and what came with it. Raises BadAnswer, TimedOut."""
-    deadline = time.monotonic() + GREETING
-    frames: list[tuple[int, bytes]] = []
-    while not frames:
-        if not terminal.has_more and not select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            raise TimedOut(f"the daemon said nothing within {GREETING:g} s")
-        frames = terminal.receive()
-    greeting = _parse(frames[0][1]) if frames[0][0] == NEWS else None
-    if not isinstance(greeting, dict):
-        raise BadAnswer("the daemon opened a terminal without a word")
-    return greeting, frames[1:]
-
-
 class AttachedTerminal:
     """One attached terminal on `agent`, by whatever address a person gave; from then on by its id, which stays the same
     over a restart of the daemon."""
 
     def __init__(
-        self, *, client: Client, agent: str, terminal: Terminal, detach: Sequence[Key], read_only: bool
+        self,
+        *,
+        client: Client,
+        agent: str,
+        terminal: Terminal,
+        detach: Sequence[Key],
+        read_only: bool,
+        begun: BegunAttach | None = None,
     ) -> None:
         self._client = client
         self.agent = agent
@@ -122,6 +106,10 @@ class AttachedTerminal:
         """The agent's name, once the daemon has told it."""
         self._frames: list[tuple[int, bytes]] = []
         self._terminal = terminal
+        self._begun = begun
+        """The first connection, where it has begun already."""
+        self._drawn = False
+        """The screen that comes next is shown already."""
         self._detach = detach
         self._filter = KeyFilter(())
         self._settings: dict[str, Any] = {}
@@ -159,9 +147,14 @@ class AttachedTerminal:
         Raises ApiError, NoDaemon or TimedOut where the first connection fails: nothing was touched then. TerminalGone
         where there is no terminal any more."""
         with self._signals() as woken:
-            self._socket = self._connect()
             try:
-                opened(self.name)
+                self._socket = self._connect()
+            except BaseException:
+                self._terminal.give_back()
+                raise
+            try:
+                if not self._drawn:
+                    opened(self.name)
                 with self._terminal:
                     self._resized = self._terminal.size() != self._status.size or self._window != self._status.window()
                     if self._settings.get("scrollback"):
@@ -195,6 +188,8 @@ class AttachedTerminal:
         before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._on_suspend)
         fd_before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         try:
+            if self._begun is not None:
+                self._go_on(self._begun)
             yield woken
         finally:
             signal.set_wakeup_fd(fd_before)
@@ -202,6 +197,12 @@ class AttachedTerminal:
                 signal.signal(signum, handler)
             os.close(woken)
             os.close(wake)
+
+    def _go_on(self, begun: BegunAttach) -> None:
+        """The screen may be drawn already, and signals wait for this."""
+        self._drawn = self._terminal.go_on(begun)
+        self._shown += begun.unshown
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING_SIGNALS, signal.SIGTSTP))
 
     def _on_ending_signal(self, signum: int, frame: FrameType | None) -> None:
         self._end(Killed(signum))
@@ -451,9 +452,10 @@ class AttachedTerminal:
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
     def _connect(self) -> TerminalConnection:
-        self._status.size = self._terminal.size()
+        begun, self._begun = self._begun, None
+        self._status.size = self._terminal.size() if begun is None else begun.size
         self._window = cols, rows = self._status.window()
-        terminal = open_terminal(self._client, self.agent, cols=cols, rows=rows, read_only=self._read_only)
+        terminal = open_terminal(self._client, self.agent, cols=cols, rows=rows, read_only=self._read_only, begun=begun)
         try:
             greeting, self._frames = read_greeting(terminal)
         except BaseException:
@@ -522,7 +524,9 @@ class AttachedTerminal:
                     self._show(self._status.feed(payload))
             elif kind == SCREEN:
                 self._refresh()
-                self._show(self._status.begin() + self._status.feed(payload))
+                screen = self._status.begin() + self._status.feed(payload)
+                self._show(b"" if self._drawn else screen)
+                self._drawn = False
             elif kind == NEWS:
                 self._take_news(payload)
             elif kind == EARLIER and self._pieces is not None:
@@ -531,7 +535,7 @@ class AttachedTerminal:
                     self._show_earlier(self._pieces)
 
     def _take_news(self, text: bytes) -> None:
-        match _parse(text):
+        match parse_news(text):
             case {"type": "exit", "exit_code": int(code)}:
                 self._end(ProgramExited(code))
             case {"type": "exit"}:
@@ -574,11 +578,3 @@ class AttachedTerminal:
         while self._typed and not socket.unsent:
             socket.keys(bytes(self._typed[:FRAME_MAX]))
             del self._typed[:FRAME_MAX]
-
-
-def _parse(text: bytes) -> object:
-    """A text frame; what is no JSON says nothing, like what a newer daemon may say."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None

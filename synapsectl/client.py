@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
+from synapsectl.ahead import CONNECT_TIMEOUT
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs, TimedOut
 from synapsed.sockets import connect, why_not_our_folder, why_not_our_peer
 from synapsed.sse import SseEvent, SseParser, SseTooLarge
-
-CONNECT_TIMEOUT = 5.0
-"""Seconds for the daemon to accept: a full backlog for longer means that it is stuck."""
 
 REQUEST_TIMEOUT = 30.0
 """Seconds of silence after a request."""
@@ -283,9 +281,8 @@ class EventStream:
         self.close()
 
 
-def read_head(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers, and what was read of the body."""
-    data = b""
+def read_head(connection: socket.socket, data: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+    """Status, headers, and what was read of the body; `data` was read before."""
     while b"\r\n\r\n" not in data:
         chunk = connection.recv(CHUNK)
         if not chunk or len(data) > HEAD_MAX:

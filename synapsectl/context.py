@@ -11,6 +11,7 @@ from synapsed.sockets import control_socket
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from synapsectl.ahead import BegunAttach
     from synapsed.paths import Paths
 
 AGENT_VARIABLES = (
@@ -27,10 +28,19 @@ AGENT_VARIABLES = (
 class CommandContext:
     """One call of the tool; with `as_json` a program reads what it says."""
 
-    def __init__(self, environ: Mapping[str, str], out: CommandOutput, *, as_json: bool = False) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        out: CommandOutput,
+        *,
+        as_json: bool = False,
+        begun: "BegunAttach | None" = None,
+    ) -> None:
         self.environ = environ
         self.out = out
         self.as_json = as_json
+        self.begun = begun
+        """What has begun before the tool was loaded."""
 
     @cached_property
     def paths(self) -> "Paths":

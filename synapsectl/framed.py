@@ -11,14 +11,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from synapsectl.client import Client, HttpReply, document_of, read_body, read_head
+from synapsectl.ahead import BegunAttach
+from synapsectl.client import Client, HttpReply, agent_path, document_of, read_body, read_head
 from synapsectl.errors import BadAnswer, TimedOut
-from synapsed.attachwire import COMMAND, KEYS, SCREEN_MAX, UPGRADE, FrameError, FrameReader, frame
+from synapsed.attachwire import COMMAND, KEYS, NEWS, SCREEN_MAX, UPGRADE, FrameError, FrameReader, frame
 
 SWITCHING_PROTOCOLS = 101
 
 HANDSHAKE_TIMEOUT = 5.0
 """Seconds for the daemon to open a terminal."""
+
+GREETING = 5.0
+"""Seconds for the daemon's first word."""
 
 CHUNK = 256 * 1024
 
@@ -34,14 +38,18 @@ class TerminalConnection:
         self._unsent = bytearray()
 
     @classmethod
-    def open(cls, client: Client, path: str, query: Mapping[str, object]) -> "TerminalConnection":
-        """The terminal at `path`. Raises ApiError, NoDaemon, TimedOut."""
-        connection = client.connect()
+    def open(
+        cls, client: Client, path: str, query: Mapping[str, object], begun: BegunAttach | None = None
+    ) -> "TerminalConnection":
+        """The terminal at `path`, which may have been asked for already (`begun`). Raises ApiError, NoDaemon,
+        TimedOut."""
+        connection = client.connect() if begun is None else socket.socket(fileno=begun.connection.detach())
         try:
             connection.settimeout(HANDSHAKE_TIMEOUT)
-            headers = {"Upgrade": UPGRADE, "Connection": "Upgrade"}
-            connection.sendall(client.head("GET", path, query, version="1.1", headers=headers))
-            status, told, rest = read_head(connection)
+            if begun is None:
+                headers = {"Upgrade": UPGRADE, "Connection": "Upgrade"}
+                connection.sendall(client.head("GET", path, query, version="1.1", headers=headers))
+            status, told, rest = read_head(connection, b"" if begun is None else begun.received)
             if status == SWITCHING_PROTOCOLS and told.get("upgrade") == UPGRADE:
                 return cls(connection, rest)
             document_of(HttpReply(status, told, read_body(connection, rest, told)))
@@ -126,3 +134,33 @@ class TerminalConnection:
             if writable and len(self._unsent) == before:
                 break
         self._connection.close()
+
+
+def open_terminal(
+    client: Client, agent: str, *, cols: int, rows: int, read_only: bool, begun: BegunAttach | None
+) -> TerminalConnection:
+    """The agent's terminal; its first output is the redraw. Raises ApiError, NoDaemon, TimedOut."""
+    query = {"cols": cols, "rows": rows} | ({"read_only": 1} if read_only else {})
+    return TerminalConnection.open(client, agent_path(agent, "terminal"), query, begun)
+
+
+def read_greeting(terminal: TerminalConnection) -> tuple[dict[str, Any], list[tuple[int, bytes]]]:
+    """What the daemon says first (`attached`), and what came with it. Raises BadAnswer, TimedOut."""
+    deadline = time.monotonic() + GREETING
+    frames: list[tuple[int, bytes]] = []
+    while not frames:
+        if not terminal.has_more and not select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimedOut(f"the daemon said nothing within {GREETING:g} s")
+        frames = terminal.receive()
+    greeting = parse_news(frames[0][1]) if frames[0][0] == NEWS else None
+    if not isinstance(greeting, dict):
+        raise BadAnswer("the daemon opened a terminal without a word")
+    return greeting, frames[1:]
+
+
+def parse_news(text: bytes) -> object:
+    """A JSON frame; what is no JSON says nothing, like what a newer daemon may say."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

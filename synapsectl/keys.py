@@ -11,9 +11,6 @@ from typing import NamedTuple
 
 from synapsectl.errors import UsageError
 
-DEFAULT_DETACH = "ctrl-]"
-"""No agent program is known to use it; telnet's choice for the same reason."""
-
 ESCAPE_HOLD = 0.05
 """Seconds that the beginning of an escape sequence is kept for the rest of it: terminals write one at once, a person
 who pressed Esc should not wait longer."""

@@ -7,9 +7,10 @@ import signal
 import struct
 import termios
 import time
-import tty
 from contextlib import suppress
 from typing import Self
+
+from synapsectl.ahead import BegunAttach, clear, take
 
 READ_MAX = 64 * 1024
 LEAVE_DEADLINE = 1.0
@@ -36,7 +37,6 @@ RESET = b"".join(
 """Takes back whatever a program has set in a terminal that showed its output."""
 LEAVE = RESET + b"\x1b[23;0t\x1b[999;1H\r\n"
 """And the title, as it was pushed at the beginning."""
-PUSH_TITLE = b"\x1b[22;0t"
 END_PROGRESS = b"\x1b]9;4;0\x1b\\"
 END_STATUS = b"\x1b]7501;state=clear\x1b\\"
 
@@ -66,21 +66,24 @@ class Terminal:
     def __exit__(self, *exc_info: object) -> None:
         self.give_back()
 
+    def go_on(self, begun: BegunAttach) -> bool:
+        """Take it as it is; whether it was made raw before."""
+        if begun.terminal is None:
+            return False
+        self._fd, self._saved = begun.terminal
+        return True
+
     def take(self) -> None:
-        """Make it raw. Raises TerminalGone."""
-        with suppress(OSError):
-            self._fd = os.open(os.ttyname(self._given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        """Make it raw, if it is not. Raises TerminalGone."""
+        if self._saved is not None:
+            return
         try:
-            self._saved = termios.tcgetattr(self._fd)
-            # What was typed ahead stays: it was meant for the agent.
-            tty.setraw(self._fd, termios.TCSADRAIN)
+            self._fd, self._saved = take(self._given)
         except termios.error:
-            self.give_back()
             raise TerminalGone from None
         _, rows = self.size()
         with suppress(OSError):
-            # What stands on the screen goes into the scrollback instead of being painted over.
-            self.write_out(PUSH_TITLE + b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H")
+            self.write_out(clear(rows))
 
     def give_back(self) -> None:
         """Make it what it was, if it was taken."""

@@ -6,9 +6,14 @@ eighth of its time.
 
 import os
 import stat
+import sys
 import time
-from collections.abc import Mapping
-from typing import Any
+
+TYPE_CHECKING = False
+"""As in `typing`, which takes longer to import than all that is here."""
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 PATH_MAX = 103
 """Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
@@ -23,12 +28,12 @@ _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1  # <sys/un.h> of macOS: struct xucred
 _LONGEST = os.path.join("keepers", "k" * 24 + ".sock")
 
 
-def control_socket(environ: Mapping[str, str]) -> str:
+def control_socket(environ: "Mapping[str, str]") -> str:
     """The daemon's Unix socket."""
     return os.path.join(socket_directory(runtime_directory(environ)), "control.sock")
 
 
-def runtime_directory(environ: Mapping[str, str]) -> str:
+def runtime_directory(environ: "Mapping[str, str]") -> str:
     """What is of use only while the daemon runs."""
     if home := environ.get("SYNAPSED_HOME"):
         return _plain(os.path.join(os.getcwd(), home, "run"))
@@ -42,7 +47,7 @@ def runtime_directory(environ: Mapping[str, str]) -> str:
     return _plain(os.path.join(state, "synapsed", "run"))
 
 
-def connect(sock: Any, path: str, seconds: float) -> None:
+def connect(sock: "Any", path: str, seconds: float) -> None:
     """Connects the Unix socket `sock`; where many do so at once, it waits for room in the listener's queue. The kernel
     would refuse a socket that has a timeout (EAGAIN). Raises TimeoutError after `seconds`, OSError."""
     deadline = time.monotonic() + seconds
@@ -80,24 +85,23 @@ def why_not_our_folder(folder: str) -> str | None:
     return None
 
 
-def why_not_our_peer(sock: Any) -> str | None:
+def why_not_our_peer(sock: "Any") -> str | None:
     """Why whoever listens at the other end of a connected Unix socket is not this user, in a sentence; None where it
     is, where it is root, who needs no trick, and where the system does not tell."""
     uid = peer_uid(sock)
     return None if uid in (os.getuid(), 0, None) else f"uid {uid} listens there, and you are uid {os.getuid()}"
 
 
-def peer_uid(sock: Any) -> int | None:
+def peer_uid(sock: "Any") -> int | None:
     """Of the process at the other end of a connected Unix socket: the one that listens, or that has connected."""
-    import struct
-
     try:
         if _LINUX:
-            return int(struct.unpack("=iII", sock.getsockopt(_SOL_SOCKET, _SO_PEERCRED, 12))[1])
-        version, uid = struct.unpack_from("=II", sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76))
-    except (OSError, struct.error):
+            return int.from_bytes(sock.getsockopt(_SOL_SOCKET, _SO_PEERCRED, 12)[4:8], sys.byteorder)
+        found = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76)
+    except OSError:
         return None
-    return None if version else int(uid)
+    version, uid = found[:4], found[4:8]
+    return None if any(version) or len(uid) < 4 else int.from_bytes(uid, sys.byteorder)
 
 
 def _plain(path: str) -> str:

@@ -3,9 +3,10 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from synapsectl.ahead import DEFAULT_DETACH, BegunAttach, told
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
-from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
+from synapsectl.keys import Key, parse_keys
 from synapsectl.reach import reach
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ def add_attach_options(parser: "argparse.ArgumentParser") -> None:
 
 def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     detach = parse_keys(args.detach_keys)
-    require_terminal("attach", ctx)
+    if ctx.begun is None:
+        require_terminal("attach", ctx)
     ctx, name = reach(ctx, args.agent)
-    first = args.detach_keys.partition(",")[0]
-    told = f"[{{name}}: {args.detach_keys} detaches, {first} ? tells what else it can]" if detach else ""
-    code = attach(ctx, name, detach, read_only=args.read_only, told=told)
+    hint = told("{name}", args.detach_keys) if detach else ""
+    code = attach(ctx, name, detach, read_only=args.read_only, hint=hint, begun=ctx.begun)
     return DONE if code is None else code
 
 
@@ -79,19 +80,22 @@ def attach(
     detach: tuple[Key, ...],
     *,
     read_only: bool,
-    told: str = "",
+    hint: str = "",
     ends_as_program: bool = False,
+    begun: BegunAttach | None = None,
 ) -> int | None:
-    """Put this terminal on `agent`, a name or id; `told` is said before. Returns the exit code, None after a detach or
-    a proper end of the program; with `ends_as_program` that end has the program's own exit code. Raises ApiError,
-    NoDaemon."""
+    """Put this terminal on `agent`, a name or id; `hint` is said before, and `begun` what of it has begun already.
+    Returns the exit code, None after a detach or a proper end of the program; with `ends_as_program` that end has the
+    program's own exit code. Raises ApiError, NoDaemon."""
     from synapsectl.attach import AttachedTerminal, DaemonLost, Detached, Hopped, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 
     terminal = Terminal(sys.stdin.fileno())
-    viewer = AttachedTerminal(client=ctx.client, agent=agent, terminal=terminal, detach=detach, read_only=read_only)
+    viewer = AttachedTerminal(
+        client=ctx.client, agent=agent, terminal=terminal, detach=detach, read_only=read_only, begun=begun
+    )
     try:
-        ending = viewer.run(lambda name: ctx.out.remark(told.format(name=name)) if told else None)
+        ending = viewer.run(lambda name: ctx.out.remark(hint.format(name=name)) if hint else None)
     except TerminalGone:
         return SIGNALED + HANGUP
     except ApiError as error:

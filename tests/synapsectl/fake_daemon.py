@@ -507,7 +507,7 @@ class FakeDaemon:
         terminal = Terminal(dict(request.query), connection)
         self.terminals.append(terminal)
         told = {"type": "attached", "id": found.id, "name": found.name, "settings": self.settings}
-        connection.send(wire.NEWS, json.dumps(told).encode())
+        connection.send(wire.NEWS, json.dumps(told, separators=(",", ":")).encode())  # as the daemon writes it
         connection.send(wire.SCREEN, self.redraw)
         self._note()
         try:

@@ -1,0 +1,184 @@
+"""`synapsectl attach AGENT` begins before the rest of the tool is loaded: the daemon is asked, and the screen drawn,
+with hardly more than every Python has loaded at its start; the rest is loaded while the person sees the screen already.
+
+That is only for the plainest case. Whatever is otherwise is left as it is found, and `synapsectl.attach` goes on with
+the connection and the terminal in the state in which they are. Imports of this module are a part of what it saves.
+"""
+
+import os
+import time
+
+TYPE_CHECKING = False
+"""As in `typing`, which takes longer to import than all that is here."""
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_DETACH = "ctrl-]"
+"""No agent program is known to use it; telnet's choice for the same reason."""
+
+PUSH_TITLE = b"\x1b[22;0t"
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds for the daemon to accept: a full backlog for longer means that it is stuck."""
+
+DRAWN_S = 0.5
+"""Seconds for the screen; what takes longer is waited for with the rest of the tool loaded."""
+
+CHUNK = 256 * 1024
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_PLAIN_SETTINGS = (b'"status":false', b'"wheel":false', b'"scrollback":0')
+"""What is in the daemon's greeting where its screen is shown just as it comes."""
+_HEAD_END = b"\r\n\r\n"
+
+
+def told(name: str, keys: str) -> str:
+    """What is said before an agent's screen is shown."""
+    return f"[{name}: {keys} detaches, {keys.partition(',')[0]} ? tells what else it can]"
+
+
+def take(given: int) -> tuple[int, list[object]]:
+    """Make the terminal on the descriptor `given` raw: a descriptor of our own for it, where there can be one, and what
+    it was like. Raises termios.error."""
+    import termios
+    import tty
+
+    try:
+        fd = os.open(os.ttyname(given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        fd = given
+    try:
+        saved: list[object] = termios.tcgetattr(fd)
+        # What was typed ahead stays: it was meant for the agent.
+        tty.setraw(fd, termios.TCSADRAIN)
+    except termios.error:
+        if fd != given:
+            os.close(fd)
+        raise
+    return fd, saved
+
+
+def clear(rows: int) -> bytes:
+    """What stands on the screen goes into the scrollback instead of being painted over."""
+    return PUSH_TITLE + b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H"
+
+
+class BegunAttach:
+    """An agent's terminal that the daemon was asked for, by a terminal of `size` (columns, rows)."""
+
+    def __init__(self, connection: "_socket.socket", size: tuple[int, int]) -> None:
+        self.connection = connection
+        self.size = size
+        self.received = b""
+        self.terminal: tuple[int, list[object]] | None = None
+        """The terminal as `take` gave it, if the screen is drawn there."""
+        self.unshown = b""
+        """What it did not take at once."""
+        self._frames: list[tuple[int, bytes]] = []
+        self._screen = b""
+
+    def receive(self) -> bool:
+        """Wait for the screen; whether it has come, behind the greeting."""
+        from synapsed.attachwire import NEWS, SCREEN, SCREEN_MAX, FrameError, FrameReader
+
+        until = time.monotonic() + DRAWN_S
+        reader: FrameReader | None = None
+        while (left := until - time.monotonic()) > 0:
+            self.connection.settimeout(left)
+            try:
+                data = self.connection.recv(CHUNK)
+            except OSError:
+                return False
+            if not data:
+                return False
+            self.received += data
+            if reader is None and _HEAD_END in self.received:
+                head, _, data = self.received.partition(_HEAD_END)
+                if not head.startswith(b"HTTP/1.1 101 "):
+                    return False
+                reader = FrameReader(SCREEN_MAX)
+            try:
+                self._frames += reader.feed(data) if reader else ()
+            except FrameError:
+                return False
+            if screens := [payload for kind, payload in self._frames if kind == SCREEN]:
+                self._screen = screens[0]
+                return self._frames[0][0] == NEWS
+        return False
+
+    def draw(self) -> None:
+        """Take the terminal and show the screen there, if nothing else is to be shown around it."""
+        greeting = self._frames[0][1]
+        name = greeting.partition(b'"name":"')[2].partition(b'"')[0].decode("ascii", "replace")
+        if not (name and _NAME.issuperset(name) and all(setting in greeting for setting in _PLAIN_SETTINGS)):
+            return
+        import termios
+
+        try:
+            os.write(2, told(name, DEFAULT_DETACH).encode() + b"\n")
+            self.terminal = take(0)
+            self.unshown = clear(self.size[1]) + self._screen
+            self.unshown = self.unshown[os.write(self.terminal[0], self.unshown) :]
+        except (OSError, termios.error):  # full, or gone: who goes on sees to it
+            return
+
+
+def head_of(agent: str, cols: int, rows: int) -> bytes:
+    """The request for the terminal of `agent`."""
+    from synapsed.attachwire import UPGRADE
+
+    target = f"/agents/{agent}/terminal?cols={cols}&rows={rows}"
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: {UPGRADE}\r\nConnection: Upgrade\r\n\r\n".encode()
+
+
+def _load() -> None:
+    """Import what drawing takes."""
+    import termios  # noqa: F401
+    import tty  # noqa: F401
+
+
+def begin(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> BegunAttach | None:
+    """Ask for the terminal of the agent, if `arguments` are `attach AGENT` and nothing forbids; None otherwise. Signals
+    that end or stop are blocked from then on, until `AttachedTerminal` can do what they want."""
+    if len(arguments) != 2 or arguments[0] != "attach" or not _NAME.issuperset(arguments[1]):
+        return None
+    if arguments[1][:1] in ("-", "") or environ.get("TERM") == "dumb" or "SYNAPSE_CONTROL_SOCKET" in environ:
+        return None
+    if not (os.isatty(0) and os.isatty(1)):
+        return None
+    # A signal that ends or stops now would leave the terminal as it is. To import `signal` itself takes its time.
+    import _signal  # type: ignore[import-not-found]  # typeshed has none
+
+    ending = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTSTP)
+    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ending)
+    begun = _ask(arguments[1], environ)
+    if begun is None:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+    elif begun.receive():
+        begun.draw()
+    return begun
+
+
+def _ask(agent: str, environ: "Mapping[str, str]") -> BegunAttach | None:
+    """Ask for the agent's terminal; None where that cannot be: who tries it with everything loaded says why."""
+    import _socket
+
+    from synapsed.sockets import connect, control_socket, why_not_our_folder, why_not_our_peer
+
+    path = control_socket(environ)
+    if why_not_our_folder(path.rpartition("/")[0] or "/") is not None:
+        return None
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        size = os.get_terminal_size(0)
+        cols, rows = size.columns or 80, size.lines or 24
+        connect(connection, path, CONNECT_TIMEOUT)
+        if why_not_our_peer(connection) is not None:
+            connection.close()
+            return None
+        connection.sendall(head_of(agent, cols, rows))
+    except OSError:
+        connection.close()
+        return None
+    _load()  # while the daemon works
+    return BegunAttach(connection, (cols, rows))
