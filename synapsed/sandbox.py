@@ -124,19 +124,19 @@ def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None, files: int
 
 def _limit(memory: int, cpu_s: int | None, files: int) -> bool:
     limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NPROC: 0,
-        resource.RLIMIT_NOFILE: files,
-        resource.RLIMIT_AS: memory,
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_NPROC: (0, 0),
+        resource.RLIMIT_NOFILE: (files, files),
+        resource.RLIMIT_AS: (memory, memory),
     }
     if cpu_s is not None:
-        limits[resource.RLIMIT_CPU] = cpu_s
+        limits[resource.RLIMIT_CPU] = (cpu_s, cpu_s + 1)  # SIGXCPU comes first: SIGKILL looks as if others sent it
     held = True
     for limit, wanted in limits.items():
         hard = resource.getrlimit(limit)[1]
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        soft, most = wanted if hard == resource.RLIM_INFINITY else (min(one, hard) for one in wanted)
         try:
-            resource.setrlimit(limit, (most, most))
+            resource.setrlimit(limit, (soft, most))
         except (OSError, ValueError):  # macOS takes no limit of the address space
             held = False
     return held

@@ -1,8 +1,10 @@
 """Output that may end an emulator, tried in a process that is there for nothing else (`synapsed.terminal.probe`)."""
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 import sys
 
 from synapsed import aio
@@ -20,6 +22,10 @@ SEARCH_CPU_S = 2
 
 SEARCH_TIMEOUT_S = 120.0
 """For the whole of it; then all of the output is passed over. An agent is not held up for longer."""
+
+ENDED_MAX = 3
+"""Trials in a row that others may end (SIGKILL, as of a machine without memory): they say nothing of the output. Then
+it is believed to be the cause all the same."""
 
 _PYTHONS = ("PYTHON", "LD_LIBRARY_PATH", "DYLD_")
 """Variables by which Python finds its modules and libraries."""
@@ -45,7 +51,18 @@ async def harm_end(checkpoint: Checkpoint | None, output: bytes) -> int:
 
 
 async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, **options: int) -> bytes | None:
-    """What a process that tries this wrote; None if it did not end well."""
+    """What a process that tries this wrote; None if it did not end well. One that others end is begun again."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            for _ in range(ENDED_MAX):
+                code, told = await _probe_once(checkpoint, output, **options)
+                if code != -signal.SIGKILL:
+                    return told if code == 0 else None
+    return None
+
+
+async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: int) -> tuple[int | None, bytes]:
+    """How that process ended, and what it wrote."""
     drawn = checkpoint.redraw if checkpoint is not None else b""
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
     process = await aio.whole(  # called off while it begins, asyncio would leave the pipe to it open
@@ -60,13 +77,10 @@ async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, *
     )
     header = json.dumps({**size, "drawn": len(drawn), **options}).encode() + b"\n"
     try:
-        async with asyncio.timeout(timeout):
-            told, _ = await process.communicate(header + drawn + output)
-    except TimeoutError:
-        return None
+        told, _ = await process.communicate(header + drawn + output)
     finally:
         await aio.whole(_end(process))  # the next end of a process of screens cancels once more
-    return (told or b"") if process.returncode == 0 else None
+    return process.returncode, told or b""
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

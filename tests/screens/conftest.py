@@ -107,9 +107,9 @@ async def make_program(tmp_path: Path) -> AsyncIterator[MakeProgram]:
 
 
 @pytest.fixture
-def poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of this test's children, output with POISON ends every process that feeds it, and one with CIRCLES never returns
-    from there."""
+    from there; the file that does it."""
     (tmp_path / "site").mkdir()
     lines = [
         "import os, synapsed.terminal.screen as screens",
@@ -120,5 +120,7 @@ def poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "    apply(self, data)",
         "screens.Screen._apply = poisoned",
     ]
-    (tmp_path / "site" / "sitecustomize.py").write_text("\n".join(lines))
+    file = tmp_path / "site" / "sitecustomize.py"
+    file.write_text("\n".join(lines))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "site"), *sys.path]))
+    return file

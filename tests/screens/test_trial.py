@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.screens.harm import FILE, QUARANTINES_MAX, HarmRecord
-from synapsed.screens.trial import harm_end, survives
+from synapsed.screens.trial import _probe_once, harm_end, survives
 from synapsed.terminal.look import Harm
 from synapsed.terminal.observer import TerminalObserver
 
@@ -50,6 +51,30 @@ async def test_an_emulator_that_goes_round_in_circles_counts_as_one_that_ends(
     (tmp_path / "sitecustomize.py").write_text("\n".join([*lines, "screens.Screen.feed = feed"]))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     assert not await survives(None, b"x", cpu_s=1)
+    assert (await _probe_once(None, b"x", cpu_s=1))[0] == -signal.SIGXCPU, "nobody else seems to have ended it"
+
+
+@pytest.mark.parametrize(("times", "lives"), [(0, True), (2, True), (9, False)])
+async def test_a_trial_that_others_end_is_made_again(
+    times: int, lives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without memory ends trials as it ends processes of screens: that is no doing of the output."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os\nwith open({str(tmp_path / 'ended')!r}, 'a+') as file:\n    file.write('x')\n"
+        f"    if file.tell() <= {times}:\n        file.flush()\n        os.kill(os.getpid(), 9)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    assert await survives(None, b"hello") is lives
+
+
+async def test_a_search_whose_trials_others_end_finds_the_same(poison: Path) -> None:
+    with poison.open("a") as file:
+        file.write(
+            "\nfork, forks = os.fork, iter(range(99))\ndef forked():\n    child = fork()\n"
+            "    if child and next(forks) % 3: os.kill(child, 9)\n    return child\nos.fork = forked\n"
+        )
+    output = b"$ cat it\r\nPOISON and POISON\r\n$ "
+    assert await harm_end(None, output) == len(output) - len(b"\r\n$ ")
 
 
 async def test_a_trial_has_nothing_of_the_daemons_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
