@@ -3,7 +3,7 @@
 import os
 import sys
 
-from synapsectl.ahead import begin
+from synapsectl.ahead import INTERRUPTED, begin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    begun = begin(arguments, os.environ)
+    try:
+        begun = begin(arguments, os.environ)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     from synapsectl.dispatch import run_verb  # not before the screen is drawn
 
     return run_verb(arguments, begun)

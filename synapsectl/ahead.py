@@ -25,6 +25,9 @@ CONNECT_TIMEOUT = 5.0
 DRAWN_S = 0.5
 """Seconds for the screen; what takes longer is waited for with the rest of the tool loaded."""
 
+INTERRUPTED = 130
+"""128 + SIGINT, as a shell has it."""
+
 CHUNK = 256 * 1024
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _PLAIN_SETTINGS = (b'"status":false', b'"wheel":false', b'"scrollback":0')
@@ -72,8 +75,9 @@ class BegunAttach:
         self.received = b""
         self.terminal: tuple[int, list[object]] | None = None
         """The terminal as `take` gave it, if the screen is drawn there."""
+        self.shown = b""
+        """What it took at once; `unshown` is the rest."""
         self.unshown = b""
-        """What it did not take at once."""
         self._frames: list[tuple[int, bytes]] = []
         self._screen = b""
 
@@ -118,7 +122,8 @@ class BegunAttach:
             os.write(2, told(name, DEFAULT_DETACH).encode() + b"\n")
             self.terminal = take(0)
             self.unshown = clear(self.size[1]) + self._screen
-            self.unshown = self.unshown[os.write(self.terminal[0], self.unshown) :]
+            taken = os.write(self.terminal[0], self.unshown)
+            self.shown, self.unshown = self.unshown[:taken], self.unshown[taken:]
         except (OSError, termios.error):  # full, or gone: who goes on sees to it
             return
 
@@ -138,29 +143,24 @@ def _load() -> None:
 
 
 def begin(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> BegunAttach | None:
-    """Ask for the terminal of the agent, if `arguments` are `attach AGENT` and nothing forbids; None otherwise. Signals
-    that end or stop are blocked from then on, until `AttachedTerminal` can do what they want."""
+    """Ask for the terminal of the agent, if `arguments` are `attach AGENT` and nothing forbids; None otherwise. Once it
+    is asked for, signals that end or stop are blocked until `AttachedTerminal` can do what they want; before, a
+    KeyboardInterrupt is raised as ever."""
     if len(arguments) != 2 or arguments[0] != "attach" or not _NAME.issuperset(arguments[1]):
         return None
     if arguments[1][:1] in ("-", "") or environ.get("TERM") == "dumb" or "SYNAPSE_CONTROL_SOCKET" in environ:
         return None
-    if not (os.isatty(0) and os.isatty(1)):
+    if not (os.isatty(0) and os.isatty(1) and os.isatty(2)):
         return None
-    # A signal that ends or stops now would leave the terminal as it is. To import `signal` itself takes its time.
-    import _signal  # type: ignore[import-not-found]  # typeshed has none
-
-    ending = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTSTP)
-    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ending)
     begun = _ask(arguments[1], environ)
-    if begun is None:
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
-    elif begun.receive():
+    if begun is not None and begun.receive():
         begun.draw()
     return begun
 
 
 def _ask(agent: str, environ: "Mapping[str, str]") -> BegunAttach | None:
     """Ask for the agent's terminal; None where that cannot be: who tries it with everything loaded says why."""
+    import _signal  # type: ignore[import-not-found]  # typeshed has none
     import _socket
 
     from synapsed.sockets import connect, control_socket, why_not_our_folder, why_not_our_peer
@@ -176,7 +176,14 @@ def _ask(agent: str, environ: "Mapping[str, str]") -> BegunAttach | None:
         if why_not_our_peer(connection) is not None:
             connection.close()
             return None
-        connection.sendall(head_of(agent, cols, rows))
+        # A signal that ends or stops would leave the terminal as it is. To import `signal` itself takes its time.
+        ending = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTSTP)
+        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ending)
+        try:
+            connection.sendall(head_of(agent, cols, rows))
+        except OSError:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+            raise
     except OSError:
         connection.close()
         return None

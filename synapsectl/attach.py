@@ -525,7 +525,7 @@ class AttachedTerminal:
             elif kind == SCREEN:
                 self._refresh()
                 screen = self._status.begin() + self._status.feed(payload)
-                self._show(b"" if self._drawn else screen)
+                self._show(self._status.counted() if self._drawn else screen)
                 self._drawn = False
             elif kind == NEWS:
                 self._take_news(payload)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TextIO, cast
 
-from synapsectl.ahead import BegunAttach
+from synapsectl.ahead import INTERRUPTED, BegunAttach
 from synapsectl.colours import wanted
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
@@ -14,8 +14,6 @@ from synapsectl.output import CommandOutput
 from synapsectl.verbs import ALIASES, QUICK_VERBS, VERBS
 
 USAGE = 2
-INTERRUPTED = 130
-"""128 + SIGINT, as a shell has it."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE: whoever read our output has enough."""
 

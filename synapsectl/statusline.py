@@ -103,7 +103,7 @@ class StatusRow:
         whole = match[0]
         if match["title"] is not None:
             self._title = match["title"][2:]
-            return self.title() if self._titled and self._needs else whole
+            return self.counted() or whole
         if self._wheel and (match["modes"] is not None or match["other"] == b"c"):
             return self._moused(match, self._keep(match, whole) if self.kept else whole)
         return self._keep(match, whole) if self.kept else whole
@@ -169,6 +169,10 @@ class StatusRow:
         """So many need a person: what changes the title, if anything does."""
         before, self._needs = self._needs, count
         return self.title() if self._titled and count != before else b""
+
+    def counted(self) -> bytes:
+        """The title, where it tells how many need a person."""
+        return self.title() if self._titled and self._needs else b""
 
     def title(self) -> bytes:
         own = self._title or b"synapsed"

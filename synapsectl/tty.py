@@ -71,6 +71,7 @@ class Terminal:
         if begun.terminal is None:
             return False
         self._fd, self._saved = begun.terminal
+        self._note(begun.shown)
         return True
 
     def take(self) -> None:
@@ -138,12 +139,16 @@ class Terminal:
 
     def write(self, data: bytes | bytearray) -> int:
         """Show as much of `data` as the terminal takes now; how many bytes that is. Raises OSError when it is gone."""
-        self._progress = self._progress or b"\x1b]9;4;" in data
-        self._status = self._status or b"\x1b]7501;" in data
+        self._note(data)
         try:
             return os.write(self._fd, data)
         except BlockingIOError:
             return 0
+
+    def _note(self, data: bytes | bytearray) -> None:
+        """What of `data` is to be taken back that `LEAVE` does not."""
+        self._progress = self._progress or b"\x1b]9;4;" in data
+        self._status = self._status or b"\x1b]7501;" in data
 
     def write_out(self, data: bytes | bytearray) -> bool:
         """Show all of `data`, waiting for the terminal up to a deadline; False when it passed. Raises OSError."""

@@ -122,6 +122,8 @@ class FakeDaemon:
         self.settings: dict[str, Any] = {"status": True, "title": True, "bell": True}
         """What else an attached terminal is told at its beginning."""
         self.redraw = b"\x1b[2J\x1b[Hredrawn\r\n"
+        self.first_news: dict[str, Any] | None = None
+        """Told before the screen, as where that takes its time."""
         self.interrupted = True
         self.printed = bytearray(b"\x1b[1mone\x1b[0m\r\ntwo\r\nthree\r\n")
         self.exited: int | None = None
@@ -508,6 +510,8 @@ class FakeDaemon:
         self.terminals.append(terminal)
         told = {"type": "attached", "id": found.id, "name": found.name, "settings": self.settings}
         connection.send(wire.NEWS, json.dumps(told, separators=(",", ":")).encode())  # as the daemon writes it
+        if self.first_news is not None:
+            connection.send(wire.NEWS, json.dumps(self.first_news).encode())
         connection.send(wire.SCREEN, self.redraw)
         self._note()
         try:
