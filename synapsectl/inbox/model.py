@@ -26,6 +26,8 @@ from synapsectl.inbox.keys import KeyPress
 
 SHOWN_S = 5.0
 """For reading what became of a row."""
+TYPED_ON_S = 1.0
+"""The longest pause of somebody who types words that are for nothing since their question is over."""
 NOTE_S = 8.0
 CLOSED_MAX = 500
 """Events about rows that are kept, in case they come before the row is gone."""
@@ -109,6 +111,8 @@ class InboxModel:
         self._known = False
         """Whether the daemon has told what there is."""
         self._at: str | None = None
+        self._typed_on = float("-inf")
+        """Until when keys are still meant for words whose question is over."""
         self._held: dict[str, Held] = {}
         self._given: dict[str, Chosen] = {}
         """Answers that are being typed, or were."""
@@ -215,6 +219,9 @@ class InboxModel:
         """What a key does."""
         if self.typing is not None:
             return self._typed(self.typing, key, now)
+        if now < self._typed_on and key.name != "redraw":
+            self._typed_on = float("-inf") if key.name in ("enter", "esc") else now + TYPED_ON_S
+            return []
         if self.help and key.name not in ("q", "redraw"):
             self.help = False
             return []
@@ -416,8 +423,7 @@ class InboxModel:
         if held is not None:
             self._say(f"{item['agent']}: {told}; your answer was not typed", now)
         if self.typing is not None and self.typing.item["id"] == item_id:
-            self.typing = None
-            self._say(f"{item['agent']}: {told}; what you typed was not sent", now)
+            self._lose_words(f"{item['agent']}: {told}", now)
         self._gone[item_id] = Gone(item, told, now + SHOWN_S)
 
     def _changed(self, item: Item, now: float) -> None:
@@ -426,8 +432,12 @@ class InboxModel:
         if self._held.pop(item["id"], None) is not None:
             self._say(f"{item['agent']} asks something else now; your answer was not typed", now)
         if self.typing is not None and self.typing.item["id"] == item["id"]:
-            self.typing = None
-            self._say(f"{item['agent']} asks something else now; what you typed was not sent", now)
+            self._lose_words(f"{item['agent']} asks something else now", now)
+
+    def _lose_words(self, why: str, now: float) -> None:
+        """Whoever types words does not see at once that they are for nothing: a letter of them is no answer."""
+        self.typing, self._typed_on = None, now + TYPED_ON_S
+        self._say(f"{why}; what you typed was not sent", now)
 
     def _say(self, text: str, now: float) -> None:
         self._note, self._note_until = text, now + NOTE_S

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from synapsectl import output
 from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.keys import KeyPress, KeyReader
-from synapsectl.inbox.model import SHOWN_S, Attach, Give, InboxAct, InboxModel, MarkSeen
+from synapsectl.inbox.model import SHOWN_S, TYPED_ON_S, Attach, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView, wrapped
 from synapsectl.output import display_width
 
@@ -277,6 +277,23 @@ def test_a_reason_for_what_is_answered_elsewhere_is_not_sent(then: list[dict[str
     assert "what you typed was not sent" in desk.model.note
     desk.press("k", "enter")
     assert desk.wait(HOLD_S) == []
+
+
+@pytest.mark.parametrize("then", [[], [{**A, "prompt_id": "p-other"}]])
+@pytest.mark.parametrize("last", ["enter", "esc", None])
+def test_words_typed_on_for_what_is_over_are_no_keys(then: list[dict[str, Any]], last: str | None) -> None:
+    desk = Desk(A, B)
+    desk.press("b", *"stop")
+    desk.tell(*then, B)
+    for letter in "it, 2yq":
+        assert desk.press(letter) == []
+        desk.wait(TYPED_ON_S / 2)
+    assert not desk.model.held
+    if last is not None:
+        assert desk.press(last) == []
+    else:
+        desk.wait(TYPED_ON_S)
+    assert desk.press("q") == [InboxAct.QUIT], "they are keys again"
 
 
 def test_what_is_typed_is_in_sight_below_however_much_is_asked() -> None:
