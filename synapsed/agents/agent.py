@@ -256,6 +256,7 @@ class Agent:
 
     async def close(self) -> None:
         """Let go of the program, which lives on."""
+        self.process.leave_unreached()
         await self._actor.close()
         await self.process.let_go()
 

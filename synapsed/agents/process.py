@@ -79,6 +79,8 @@ class AgentProcess:
         self._start_again = False
         self._taken_up = False
         """Whether `adopt` was called: until then the state is that of the last daemon."""
+        self._leaving = False
+        """The daemon ends, and the program lives on."""
         self._suspending = False
         """The daemon ends, and the program with it: it is not started any more."""
         self._parked_why = "it was idle"
@@ -241,6 +243,12 @@ class AgentProcess:
             self._schedule(self._restart.slow_retry())
         return _done()
 
+    def leave_unreached(self) -> None:
+        """The daemon ends, and does not wait for a keeper that stands still and was not reached yet."""
+        self._leaving = True
+        if self._link is not None and not self._open:
+            self._link.leave_unreached()
+
     async def let_go(self) -> None:
         """Close the link; the program lives on."""
         self._cancel_timer()
@@ -363,6 +371,8 @@ class AgentProcess:
         await self._opening(link)
 
     async def _opening(self, link: AgentLink) -> None:
+        if self._leaving:
+            link.leave_unreached()
         try:
             await link.open(functools.partial(self._actor.emit, link))
         except (SynapsedError, OSError) as error:

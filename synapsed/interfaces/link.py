@@ -147,6 +147,10 @@ class AgentLink(Protocol):
         """Do not wait any longer for what does not answer: `open` raises, if it has not returned yet."""
         ...
 
+    def leave_unreached(self) -> None:
+        """Leave a program that was not reached yet to the next daemon: `open` is cancelled, soon."""
+        ...
+
     async def observe(self) -> LinkObserved:
         """What it does at this moment."""
         ...

@@ -243,6 +243,10 @@ class PtyLink:
             self._first_look.reschedule(asyncio.get_running_loop().time() + FIRST_LOOK_S)
         self._given_up.set()
 
+    def leave_unreached(self) -> None:
+        if self._client is None and not self._given_up.is_set():
+            self._closing = True
+
     async def close(self) -> None:
         """Let go. An exit that was told is acknowledged, so that its keeper can end."""
         self._closing = True

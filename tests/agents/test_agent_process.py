@@ -450,6 +450,26 @@ async def test_a_program_is_taken_up_although_the_database_refuses_the_message_t
     assert world.link.deliveries[0].task_id == waiting.id
 
 
+@pytest.mark.parametrize("early", [False, True])
+async def test_a_daemon_that_ends_leaves_a_program_that_it_has_not_reached_to_the_next_one(
+    world: World, early: bool
+) -> None:
+    """Its keeper stands still, perhaps for hours."""
+    await world.start()
+    world.factory.unreached.add(AGENT)
+    manager = await world.daemon(adopt=False)
+    adopting = asyncio.ensure_future(manager.adopt())
+    if not early:
+        await until(lambda: world.told(StateChanged, lambda d: d.reason)[-1] == "adopted")
+    await asyncio.wait_for(manager.close(keep_agents=True), PATIENCE_S)
+    adopting.cancel()
+    await asyncio.wait([adopting])
+    world.factory.unreached.clear()
+    await restarted(world)
+    assert world.manager.directory.view(AGENT).state == "running"
+    assert not world.factory.swept
+
+
 async def test_stopped_agents_stay_stopped_and_can_be_restarted(world: World) -> None:
     await world.start(args=("--flag",))
     await world.manager.stop(AGENT)

@@ -53,6 +53,9 @@ class FakeLink:
         self.stop_gate: asyncio.Future[None] | None = None
         self.open_gate: asyncio.Future[None] | None = None
         self.given_up = False
+        self.left_unreached = asyncio.Event()
+        self.reached = True
+        """Else its keeper stands still, until it is left."""
         self.opened = False
         self.closed = False
         self.exit: LinkExited | None = None
@@ -65,6 +68,9 @@ class FakeLink:
 
     def give_up(self) -> None:
         self.given_up = True
+
+    def leave_unreached(self) -> None:
+        self.left_unreached.set()
 
     # --- what the test does ---
 
@@ -105,6 +111,9 @@ class FakeLink:
         if self.open_error is not None:
             raise self.open_error
         self.emit = emit
+        if not self.reached:
+            await self.left_unreached.wait()
+            raise asyncio.CancelledError
         if self.open_gate is not None:
             await self.open_gate
         self.opened = True
@@ -245,6 +254,7 @@ class FakeLinkFactory:
         self.profiles: list[Profile] = []
         """Those that were launched, as they counted."""
         self.slow_to_open: dict[str, asyncio.Future[None]] = {}
+        self.unreached: set[str] = set()
         """By agent's id: until when a program that is adopted has output to be read."""
 
     @property
@@ -285,6 +295,7 @@ class FakeLinkFactory:
         link = self._link(launch)
         link.exit = self.dead.get(record.id)
         link.open_gate = self.slow_to_open.get(record.id)
+        link.reached = record.id not in self.unreached
         return link
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:

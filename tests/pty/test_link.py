@@ -441,6 +441,38 @@ async def test_a_link_that_is_closed_while_it_reaches_its_keeper_ends(
     assert link._clock.pending() == []  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("given_up", [False, True])
+async def test_a_keeper_that_stands_still_is_left_to_the_next_daemon_unless_it_was_given_up(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch, given_up: bool
+) -> None:
+    link, _ = opens()
+    tries = 0
+
+    async def connect(*_: object, **__: object) -> Any:
+        nonlocal tries
+        tries += 1
+        raise KeeperLost("it does not answer")
+
+    monkeypatch.setattr(link, "_client", None)
+    monkeypatch.setattr("synapsed.keepers.client.KeeperClient.connect", connect)
+    monkeypatch.setattr("synapsed.keepers.heartbeat.stands_still", lambda _: True)
+    monkeypatch.setattr("synapsed.keepers.heartbeat.CONNECT_AGAIN_S", 0.001)
+    opening = asyncio.ensure_future(link.open(lambda _event: None))
+    await until(lambda: tries >= 2)
+    if given_up:
+        link.give_up()
+    link.leave_unreached()
+    await asyncio.wait({opening})
+    assert opening.cancelled() is not given_up
+    await link.close()
+
+
+async def test_a_link_that_was_reached_is_not_left(opens: Opens) -> None:
+    link, _ = opens()
+    link.leave_unreached()
+    assert not link._closing, "the loss of its keeper is told while it is let go"
+
+
 async def test_a_visit_waits_until_the_one_before_is_over(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     link, _ = opens()
     clock: Any = link._clock
