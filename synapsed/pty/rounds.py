@@ -57,9 +57,8 @@ class Rounds:
         self._beats += 1
         for group in self._groups:
             for one in list(group):
-                try:
-                    one.visit()
-                    if group is turn:
-                        one.pulse()
-                except Exception:  # a defect of one link must not keep the others from their visits
-                    log.exception("a link could not be visited")
+                for call in (one.visit, one.pulse) if group is turn else (one.visit,):
+                    try:
+                        call()
+                    except Exception:  # a defect must not keep others from their visits, nor this one from its pulse
+                        log.exception("a link could not be visited")

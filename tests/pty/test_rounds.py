@@ -89,7 +89,10 @@ def test_who_has_left_is_not_visited_and_without_links_there_is_no_timer() -> No
 def test_a_link_that_fails_keeps_no_other_from_its_visit() -> None:
     clock, rounds, (link,) = joined(1)
     rounds.leave(link)
-    rounds.join(Broken(clock))
+    broken = Broken(clock)
+    rounds.join(broken)
     rounds.join(link)
     clock.advance(2 * BEAT_S)
     assert link.visits == 2
+    clock.advance(PULSE_BEATS * BEAT_S)
+    assert broken.pulses, "its keeper is asked all the same"
