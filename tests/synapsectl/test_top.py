@@ -330,10 +330,15 @@ async def test_lines_that_are_too_wide_are_cut_and_not_wrapped(daemon: FakeDaemo
     async with at_table(size) as table:
         await table.sees("row 99 wide words")
         pane = table.app.query_one("#screen")
-        column, height = pane.region.x, pane.region.height
-        assert height > size[1] // 3
-        beginnings = [line[column:].split("wide")[0].strip() for line in table.shown().splitlines()]
-        assert [one for one in beginnings if one.startswith("row ")] == [f"row {n}" for n in range(100 - height, 100)]
+
+        def fills_it() -> bool:
+            """It is drawn again once it has got its size."""
+            column, height = pane.region.x, pane.region.height
+            beginnings = [line[column:].split("wide")[0].strip() for line in table.shown().splitlines()]
+            rows = [one for one in beginnings if one.startswith("row ")]
+            return height > size[1] // 3 and rows == [f"row {n}" for n in range(100 - height, 100)]
+
+        await table.until(fills_it)
 
 
 @Q
