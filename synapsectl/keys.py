@@ -21,6 +21,10 @@ REPLY_HOLD = 1.0
 KEY_HOLD = 1.0
 """Seconds between two keys of a detach sequence; after that the first was meant for the agent."""
 
+PASTE_HOLD = 3.0
+"""Seconds without a byte after which a paste is over whose end never came: its terminal was cut off."""
+_PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+
 _PRINTABLE = rb"[\x20-\x7e\x80-\xff]"
 _TOKEN = re.compile(
     rb"\x1b\[M[\x00-\xff]{3}"  # a mouse report of the old kind: three bytes of any value
@@ -127,6 +131,8 @@ class KeyFilter:
         self._partial = b""
         self._rest = b""
         """What stood behind a command in one run of bytes."""
+        self._pasted: bytes | None = None
+        """The last bytes of a paste that has not ended: nothing in it is a key."""
         self._taken = False
         """The last key pressed was taken here: that it is held or let go is nothing for a program either."""
 
@@ -135,6 +141,8 @@ class KeyFilter:
         """Seconds after which what is kept back has to be flushed; None when nothing is."""
         if self._partial:
             return REPLY_HOLD if _BEGUN.match(self._partial) else ESCAPE_HOLD
+        if self._pasted is not None:
+            return PASTE_HOLD
         return KEY_HOLD if self._kept else None
 
     def feed(self, data: bytes) -> Passed:
@@ -143,6 +151,9 @@ class KeyFilter:
         out: list[bytes] = []
         at = 0
         while at < len(buffer):
+            if self._pasted is not None:
+                at = self._paste(buffer, at, out)
+                continue
             token = _TOKEN.match(buffer, at)
             if token is None:
                 if len(buffer) - at <= _PARTIAL_MAX and _PARTIAL.match(buffer, at):
@@ -153,7 +164,9 @@ class KeyFilter:
             else:
                 piece = token[0]
             at += len(piece)
-            if self._take(piece, out):
+            if piece == _PASTE:
+                self._begin_paste(out)
+            elif self._take(piece, out):
                 action, self._action = self._action, ""
                 rest = self._rest + buffer[at:]
                 self._rest = b""
@@ -174,8 +187,22 @@ class KeyFilter:
     def flush(self) -> bytes:
         """What was kept back and turned out to be no more than it was."""
         kept = self._kept + self._partial
-        self._kept, self._partial, self._matched = b"", b"", 0
+        self._kept, self._partial, self._matched, self._pasted = b"", b"", 0, None
         return kept
+
+    def _begin_paste(self, out: list[bytes]) -> None:
+        """What was kept back is the agent's, unless all that follows it is a command."""
+        out += [self._kept if self._matched < len(self._detach) else b"", _PASTE]
+        self._kept, self._matched, self._taken, self._pasted = b"", 0, False, b""
+
+    def _paste(self, buffer: bytes, at: int, out: list[bytes]) -> int:
+        """Pass on what is pasted from `at`; returns where it ends."""
+        before = self._pasted or b""
+        found = (before + buffer[at:]).find(_PASTE_END)
+        end = len(buffer) if found < 0 else at - len(before) + found + len(_PASTE_END)
+        out.append(buffer[at:end])
+        self._pasted = (before + buffer[at:end])[1 - len(_PASTE_END) :] if found < 0 else None
+        return end
 
     def _take(self, piece: bytes, out: list[bytes]) -> bool:
         """Put what is the agent's of `piece` to `out`; True when the detach keys are complete."""

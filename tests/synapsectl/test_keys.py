@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.errors import UsageError
-from synapsectl.keys import ESCAPE_HOLD, KEY_HOLD, KeyFilter, Passed, parse_commands, parse_keys
+from synapsectl.keys import ESCAPE_HOLD, KEY_HOLD, PASTE_HOLD, KeyFilter, Passed, parse_commands, parse_keys
 
 DETACH = parse_keys("ctrl-]")
 
@@ -246,3 +246,35 @@ def test_other_keys_and_none() -> None:
     assert KeyFilter((), ALL).feed(b"\x1dn") == Passed(b"\x1dn", detached=False)
     with pytest.raises(UsageError):
         parse_commands({"next": "several"})
+
+
+@pytest.mark.parametrize("size", [None, 1, 2, 3, 7])
+@pytest.mark.parametrize(
+    "pasted",
+    [b"a\x1ddb\r", b"\x1b[93;5u\x1b[110u", b"\x1b[27;5;93~n\x1b[20", b"\x1b[?62c \x1b]11;rgb", b"\x1b", b"\x1b["],
+)
+def test_nothing_pasted_is_a_key(pasted: bytes, size: int | None) -> None:
+    """Its rest would be typed into another agent, or be lost."""
+    sorter = KeyFilter(DETACH, ALL)
+    data = b"\x1b[200~" + pasted + b"\x1b[201~"
+    pieces = [data] if size is None else [data[at : at + size] for at in range(0, len(data), size)]
+    passed = [sorter.feed(piece) for piece in pieces]
+    assert b"".join(one.data for one in passed) == data
+    assert not [one for one in passed if one.detached or one.action]
+    assert sorter.hold is None
+    assert sorter.feed(b"\x1dn").action == "next", "it is over"
+
+
+def test_a_paste_without_an_end_is_over_by_itself() -> None:
+    sorter = KeyFilter(DETACH, ALL)
+    assert sorter.feed(b"\x1b[200~a\x1d").data == b"\x1b[200~a\x1d"
+    assert sorter.hold == PASTE_HOLD
+    assert sorter.expire() == Passed(b"", detached=False)
+    assert sorter.feed(b"\x1dn").action == "next"
+
+
+def test_a_paste_behind_the_first_key_is_whole() -> None:
+    sorter = KeyFilter(DETACH, ALL)
+    assert sorter.feed(b"\x1d\x1b[200~a\rb\x1b[201~") == Passed(b"\x1b[200~a\rb\x1b[201~", detached=False)
+    sorter = KeyFilter(parse_keys("ctrl-p,ctrl-q"), ALL)
+    assert sorter.feed(b"\x10\x1b[200~\x11\x1b[201~") == Passed(b"\x10\x1b[200~\x11\x1b[201~", detached=False)
