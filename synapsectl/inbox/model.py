@@ -310,12 +310,18 @@ class InboxModel:
             case "clear":
                 self.typing = typing._replace(text="")
             case "paste":
-                self.typing = typing._replace(text=(typing.text + _lines(key.text))[:WORDS_MAX])
+                self._add(typing, _lines(key.text), now)
             case "redraw":
                 return [InboxAct.REDRAW]
             case name if len(name) == 1:
-                self.typing = typing._replace(text=(typing.text + name)[:WORDS_MAX])
+                self._add(typing, name, now)
         return []
+
+    def _add(self, typing: Typing, text: str, now: float) -> None:
+        whole = typing.text + text
+        if len(whole) > WORDS_MAX:
+            self._say(f"at most {WORDS_MAX:,} characters: the rest was left out", now)
+        self.typing = typing._replace(text=whole[:WORDS_MAX])
 
     def _entered(self, typing: Typing, now: float) -> None:
         if typing.refusal is not None and not typing.text.strip():

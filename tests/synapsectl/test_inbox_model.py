@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from synapsectl import output
 from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.keys import KeyPress, KeyReader
-from synapsectl.inbox.model import SHOWN_S, TYPED_ON_S, Attach, Give, InboxAct, InboxModel, MarkSeen
+from synapsectl.inbox.model import SHOWN_S, TYPED_ON_S, WORDS_MAX, Attach, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView, wrapped
 from synapsectl.output import display_width
 
@@ -250,6 +250,17 @@ def test_no_and_why_is_typed_at_the_bottom_and_held_too() -> None:
     assert "→ no, because use 世界!  (3 s, u takes it back)" in "\n".join(desk.shown())
     (told,) = desk.wait(HOLD_S)
     assert told == Give(A, Chosen("3", "no, because use 世界!", "use 世界!"))
+
+
+def test_what_is_left_out_of_a_long_paste_is_said() -> None:
+    desk = Desk(A)
+    desk.press("b")
+    desk.model.key(KeyPress("paste", "x" * WORDS_MAX), desk.now)
+    assert desk.model.note == ""
+    desk.press("y")
+    assert desk.shown()[-2] == "at most 10,000 characters: the rest was left out"
+    assert desk.model.typing is not None
+    assert desk.model.typing.text == "x" * WORDS_MAX
 
 
 def test_no_and_why_can_be_left_and_needs_a_reason() -> None:
