@@ -29,6 +29,7 @@ DELAY_MAX_S = 10.0
 """Between two tries to begin a process that does not come to begin."""
 
 KEPT_TRIES = 2
+"""Processes that may end at a screen that was kept; those that others end do not count."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
@@ -135,7 +136,8 @@ class ScreenPool:
 
     async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
         """What the screen shows that was kept (`scrollback`: as text, with the rows above it). Raises SynapsedError."""
-        for _ in range(KEPT_TRIES):
+        tries = 0
+        while tries < KEPT_TRIES:
             request = _Kept(form)
             seat = self.place(request)
             state = {"form": form}
@@ -149,6 +151,7 @@ class ScreenPool:
                 raise shown
             if shown is not None:
                 return shown
+            tries += not request.ended_from_outside
         raise SynapsedError("the screen that was kept cannot be drawn: the emulator does not come through it")
 
     async def close(self) -> None:
@@ -163,6 +166,7 @@ class ScreenPool:
 
 class _Kept:
     works_since = 0
+    ended_from_outside = False
 
     def __init__(self, form: KeptForm) -> None:
         self._form = form
@@ -177,6 +181,7 @@ class _Kept:
             self.answer.set_result(shown)
 
     def lost(self, *, suspect: bool, outside: bool) -> None:
+        self.ended_from_outside = outside
         if not self.answer.done():
             self.answer.set_result(None)
 

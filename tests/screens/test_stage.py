@@ -592,6 +592,34 @@ async def test_a_screen_that_is_too_large_for_a_picture_costs_nobody_anything(
     assert list(pool._processes) == [process]
 
 
+@pytest.mark.parametrize("outside", [True, False])
+async def test_one_that_others_end_at_a_kept_screen_does_not_count(
+    pool: ScreenPool, outside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = TerminalObserver(PROFILE, cols=80, rows=24, offset=0)
+    screen.feed(0, b"hello", 0.0)
+    ends = KEPT_TRIES
+    work = FakeScreenProcess._work
+
+    def ended(process: FakeScreenProcess) -> None:
+        nonlocal ends
+        if ends:
+            ends -= 1
+            process.ended_from_outside = outside
+            process.end("it is ended")
+        else:
+            work(process)
+
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    monkeypatch.setattr(FakeScreenProcess, "_work", ended)
+    asked = asyncio.ensure_future(pool.kept(screen.checkpoint(), "json"))
+    if outside:
+        assert "hello" in str(await asked)
+    else:
+        with pytest.raises(SynapsedError, match="cannot be drawn"):
+            await asked
+
+
 # --- its life --------------------------------------------------------------------------------------------------------
 
 
