@@ -128,8 +128,8 @@ def stages(calls: list[list[Any]]) -> list[list[list[Any]]]:
 def told(part: list[list[Any]]) -> str:
     in_loop = [call for call in part if call[2]]
     changes = sum(one[0] != other[0] for one, other in pairwise(in_loop))
-    looks = sum(call[1] == "TerminalObserver.look" for call in part)
-    judged = sum(call[1] == "TerminalObserver._look" for call in part)
+    looks = sum(call[1] in ("TerminalObserver.look", "RemoteStage.look") for call in part)
+    judged = sum(call[1] in ("TerminalObserver._look", "RemoteStage._read_look") for call in part)
     commits = sum(call[1] == "SqliteStore.commit" for call in part)
     return (
         f"{len(in_loop):5} calls, {changes:4} changes of file, {len({call[0] for call in in_loop}):3} files, "
