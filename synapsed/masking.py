@@ -30,6 +30,9 @@ _PIECE = 65_536
 _LITERAL_MAX = 48
 """Characters of the longest literal, and a few more."""
 
+_ALIKE = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"))
+"""Letters that a pattern without regard to case takes for ASCII's, and `str.lower` does not make such."""
+
 _LEFT = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 """No letter or digit before it; the letter of an escape in JSON is not one."""
 
@@ -361,6 +364,6 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 
 def _small(piece: str) -> str:
     """`piece` in small letters, each in its place."""
-    small = piece.lower()
-    # The one letter whose small form is two characters.
-    return small if len(small) == len(piece) else piece.replace("\u0130", "I").lower()
+    for letter, plain in _ALIKE:
+        piece = piece.replace(letter, plain)
+    return piece.lower()
