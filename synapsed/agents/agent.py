@@ -53,6 +53,9 @@ from synapsed.pty import output_history
 from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks.transitions import Commit, describe_exit
 
+CANCEL_ADOPTION_S = 5.0
+"""Whoever cancels as the daemon comes up waits so long for the program to be taken up."""
+
 SCREEN_KEPT = 20_000
 """Characters of the last screen kept after the program ended, so that a person sees why."""
 
@@ -338,7 +341,11 @@ class Agent:
         return done
 
     async def cancel(self, task_id: str) -> Task:
-        """Raises TaskNotCancelable when it has ended, or the program went on."""
+        """Raises TaskNotCancelable when it has ended, or the program went on; or while a keeper that stands still keeps
+        the program from being taken up."""
+        if (current := self.turns.current) is not None and current.id == task_id:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.adopt(), CANCEL_ADOPTION_S)
         outcome = await self._actor.call(self.turns.cancel, task_id)
         if isinstance(outcome, Task):
             return outcome

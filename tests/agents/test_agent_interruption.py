@@ -10,6 +10,7 @@ from synapsed.agents import message_files
 from synapsed.errors import ProgramEnded, StoreError, TaskNotCancelable
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import Activity
+from synapsed.model.events import StateChanged
 from synapsed.model.link import LinkTurnInterrupted, LinkTurnRecord
 from synapsed.model.task import FileContent, FilePart, Message, Prompt, TaskState
 from tests.fakes.clock import until
@@ -64,6 +65,45 @@ async def test_a_cancellation_under_which_the_daemon_dies_is_done_by_the_next(wo
     await world.daemon()
     canceled = await world.task_is(task.id, TaskState.CANCELED)
     assert (canceled.metadata["reason"], world.link.interrupts) == ("canceled", 1)
+
+
+async def taken_up(world: World, opened: "asyncio.Future[None]") -> "asyncio.Task[None]":
+    """The next daemon is about to take up the program, whose link opens with `opened`."""
+    world.factory.slow_to_open[AGENT] = opened
+    manager = await world.daemon(adopt=False)
+    adopting = asyncio.ensure_future(manager.adopt())
+    await until(lambda: world.told(StateChanged, lambda d: d.reason)[-1] == "adopted")
+    return adopting
+
+
+async def test_who_cancels_as_the_daemon_comes_up_waits_for_the_program(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    opened = asyncio.get_running_loop().create_future()
+    adopting = await taken_up(world, opened)
+    canceling = asyncio.ensure_future(world.manager.tasks.cancel(task.id))
+    assert (await asyncio.wait([canceling], timeout=0.05))[1], "it is neither done nor refused"
+    opened.set_result(None)
+    await until(lambda: world.link.interrupts == 1, "it is interrupted")
+    world.link.emit(LinkTurnInterrupted(task.id, "interrupted", "fake"))
+    assert (await canceling).status is TaskState.CANCELED
+    await adopting
+
+
+async def test_who_cancels_at_a_keeper_that_stands_still_hears_of_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapsed.agents.agent.CANCEL_ADOPTION_S", 0.01)
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    opened = asyncio.get_running_loop().create_future()
+    adopting = await taken_up(world, opened)
+    with pytest.raises(TaskNotCancelable, match="cannot be reached just now; try again"):
+        await world.manager.tasks.cancel(task.id)
+    opened.set_result(None)
+    await adopting
 
 
 async def test_priority_5_interrupts_a_person_s_own_turn(world: World) -> None:
