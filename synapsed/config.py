@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from synapsed.attention.notify import NotifyConfig
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
+from synapsed.fleetspec import FleetConfig, overlaid
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import PortChoice, validate_name
 from synapsed.model.approval import Policy, Rule
@@ -435,6 +436,8 @@ class Config(_Section):
     webhooks: dict[str, WebhookConfig] = Field(default={}, max_length=RULES_MAX)
     """`[webhooks.NAME]`: receivers that rules tell."""
     notify: NotifyConfig = NotifyConfig()
+    fleet: FleetConfig | None = None
+    """None: this host is a member of no fleet."""
 
 
 def load_config(paths: Paths) -> Config:
@@ -459,7 +462,7 @@ def load_config(paths: Paths) -> Config:
     _check_teams(config.teams, agents, paths.config_file)
     _check_schedules(config.schedule, paths.config_file)
     _check_rules(config, paths.config_file)
-    return config.model_copy(update={"agents": agents})
+    return config.model_copy(update={"agents": agents, "fleet": _fleet(config.fleet, paths)})
 
 
 def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> None:
@@ -501,6 +504,21 @@ def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
         return model.model_validate(data)
     except ValidationError as error:
         raise ConfigError(describe_validation(error, path, text, model), file=str(path)) from None
+
+
+def _fleet(written: FleetConfig | None, paths: Paths) -> FleetConfig | None:
+    """What `[fleet]` says, over what `fleet create` or `fleet join` has written."""
+    fleet = written
+    if (text := _read(paths.fleet_file)) is not None:
+        joined = _validate(paths.fleet_file, text, FleetConfig)
+        fleet = joined if written is None else overlaid(joined, written)
+    if fleet is not None and (missing := [key for key in ("name", "urls") if not getattr(fleet, key)]):
+        raise ConfigError(
+            f"{paths.config_file}: fleet.{missing[0]} is missing: 'synapsectl fleet create' or 'fleet join' writes it "
+            f"to {paths.fleet_file}; without a fleet, remove [fleet]",
+            file=str(paths.config_file),
+        )
+    return fleet
 
 
 def _check_dependencies(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

@@ -53,6 +53,8 @@ class Paths(_Roots):
     config_file = _Below("config", "config.toml")
     agents_d = _Below("config", "agents.d")
     """What `start --save` writes."""
+    fleet_file = _Below("config", "fleet.toml")
+    """What `fleet create` and `fleet join` write."""
     user_profiles = _Below("config", "profiles")
     database = _Below("state", "synapsed.db")
     history = _Below("state", "history.db")
@@ -79,6 +81,8 @@ class Paths(_Roots):
     external = _Below("a2a", "external")
     hosts = _Below("state", "hosts")
     """What is known of other hosts."""
+    fleet = _Below("state", "fleet")
+    """This host's credentials in its fleet; on the admin's, the fleet's keys; on a broker's, its store."""
     host_sockets = _Below("sockets", "hosts")
     """Other hosts' control sockets, as far as ssh has brought them here."""
 

@@ -38,6 +38,7 @@ def differences(
         _of_daemon("[api]", old.api, new.api),
         _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
         _of_daemon("[hosts]", old.hosts, new.hosts),
+        _of_daemon("[fleet]", old.fleet, new.fleet),
         _of_daemon("[store]", old.store, new.store),
         _of_daemon("[metrics]", old.metrics, new.metrics),
         _of_daemon("[traces]", old.traces, new.traces),
@@ -76,8 +77,11 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
     )
 
 
-def _of_daemon(section: str, old: BaseModel, new: BaseModel) -> ConfigChange | None:
+def _of_daemon(section: str, old: BaseModel | None, new: BaseModel | None) -> ConfigChange | None:
     """What is read once in a daemon's life."""
+    if old is None or new is None:
+        reason = f"{section} counts after a restart of the daemon"
+        return ConfigChange(None, "daemon", reason) if old is not new else None
     keys = _changed(old, new)
     reason = f"{section} {', '.join(keys)} count after a restart of the daemon"
     return ConfigChange(None, "daemon", reason) if keys else None

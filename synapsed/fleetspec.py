@@ -1,0 +1,143 @@
+"""`[fleet]`: this host's membership of a fleet, and the broker that it may keep (docs/fleet.md).
+
+`synapsectl fleet create` and `fleet join` write `fleet.toml` beside `config.toml`, with these keys at the top level; a
+key that stands under `[fleet]` of `config.toml` wins. Without both files' keys there is no fleet. Credentials are never
+here: they are in the state directory.
+"""
+
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+"""A host's name: a token of subjects, and what stands behind the `@` of an address."""
+CLASS_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+"""What `any:CLASS` names: a profile or a skill."""
+SCHEMES = frozenset({"tls", "nats", "ws", "wss"})
+ACCEPT_MAX = 200
+URLS_MAX = 16
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _host(value: str) -> str:
+    if value and HOST_NAME.fullmatch(value) is None:
+        raise ValueError("must be at most 31 letters a-z, digits and '-', and begin with a letter or digit")
+    return value
+
+
+def _class(value: str) -> str:
+    if CLASS_NAME.fullmatch(value) is None:
+        raise ValueError("must be at most 63 letters a-z, digits and '-', and begin with a letter or digit")
+    return value
+
+
+def is_url(value: str) -> bool:
+    """Whether a broker can be at `value`: a scheme, a host and a port, and nothing else."""
+    if not value.isascii() or not value.isprintable() or " " in value:
+        return False
+    try:
+        split = urlsplit(value)
+        port = split.port
+    except ValueError:
+        return False
+    plain = not (split.username or split.password or split.query or split.fragment or split.path.strip("/"))
+    return split.scheme in SCHEMES and bool(split.hostname) and port is not None and port > 0 and plain
+
+
+def _url(value: str) -> str:
+    if not is_url(value):
+        raise ValueError("must be like tls://box.lan:4222: tls, nats, wss or ws, a host, a port, and no user")
+    return value
+
+
+def _accepted(value: str) -> str:
+    name = value.removeprefix("team:")
+    if value != "*" and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name) is None:
+        raise ValueError("must be '*', the name of an agent, or 'team:NAME'")
+    return value
+
+
+def _listen(value: str) -> str:
+    host, colon, port = value.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
+        raise ValueError("must be an address and a port, like 0.0.0.0:4222")
+    return value
+
+
+_SIZE = re.compile(r"([1-9][0-9]{0,8})(MiB|GiB|TiB)")
+_UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _size(value: str) -> str:
+    if _SIZE.fullmatch(value) is None:
+        raise ValueError("must be a size like '512MiB' or '20GiB'")
+    return value
+
+
+def bytes_of(size: str) -> int:
+    """A size of this section in bytes."""
+    number, unit = _SIZE.fullmatch(size).groups()  # type: ignore[union-attr]  # it was validated
+    return int(number) * _UNITS[unit]
+
+
+HostName = Annotated[str, AfterValidator(_host)]
+
+
+class FleetWork(_Section):
+    """`[fleet.work]`: what this host takes of the work for any."""
+
+    classes: list[Annotated[str, AfterValidator(_class)]] = Field(default=[], max_length=64)
+    """Names of profiles or skills; none are taken by default."""
+    on_loss: Literal["wait", "again"] = "wait"
+    """What becomes of work sent from here whose host is lost: it waits there, or is done again elsewhere, perhaps
+    twice."""
+    lost_after: float = Field(default=3600.0, ge=60, le=30 * 86_400)
+    """Seconds without a sign of the host that took it, before `again` counts."""
+
+
+class FleetEvents(_Section):
+    """`[fleet.events]`: what the fleet is told of this host's log."""
+
+    publish: bool = True
+    content: bool = False
+    """Whether texts of messages and answers are in what is published."""
+
+
+class FleetBroker(_Section):
+    """`[fleet.broker]`: the broker that this host keeps, in a unit of its own."""
+
+    listen: Annotated[str, AfterValidator(_listen)] = "0.0.0.0:4222"
+    cluster: Annotated[str, AfterValidator(_listen)] = "0.0.0.0:6222"
+    """Where the other two brokers of three come in."""
+    max_store: Annotated[str, AfterValidator(_size)] | None = None
+    """At most so much is kept on disk; default: half of what is free when it starts, at most 20 GiB."""
+
+
+class FleetConfig(_Section):
+    """`[fleet]`, or `fleet.toml`."""
+
+    name: HostName = ""
+    """This host, as its credentials have it."""
+    urls: list[Annotated[str, AfterValidator(_url)]] = Field(default=[], max_length=URLS_MAX)
+    """Where brokers are, any of which will do."""
+    persons: list[HostName] = Field(default=[], max_length=ACCEPT_MAX)
+    """Hosts whose persons are persons here too."""
+    accept: list[Annotated[str, AfterValidator(_accepted)]] = Field(default=["*"], max_length=ACCEPT_MAX)
+    """Who may be sent to from other hosts: agents by name, or all of a team's."""
+    work: FleetWork = FleetWork()
+    events: FleetEvents = FleetEvents()
+    broker: FleetBroker | None = None
+
+
+def overlaid[M: BaseModel](below: M, above: M) -> M:
+    """`below`, with what is written in `above`; tables are taken key by key."""
+    keys: dict[str, object] = {}
+    for key in above.model_fields_set:
+        old, new = getattr(below, key), getattr(above, key)
+        keys[key] = overlaid(old, new) if isinstance(old, BaseModel) and isinstance(new, BaseModel) else new
+    return below.model_copy(update=keys)
