@@ -156,6 +156,28 @@ export interface DataPart {
   metadata?: { [key: string]: unknown } | null;
 }
 
+/** What a turn has changed in files so far, whole; each takes the place of the one before it of the same turn. */
+export interface DiffUpdated {
+  /** In the unified format */
+  diff: string | Truncated;
+  /** The end is left out */
+  truncated: boolean;
+  /** The program's own id of the turn */
+  turn_id: string | null;
+  /** The channel that told it */
+  source: string | null;
+}
+
+export interface DiffUpdatedEvent {
+  id: number;
+  event: "diff";
+  data: DiffUpdated;
+  time: string;
+  agent: string | null;
+  task: string | null;
+  context: string | null;
+}
+
 /** How the person who works with an agent seems to feel. */
 export interface EmotionUpdate {
   emotion_type: "frustration" | "confidence" | "fatigue" | "joy";
@@ -263,6 +285,33 @@ export interface PermissionDecidedEvent {
   context: string | null;
 }
 
+/** One step of a plan. */
+export interface PlanStep {
+  text: string;
+  status?: "pending" | "in_progress" | "completed";
+}
+
+/** The plan that a program works by is now this one, whole; each takes the place of the one before it. */
+export interface PlanUpdated {
+  steps: Array<PlanStep> | Truncated;
+  /** What the program says of the change */
+  note: string | null;
+  /** The program's own id of the turn */
+  turn_id: string | null;
+  /** The channel that told it */
+  source: string | null;
+}
+
+export interface PlanUpdatedEvent {
+  id: number;
+  event: "plan";
+  data: PlanUpdated;
+  time: string;
+  agent: string | null;
+  task: string | null;
+  context: string | null;
+}
+
 /** The process of an agent (docs/architecture.md); the transitions stand in `agents/lifecycle.py`. */
 export type ProcessState = "stopped" | "starting" | "running" | "stopping" | "parked" | "exited" | "backoff" | "failed";
 
@@ -280,6 +329,35 @@ export interface Prompt {
 export interface PromptOption {
   key: string;
   label: string;
+}
+
+/** How much of its account's limits a program says is used; told when that has changed. */
+export interface RateLimitsSeen {
+  windows: Array<RateWindow>;
+  /** The account's plan, as its program calls it */
+  plan: string | null;
+  /** The channel that told it */
+  source: string | null;
+}
+
+export interface RateLimitsSeenEvent {
+  id: number;
+  event: "rateLimits";
+  data: RateLimitsSeen;
+  time: string;
+  agent: string | null;
+  task: string | null;
+  context: string | null;
+}
+
+/** One limit of an account over a stretch of time. */
+export interface RateWindow {
+  name: string;
+  used_percent: number;
+  /** How long the stretch is */
+  minutes?: number | null;
+  /** RFC 3339, UTC */
+  resets_at?: string | null;
 }
 
 /** A rule was for an event, which is `cause`. `done`: what it says was done (a webhook: is to be told); `failed`: `problem` says why not; `held`: nothing was done, since a loop was in sight. */
@@ -348,7 +426,7 @@ export interface ScreenRestedEvent {
   context: string | null;
 }
 
-export type SingleEvent = TaskStatusChangedEvent | TaskArtifactAddedEvent | TaskDeliveredEvent | StateChangedEvent | ActivityChangedEvent | InputRequiredEvent | InputAnsweredEvent | AttentionChangedEvent | PermissionDecidedEvent | AgentAlertEvent | AgentReportedEvent | TurnSeenEvent | TokensUsedEvent | ScreenRestedEvent | DaemonChangedEvent | RuleFiredEvent | ScheduleCameEvent | ToolExecutionEvent | AgentTransitionEvent | EmotionUpdateEvent | GapEvent;
+export type SingleEvent = TaskStatusChangedEvent | TaskArtifactAddedEvent | TaskDeliveredEvent | StateChangedEvent | ActivityChangedEvent | InputRequiredEvent | InputAnsweredEvent | AttentionChangedEvent | PermissionDecidedEvent | AgentAlertEvent | AgentReportedEvent | TurnSeenEvent | TokensUsedEvent | PlanUpdatedEvent | DiffUpdatedEvent | RateLimitsSeenEvent | ScreenRestedEvent | DaemonChangedEvent | RuleFiredEvent | ScheduleCameEvent | ToolExecutionEvent | AgentTransitionEvent | EmotionUpdateEvent | GapEvent;
 
 /** An agent's process went into `state`. `exit_code` is negative for a signal, as in subprocess. */
 export interface StateChanged {

@@ -1,5 +1,6 @@
 """Tells of one agent's tool calls (`toolExecution`): what its channels report, and what policy and dialogs deny; and of
-turns that a person typed at its terminal (`turnSeen`), and of what turns used (`usage`).
+turns that a person typed at its terminal (`turnSeen`), of what turns used (`usage`), and of plans, changed files and
+limits (`work_told`).
 
 Everything here runs in the agent's actor. An event is committed before what is reported next is looked at, so that a
 report is settled only when what it told is durable.
@@ -12,13 +13,17 @@ from synapsed.agents.actor import Actor
 from synapsed.agents.told_turns import OwnTurns, UsedTurns, is_of
 from synapsed.agents.tool_calls import ToolCalls
 from synapsed.agents.turns import AgentTurns
+from synapsed.agents.work_told import WorkTold
 from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter
 from synapsed.model.approval import ToolCall
 from synapsed.model.facts import (
     ChannelFact,
+    DiffTold,
+    LimitsTold,
     PermissionAsked,
+    PlanTold,
     PromptAccepted,
     ToolBegan,
     ToolOver,
@@ -62,6 +67,7 @@ class Tools:
         self._shown = ShownCalls()
         self._typed = OwnTurns()
         self._used = UsedTurns()
+        self._work = WorkTold(agent_id)
         self._agent_id = agent_id
         self._store = store
         self._clock = clock
@@ -93,6 +99,8 @@ class Tools:
             case TurnUsed():
                 if (usage := self._used.told(fact)) is not None:
                     await self._tell([self._used.event(self._agent_id, usage)])
+            case PlanTold() | DiffTold() | LimitsTold():
+                await self._tell(self._work.told(fact, self._turns.current))
             case PermissionAsked():
                 self._calls.asked(fact.input)
             case TurnEnded() | TurnFailed() | TurnInterrupted():

@@ -141,3 +141,36 @@ class TurnUsed(ChannelFact):
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTold(ChannelFact):
+    """The plan as it is now: pairs of a step's text and `pending`, `in_progress` or `completed`."""
+
+    steps: tuple[tuple[str, Literal["pending", "in_progress", "completed"]], ...] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffTold(ChannelFact):
+    """What the turn has changed in files so far, in the unified format."""
+
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitWindow:
+    """`used` is in percent, `resets_at` in Unix seconds."""
+
+    name: str
+    used: float
+    minutes: int | None = None
+    resets_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsTold(ChannelFact):
+    """How much of the account's limits is used."""
+
+    windows: tuple[LimitWindow, ...] = ()
+    plan: str | None = None

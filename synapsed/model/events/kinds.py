@@ -177,6 +177,51 @@ class TokensUsed(Data):
     source: str | None = Field(default=None, description="The channel that told it")
 
 
+class PlanStep(BaseModel):
+    """One step of a plan."""
+
+    text: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+class PlanUpdated(Data):
+    """The plan that a program works by is now this one, whole; each takes the place of the one before it."""
+
+    type: Literal["plan"] = "plan"
+    steps: Annotated[list[PlanStep], LARGE]
+    note: str | None = Field(default=None, description="What the program says of the change")
+    turn_id: str | None = Field(default=None, description="The program's own id of the turn")
+    source: str | None = Field(default=None, description="The channel that told it")
+
+
+class DiffUpdated(Data):
+    """What a turn has changed in files so far, whole; each takes the place of the one before it of the same turn."""
+
+    type: Literal["diff"] = "diff"
+    diff: Annotated[str, LARGE] = Field(description="In the unified format")
+    truncated: bool = Field(default=False, description="The end is left out")
+    turn_id: str | None = Field(default=None, description="The program's own id of the turn")
+    source: str | None = Field(default=None, description="The channel that told it")
+
+
+class RateWindow(BaseModel):
+    """One limit of an account over a stretch of time."""
+
+    name: str
+    used_percent: float = Field(ge=0)
+    minutes: int | None = Field(default=None, ge=0, description="How long the stretch is")
+    resets_at: str | None = Field(default=None, description="RFC 3339, UTC")
+
+
+class RateLimitsSeen(Data):
+    """How much of its account's limits a program says is used; told when that has changed."""
+
+    type: Literal["rateLimits"] = "rateLimits"
+    windows: list[RateWindow]
+    plan: str | None = Field(default=None, description="The account's plan, as its program calls it")
+    source: str | None = Field(default=None, description="The channel that told it")
+
+
 class ScreenRested(Data):
     """An agent's screen came to rest and shows something else than when it did so last."""
 
@@ -332,6 +377,9 @@ EventData = Annotated[
     | AgentReported
     | TurnSeen
     | TokensUsed
+    | PlanUpdated
+    | DiffUpdated
+    | RateLimitsSeen
     | ScreenRested
     | DaemonChanged
     | RuleFired
