@@ -1,0 +1,182 @@
+"""What is kept at the broker: the streams and consumers of a fleet, from one table; and what differs from it.
+
+Pure: documents of JetStream's API as dictionaries, made and compared. `admin` sends them. Only the fleet's admin may:
+hosts create nothing, because whoever may make a consumer may have the broker deliver to a subject of his choice.
+
+No stream is a copy that somebody rests on: what the broker loses is sent again by who said it. All have `deny_delete`,
+and none takes rollups, schedules or republishes: a rollup header of one host would erase what others have said.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+IN: Final = "SYN_IN"
+WORK: Final = "SYN_WORK"
+CLAIM: Final = "SYN_CLAIM"
+EVENTS: Final = "SYN_EV"
+HOSTS: Final = "KV_SYN_HOSTS"
+FILES: Final = "SYN_FILES"
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+DAY_S: Final = 86_400
+NANOSECONDS: Final = 1_000_000_000
+STORE_MIN: Final = 256 * MIB
+"""Below it the shares of the streams are of no use."""
+
+MAIL_MAX: Final = 10_000
+"""Messages of one kind from one host to another that are not taken yet; a publish beyond that is refused."""
+BODY_MAX: Final = 1 * MIB
+CHUNK_MAX: Final = 256 * 1024
+"""More than a chunk of a file with its headers."""
+
+type Document = dict[str, Any]
+
+
+class Kept(NamedTuple):
+    """One stream. `share` of the broker's store is reserved for it, at most `bytes_max`: the broker refuses streams
+    that together may become larger than its store."""
+
+    name: str
+    subjects: tuple[str, ...]
+    retention: str
+    discard: str
+    days: float
+    bytes_max: int
+    share: float
+    per_subject: int = -1
+    per_subject_refused: bool = False
+    """What is beyond `per_subject` is refused, and does not replace the oldest."""
+    direct: bool = False
+    """Members may read single messages by subject, without a consumer."""
+    message_max: int = BODY_MAX
+    duplicates_s: float = 120.0
+    relaxed: bool = False
+    """Without replicas the broker need not sync each write: what is in it is said again soon."""
+
+
+STREAMS: Final = (
+    Kept(IN, ("syn.to.>",), "workqueue", "new", 14, 4 * GIB, 0.20, per_subject=MAIL_MAX, per_subject_refused=True),
+    Kept(WORK, ("syn.work.>",), "workqueue", "new", 14, 256 * MIB, 0.04),
+    Kept(
+        CLAIM,
+        ("syn.claim.>",),
+        "limits",
+        "new",
+        30,  # longer than WORK keeps what may be claimed
+        256 * MIB,
+        0.04,
+        per_subject=1,
+        per_subject_refused=True,
+        direct=True,
+    ),
+    Kept(EVENTS, ("syn.ev.>",), "limits", "old", 7, 8 * GIB, 0.22, direct=True),
+    Kept(HOSTS, ("$KV.SYN_HOSTS.>",), "limits", "old", 0, 64 * MIB, 0.05, per_subject=1, direct=True, relaxed=True),
+    Kept(
+        FILES,
+        ("syn.file.>",),
+        "limits",
+        "old",
+        7,
+        20 * GIB,
+        0.40,
+        per_subject=1,
+        direct=True,
+        message_max=CHUNK_MAX,
+    ),
+)
+
+
+def stream(kept: Kept, *, replicas: int, store: int) -> Document:
+    """The configuration of one stream at brokers that keep `store` bytes each."""
+    document: Document = {
+        "name": kept.name,
+        "subjects": list(kept.subjects),
+        "retention": kept.retention,
+        "storage": "file",
+        "num_replicas": replicas,
+        "discard": kept.discard,
+        "discard_new_per_subject": kept.per_subject_refused,
+        "max_age": int(kept.days * DAY_S) * NANOSECONDS,
+        "max_bytes": min(kept.bytes_max, int(store * kept.share)),
+        "max_msgs": -1,
+        "max_consumers": -1,
+        "max_msgs_per_subject": kept.per_subject,
+        "max_msg_size": kept.message_max,
+        "duplicate_window": int(kept.duplicates_s * NANOSECONDS),
+        "deny_delete": True,
+        "deny_purge": False,  # the admin empties a removed host's mail
+        "allow_rollup_hdrs": False,
+        "allow_direct": kept.direct,
+        "allow_msg_schedules": False,
+        "allow_msg_ttl": False,
+    }
+    if kept.relaxed and replicas == 1:
+        document["persist_mode"] = "async"
+    return document
+
+
+def streams(*, replicas: int, store: int) -> list[Document]:
+    """All of them."""
+    return [stream(kept, replicas=replicas, store=store) for kept in STREAMS]
+
+
+def mail_of(host: str, *, replicas: int) -> Document:
+    """The consumer of what is said to `host`: taken means committed there, then acked."""
+    return _consumer(host, f"syn.to.{host}.>", ack_wait_s=5, pending=1024, replicas=replicas)
+
+
+def work_of(name: str, *, replicas: int) -> Document:
+    """The consumer of the work of one class, which all its hosts ask."""
+    return _consumer(name, f"syn.work.{name}.>", ack_wait_s=10, pending=1024, replicas=replicas)
+
+
+def _consumer(name: str, subject: str, *, ack_wait_s: int, pending: int, replicas: int) -> Document:
+    return {
+        "durable_name": name,
+        "name": name,
+        "filter_subject": subject,
+        "deliver_policy": "all",
+        "ack_policy": "explicit",
+        "replay_policy": "instant",
+        "ack_wait": ack_wait_s * NANOSECONDS,
+        "max_ack_pending": pending,
+        "max_deliver": -1,
+        "num_replicas": replicas,
+        "max_waiting": 512,
+    }
+
+
+FORBIDDEN: Final = ("republish", "mirror", "sources", "subject_transform", "placement", "sealed", "first_seq")
+"""What a stream of the fleet does not have, whoever made it."""
+
+
+class Difference(NamedTuple):
+    """A setting that is not as the table has it."""
+
+    key: str
+    wanted: Any
+    found: Any
+
+    def __str__(self) -> str:
+        return f"{self.key} is {self.found!r}, should be {self.wanted!r}"
+
+
+def differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+    """What the broker says of a stream or consumer, against the table. What it leaves out has its zero."""
+    told = []
+    for key, value in wanted.items():
+        there = found.get(key, _zero(value))
+        if there != value:
+            told.append(Difference(key, value, there))
+    told += [Difference(key, None, found[key]) for key in FORBIDDEN if found.get(key)]
+    return told
+
+
+def unchangeable(found: Iterable[Difference]) -> list[Difference]:
+    """Those that no update changes: the stream would have to be made again, and is, by a person's word only."""
+    return [one for one in found if one.key in {"retention", "storage", "persist_mode", "mirror", "sealed"}]
+
+
+def _zero(value: Any) -> Any:
+    return type(value)() if isinstance(value, bool | int | str) else None
