@@ -30,7 +30,7 @@ from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
 from synapsed.config import AgentConfig
 from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
-from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, OutputPiece, Store
+from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, OutputPiece, ScreenWatch, Store
 from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
@@ -393,6 +393,10 @@ class Agent:
             if self.parking.away or comes:
                 await self.start()  # or until its link is open
             return await self._require_link().attach(cols=cols, rows=rows, read_only=read_only)
+
+    def watch(self) -> ScreenWatch:
+        """See `Control.watch`. Raises NotReady where no program runs."""
+        return self._require_link().watch()
 
     async def poke(self) -> None:
         if (link := self.process.link) is not None:

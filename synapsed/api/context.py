@@ -18,6 +18,7 @@ from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
 from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.caching import Changes
+from synapsed.api.live import LiveScreens
 from synapsed.api.reserving import BODIES, reserve_task
 from synapsed.api.rights import Rights
 from synapsed.api.sdk import A2aSdk
@@ -168,6 +169,7 @@ class ApiContext:
     sdk: A2aSdk = field(init=False)
     streams: Streams = field(init=False)
     changes: Changes = field(init=False)
+    live: LiveScreens = field(init=False)
     started: float = field(init=False)
     """`clock.monotonic()` when the daemon began."""
     bodies: Budget = field(default_factory=lambda: Budget(BODIES))
@@ -183,6 +185,7 @@ class ApiContext:
         self.sdk = A2aSdk(self.control.tasks, self.control.events, pushes, repeats=repeats)
         self.streams = Streams(self.limits.streams)
         self.changes = Changes(self.clock)
+        self.live = LiveScreens(self.control, self.clock)
         self.started = self.clock.monotonic()
 
 

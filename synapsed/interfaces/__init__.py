@@ -18,7 +18,7 @@ from synapsed.interfaces.control import (
     Tasks,
     Terminals,
 )
-from synapsed.interfaces.link import AgentLink, Attachment, Delivery, SideChannel
+from synapsed.interfaces.link import AgentLink, Attachment, Delivery, ScreenWatch, SideChannel
 from synapsed.interfaces.store import (
     EVERY_EVENT,
     PAGE_SIZE,
@@ -49,6 +49,7 @@ __all__ = [
     "OutboundQuestion",
     "OutputPiece",
     "Processes",
+    "ScreenWatch",
     "SendRequest",
     "SideChannel",
     "StartRequest",

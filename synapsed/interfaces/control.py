@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from synapsed.documents.budget import Large
-from synapsed.interfaces.link import Attachment
+from synapsed.interfaces.link import Attachment, ScreenWatch
 from synapsed.interfaces.store import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, Testimony
 from synapsed.model.events import EventData, Origin, Where
@@ -254,6 +254,11 @@ class Terminals(Protocol):
         ...
 
     async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    def watch(self, agent_id: str) -> ScreenWatch:
+        """To be told when what the agent shows may have changed. Nothing is attached by that, and a parked agent stays
+        so. Raises NotReady where no program runs."""
+        ...
 
     def settings(self) -> dict[str, Any]:
         """What holds in attached terminals (`[attach]`)."""

@@ -112,6 +112,16 @@ class Attachment(Protocol):
         ...
 
 
+class ScreenWatch(Protocol):
+    """Somebody who looks at an agent's screen without a terminal on it."""
+
+    async def changed(self) -> bool:
+        """Returns when the screen may have changed since this was asked last; False: its program is gone."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class AgentLink(Protocol):
     """A running program, seen through its capabilities; each is served by the best of the profile's channels."""
 
@@ -215,6 +225,8 @@ class AgentLink(Protocol):
         ...
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    def watch(self) -> ScreenWatch: ...
 
     async def poke(self) -> None:
         """A side channel has news."""

@@ -1,15 +1,15 @@
-"""A screen as it is to be drawn: what stands in each cell, in which colours, with the cursor."""
+"""A screen as it is to be drawn: what stands in each cell or run of cells, in which colours, with the cursor."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-type ScreenForm = Literal["text", "coloured", "ansi", "json", "picture"]
+type ScreenForm = Literal["text", "coloured", "ansi", "json", "picture", "rows"]
 """In which form a screen is asked for."""
 
 type KeptForm = ScreenForm | Literal["scrollback"]
 """The same of a screen that was kept: `scrollback` is text, with the rows above it."""
 
-type Shown = "str | bytes | dict[str, Any] | Picture"
+type Shown = "str | bytes | dict[str, Any] | Picture | Rows"
 """What it then is, in the same order."""
 
 type Rgb = tuple[int, int, int]
@@ -52,3 +52,22 @@ class Picture:
     background: Rgb
     cursor: tuple[int, int] | None
     lines: tuple[tuple[Glyph, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A screen as rows of a page. Each of `lines` is JSON, an array of runs from left to right:
+
+    `[columns, text, foreground, background, flags, underline]`, without what is nothing at its end. `text` is a string,
+    or an array of characters (or clusters) that take two columns each. Colours are `#rrggbb`, or `""` for the screen's;
+    `flags` is the sum of 1 bold, 2 italic, 4 underlined, 8 struck through, 16 overlined, 32 blinking, 64 doubly, 128
+    wavily underlined. Rows end with their last cell that is not blank.
+    """
+
+    cols: int
+    rows: int
+    title: str
+    foreground: str
+    background: str
+    cursor: tuple[int, int] | None
+    lines: tuple[str, ...]

@@ -16,7 +16,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError, SynapsedError
-from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
+from synapsed.interfaces import Attachment, Delivery, ScreenWatch, SideChannel, Store
 from synapsed.keepers.client import (
     Alert,
     Exited,
@@ -513,6 +513,9 @@ class PtyLink:
         if read_only:
             await self._driver.perform(self._window.join(cols, rows))
         return viewer
+
+    def watch(self) -> ScreenWatch:
+        return self._viewers.watch()
 
     def _seen_in(self, outer: OuterTerminal) -> None:
         self._seen.outer = replace(outer, keyboard=False)

@@ -18,6 +18,7 @@ from dataclasses import replace
 from synapsed.errors import Forbidden
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
+from synapsed.pty.watch import Watches
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.pane import UNDO
 from synapsed.terminal.scanner import ViewerFilter
@@ -250,6 +251,8 @@ class Viewers:
         self._seen = seen
         self._outer = outer
         self._viewers: list[Viewer] = []
+        self._watches = Watches()
+        self.watch = self._watches.join
         self._last: Viewer | None = None
 
     def __len__(self) -> int:
@@ -268,6 +271,7 @@ class Viewers:
         """The window has another size."""
         if self._window != (cols, rows):
             self._window = (cols, rows)
+            self._watches.note()
             for viewer in self._viewers:
                 viewer.fit()
 
@@ -309,6 +313,7 @@ class Viewers:
             self._seen(outer)
 
     def push(self, offset: int, data: bytes) -> None:
+        self._watches.note()
         for viewer in self._viewers:
             viewer.push(offset, data)
 
@@ -324,5 +329,6 @@ class Viewers:
 
     def end(self) -> None:
         """The program is gone."""
+        self._watches.end()
         for viewer in list(self._viewers):
             viewer.end()

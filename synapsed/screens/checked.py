@@ -4,13 +4,14 @@ for control characters, which would reach a terminal.
 
 import base64
 import binascii
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from synapsed.errors import TooLarge
 from synapsed.model.agent import Activity
-from synapsed.model.picture import Glyph, Ink, Picture, Shown
+from synapsed.model.picture import Glyph, Ink, Picture, Rows, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
@@ -353,6 +354,54 @@ def read_picture(text: bytes) -> Picture:
     return Picture(told.cols, told.rows, told.title, told.foreground, told.background, cursor, tuple(lines))
 
 
+type _Color = Annotated[str, StringConstraints(pattern=r"^(#[0-9a-f]{6})?$")]
+type _Wide = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+type _Text = _Line | Annotated[tuple[_Wide, ...], Field(max_length=SIZE_MAX)]
+type _Flags = Annotated[int, Field(ge=0, le=255)]
+type _Run = (
+    tuple[_Size, _Text]
+    | tuple[_Size, _Text, _Color]
+    | tuple[_Size, _Text, _Color, _Color]
+    | tuple[_Size, _Text, _Color, _Color, _Flags]
+    | tuple[_Size, _Text, _Color, _Color, _Flags, _Color]
+)
+
+
+class _WireRows(NamedTuple):
+    cols: _Size
+    rows: _Size
+    title: _Line
+    foreground: _Color
+    background: _Color
+    cursor: tuple[_Cell, _Cell] | None
+    lines: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=1 << 18, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")], ...],
+        Field(max_length=SIZE_MAX),
+    ]
+
+
+_ROWS, _RUNS = TypeAdapter(_WireRows), TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)])
+
+ROWS_KNOWN = 2048
+"""Rows of pages that are remembered as looked at: most of a screen stays as it is."""
+
+
+@lru_cache(maxsize=ROWS_KNOWN)
+def _columns(line: str) -> int:
+    """How many columns the row has. Raises ScreenFrameError."""
+    return sum(run[0] for run in _read(_RUNS, line.encode()))
+
+
+def read_rows(text: bytes) -> Rows:
+    """Raises ScreenFrameError."""
+    told = _read(_ROWS, text)
+    if len(told.lines) > told.rows or any(_columns(line) > told.cols for line in told.lines):
+        raise ScreenFrameError("a row of a page beside it")
+    cursor = told.cursor
+    within = cursor is not None and cursor[0] < told.rows and cursor[1] < told.cols
+    return Rows(*told[:5], cursor if within else None, told.lines)
+
+
 _PENDING = TypeAdapter(_Count)
 
 
@@ -377,12 +426,14 @@ def read_redrawn(frame: ScreenFrame) -> bytes:
 def read_shown(form: str, frame: ScreenFrame) -> Shown | TooLarge:
     """Raises ScreenFrameError."""
     match form:
-        case "picture" if frame.flag:
+        case "picture" | "rows" if frame.flag:
             return TooLarge("the screen is too large for a picture: make its window smaller, or ask for its text")
         case "json":
             return read_document(frame.text)
         case "picture":
             return read_picture(frame.text)
+        case "rows":
+            return read_rows(frame.text)
         case "ansi" | "coloured":
             return read_redrawn(frame)
     return read_text(frame)

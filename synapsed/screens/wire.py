@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from synapsed.model.outer import OuterTerminal
-from synapsed.model.picture import Ink, Picture
+from synapsed.model.picture import Ink, Picture, Rows
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.explain import Witness
@@ -239,6 +239,10 @@ def write_picture(picture: Picture) -> bytes:
         *([tuple(asdict(ink).values()) for ink in inks], lines),
     )
     return _told_of_screen(told)
+
+
+def write_rows(rows: Rows) -> bytes:
+    return _told_of_screen(tuple(getattr(rows, field.name) for field in fields(Rows)))
 
 
 def write_notice(rows: Sequence[str]) -> bytes:

@@ -143,7 +143,7 @@ class Screens:
 
     def _answer_shown(self, frame: ScreenFrame, seat: _Seat, screen: Screen, form: str) -> None:
         text, blob = _form(screen, form)
-        if form == "picture" and not 0 < len(text) <= TEXT_MAX:
+        if form in ("picture", "rows") and not 0 < len(text) <= TEXT_MAX:
             self._answer(frame, seat, too_large=True)
         else:
             self._answer(frame, seat, text, blob)
@@ -281,6 +281,8 @@ def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
         case "picture":
             now = screen.snapshot()
             return (wire.write_picture(picture(screen)) if now.cols * now.rows <= PICTURE_CELLS_MAX else b""), b""
+        case "rows":
+            return wire.write_rows(screen.page_rows()), b""
     return b"", wire.write_text(screen.text(scrollback=form == "scrollback"))
 
 

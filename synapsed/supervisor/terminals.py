@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from synapsed.agents.agent import Agent
-from synapsed.interfaces import PERSON, Attachment, OutputPiece
+from synapsed.interfaces import PERSON, Attachment, OutputPiece, ScreenWatch
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.supervisor.directory import agent_of
@@ -91,6 +91,9 @@ class AgentTerminals:
         if read_only or not wanted.mentions:
             return attachment
         return MentioningAttachment(attachment, agent_id, self._mentioned)
+
+    def watch(self, agent_id: str) -> ScreenWatch:
+        return self._agent(agent_id).watch()
 
     def settings(self) -> dict[str, Any]:
         return self._roster.config.attach.model_dump(mode="json")

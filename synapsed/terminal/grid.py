@@ -7,15 +7,17 @@ Asking costs more than all the rest: only rows that look like it are asked about
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import evp
 
+from synapsed.model.picture import Rgb
 from synapsed.terminal import redraw
-from synapsed.terminal.snapshot import BOLD, OTHER, PLAIN, Cell, Color
+from synapsed.terminal.rows import CellRun, written
+from synapsed.terminal.snapshot import BOLD, OTHER, PLAIN, Cell, Color, ScreenSnapshot
 
 MAX_STYLES = 4096
 """Styles remembered before the table is emptied: a program that paints gradients makes one for each colour."""
@@ -84,6 +86,9 @@ class _Line:
     """As `redraw.render_row` makes it, unwrapped."""
     kinds: str | None = None
     """How each character of `text` is drawn."""
+    told: tuple[Rgb | bytes, ...] = ()
+    row: str = ""
+    """The row of a page (`rows.written`), and in which colours it was worked out."""
 
 
 class Grid:
@@ -199,6 +204,26 @@ class Grid:
         that a terminal obeys. Each begins and ends with the default pen."""
         rows = (redraw.render_row(row, self._pens, full=False).removesuffix(b"\x1b[K") for row in self._rows)
         return b"".join(row + b"\n" for row in rows)
+
+    def rows(self, now: ScreenSnapshot) -> list[str]:
+        """The rows of a page, each worked out once while it and the colours stay the same."""
+        colors = (now.foreground, now.background, now.palette)
+        out = []
+        for row in self._rows:
+            line = self._lines[row]
+            if line.told != colors:
+                line.told, line.row = colors, written(self._pieces(row), now)
+            out.append(line.row)
+        return out
+
+    def _pieces(self, row: evp.Row) -> Iterator[CellRun]:
+        graphemes, place, at = redraw.graphemes_of(row), 0, 0
+        for style, run in groupby(row.styles):
+            at += sum(1 for _ in run)
+            end = at + (at < len(graphemes) and graphemes[at] == "")  # a wide character is drawn as its first column
+            if end > place:
+                yield CellRun(self._cell(" ", 1, style), tuple(graphemes[place:end]))
+                place = end
 
     def crop(self, index: int, first: int, columns: int) -> bytes:
         """The bytes that draw `columns` columns of a row from `first` on, and erase the rest of the line where they are

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import evp
 
 from synapsed.model.outer import Rgb
+from synapsed.model.picture import Rows
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
 from synapsed.terminal.grid import Grid, Replies, format_screen
@@ -28,6 +29,7 @@ from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.pane import draw, part_of
 from synapsed.terminal.redraw import Extras
+from synapsed.terminal.rows import rows
 from synapsed.terminal.sequences import (
     MAX_SEQUENCE,
     begins_string,
@@ -219,6 +221,11 @@ class Screen:
         """What stands on it, a line for each row, with its colours and nothing else that a terminal obeys."""
         self.snapshot()
         return self._grid.coloured()
+
+    def page_rows(self) -> Rows:
+        """What it shows, as rows of a page."""
+        now = self.snapshot()
+        return rows(self._grid.rows(now), now)
 
     def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         """The bytes that show this screen in a terminal of another size: see `pane`."""

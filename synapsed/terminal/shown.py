@@ -9,8 +9,8 @@ from synapsed.terminal.screen import Screen
 
 
 def shown(screen: Screen, fmt: ScreenForm) -> Shown:
-    """Text, lines with colours, a redraw for a terminal of that size, a document of lines, cursor and modes, or a
-    picture to be drawn."""
+    """Text, lines with colours, a redraw for a terminal of that size, a document of lines, cursor and modes, a picture
+    to be drawn, or rows of a page."""
     now = screen.snapshot()
     if fmt == "text":
         return now.text()
@@ -20,6 +20,8 @@ def shown(screen: Screen, fmt: ScreenForm) -> Shown:
         return screen.redraw()
     if fmt == "picture":
         return picture(screen)
+    if fmt == "rows":
+        return screen.page_rows()
     return document(screen)
 
 

@@ -15,6 +15,7 @@ from synapsed.errors import (
     Forbidden,
     InvalidRequest,
     NameTaken,
+    NotReady,
     NotWaiting,
     PromptChanged,
     QueueFull,
@@ -56,9 +57,10 @@ from synapsed.model.events import (
 )
 from synapsed.model.external import alias_of
 from synapsed.model.outer import OuterTerminal
-from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
+from synapsed.model.picture import Glyph, Ink, Picture, Rows, ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
+from synapsed.pty.watch import Watch, Watches
 from synapsed.store.lookup import find_id, find_task, told_before
 from synapsed.tasks import transitions
 from tests.fakes.store import MemoryEventLog, MemoryStore
@@ -156,6 +158,11 @@ class FakeControl:
         """Of the profile `dummy`."""
         self.prompts: dict[str, Prompt] = {}
         self.attachments: list[FakeAttachment] = []
+        self.rows = ['[[10,"the screen"]]']
+        """What pages are shown."""
+        self.drawn = 0
+        """How often they were drawn."""
+        self.watches = Watches()
         self.rights: dict[str, frozenset[str]] = {}
         self.raises: SynapsedError | Exception | None = None
         """Raised by `agents` while it is set."""
@@ -495,12 +502,14 @@ class FakeTerminals:
 
     async def screen(self, agent_id_: str, fmt: ScreenForm) -> Shown:
         self._fake.directory.view(agent_id_)
+        self._fake.drawn += fmt == "rows"
         ink = Ink((255, 255, 255))
         line = tuple(Glyph(char, col, 1, ink) for col, char in enumerate("the screen"))
         shown: dict[str, Shown] = {
             "text": "the screen",
             "coloured": b"the \x1b[0;1mscreen\x1b[m\n",
             "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
+            "rows": Rows(20, len(self._fake.rows), "", "#ffffff", "#000000", (0, 10), tuple(self._fake.rows)),
             "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
         }  # fmt: skip
         return shown[fmt]
@@ -526,6 +535,11 @@ class FakeTerminals:
         self._fake.directory.view(agent_id_)
         self._fake.attachments.append(FakeAttachment(cols=cols, rows=rows, read_only=read_only))
         return self._fake.attachments[-1]
+
+    def watch(self, agent_id_: str) -> Watch:
+        if self._fake.directory.view(agent_id_).state is not ProcessState.RUNNING:
+            raise NotReady("no program runs")
+        return self._fake.watches.join()
 
     async def press(self, agent_id_: str, keys: Sequence[str]) -> None:
         self._fake.calls.append(("press", agent_id_, *keys))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
-from synapsed.interfaces import Attachment, Delivery
+from synapsed.interfaces import Attachment, Delivery, ScreenWatch
 from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -26,6 +26,7 @@ from synapsed.model.picture import KeptForm, ScreenForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
+from synapsed.pty.watch import Watches
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.shown import shown
 
@@ -61,6 +62,7 @@ class FakeLink:
         self.exit: LinkExited | None = None
         self.screen = "fake screen"
         self.attached = 0
+        self.watches = Watches()
         self.writers = 0
         self.hands_at = -1e9
         self.output = 0
@@ -185,6 +187,9 @@ class FakeLink:
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         return _Attachment()
+
+    def watch(self) -> ScreenWatch:
+        return self.watches.join()
 
     async def poke(self) -> None:
         return None

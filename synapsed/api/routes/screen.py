@@ -1,4 +1,4 @@
-"""`GET …/screen?format=`: what the agent shows now."""
+"""`GET …/screen?format=`: what the agent shows now; `…/screen/live`: the same as rows of a page, from now on."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal, cast
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.context import agent_id_of, rights_of
-from synapsed.api.describe import Response
+from synapsed.api.context import ApiContext, agent_id_of, rights_of
+from synapsed.api.describe import Response, Streamed
 from synapsed.api.operation import operation
 from synapsed.api.query import Query, one_of
-from synapsed.errors import NotReady, TooLarge
+from synapsed.api.websocket import is_upgrade, push
+from synapsed.errors import InvalidRequest, NotReady, QueueFull, TooLarge
 from synapsed.interfaces import Control
 from synapsed.model.picture import Picture, ScreenForm
 from synapsed.terminal.html import html
@@ -49,7 +50,7 @@ _DRAWN: Mapping[str, tuple[str, Callable[[Picture], str | bytes]]] = MappingProx
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
-    return [web.get(f"{prefix}/screen", screen)]
+    return [web.get(f"{prefix}/screen", screen), web.get(f"{prefix}/screen/live", live)]
 
 
 def _sees(request: web.Request) -> None:
@@ -79,3 +80,18 @@ async def screen(request: web.Request, query: ScreenQuery, control: Control) -> 
         shown = await asyncio.to_thread(drawn[1], shown)
     body = shown.encode("utf-8", "replace") if isinstance(shown, str) else shown
     return web.Response(body=body, headers=headers)
+
+
+@operation(
+    "What the agent shows, as it changes",
+    Streamed(
+        "rows of cells, whole at first, then those that changed; ten times a second at most", websocket=True, sse=False
+    ),
+    allowed=_sees,
+    errors=(QueueFull,),
+)
+async def live(request: web.Request, context: ApiContext) -> web.StreamResponse:
+    """Nobody is attached by that, and the program keeps its size."""
+    if not is_upgrade(request):
+        raise InvalidRequest("this path is a WebSocket: send an upgrade")
+    return await push(request, context.live.follow(agent_id_of(request)))

@@ -1,0 +1,145 @@
+"""Agents' screens as pages show them: drawn once for all who look at the same one, ten times a second at most.
+
+A viewer is sent what has changed since what it was sent last. One that reads slowly has no queue: when it reads again
+it gets the newest screen.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from synapsed.aio import cancel_all
+from synapsed.clock import Clock
+from synapsed.errors import NotReady, SynapsedError
+from synapsed.interfaces import Control, EventFilter, ScreenWatch
+from synapsed.model.picture import Rows
+from synapsed.terminal.changes import ScreenChanges
+
+FRAME_S: Final = 0.1
+"""Seconds from one drawing of a screen to the next, at the least."""
+
+AGAIN_S: Final = 1.0
+"""Seconds after which a screen that could not be had is asked for again, if nothing happens to its agent before."""
+
+
+class _Live:
+    """The screen of one agent, while somebody looks."""
+
+    def __init__(self, agent_id: str, control: Control, clock: Clock) -> None:
+        self._agent_id = agent_id
+        self._control = control
+        self._clock = clock
+        self._news = asyncio.Event()
+        self.changes = ScreenChanges()
+        self.viewers = 0
+        self.ended = False
+        self.task = asyncio.create_task(self._run())
+
+    async def newer(self, frame: int) -> None:
+        """Returns when there is more than `frame`, or the agent is gone."""
+        while self.changes.frame <= frame and not self.ended:
+            await self._news.wait()
+
+    async def _run(self) -> None:
+        try:
+            while await self._follow():
+                pass
+        except SynapsedError as error:  # the agent is not there any more
+            self.changes.rest(error.message)
+        finally:
+            self.ended = True
+            self._tell()
+
+    async def _follow(self) -> bool:
+        """A program from now to its end; False where nothing will come any more. Raises UnknownAgent."""
+        cursor = self._control.events.last_id
+        self._control.directory.view(self._agent_id)
+        why = "its program ended"
+        try:
+            watch = self._control.terminals.watch(self._agent_id)
+        except NotReady as error:
+            why = error.message
+            await self._draw()
+        else:
+            try:
+                await self._draw_all(watch)
+            finally:
+                watch.close()
+        self.changes.rest(why)
+        self._tell()
+        which = EventFilter(types=frozenset({"agentState"}), agents=frozenset({self._agent_id}))
+        try:
+            async with asyncio.timeout(AGAIN_S):
+                return await self._control.events.changed(cursor, which) is not None
+        except TimeoutError:
+            return True
+
+    async def _draw_all(self, watch: ScreenWatch) -> None:
+        there = True
+        while there:
+            begun = self._clock.monotonic()
+            if await self._draw():
+                self._tell()
+            there = await watch.changed()
+            if (rest := FRAME_S - (self._clock.monotonic() - begun)) > 0:
+                await asyncio.sleep(rest)
+
+    async def _draw(self) -> bool:
+        """Whether there is something new; what cannot be drawn now is not."""
+        try:
+            shown = await self._control.terminals.screen(self._agent_id, "rows")
+        except SynapsedError as error:
+            if not isinstance(error, NotReady):
+                self.changes.rest(error.message)
+                return True
+            return False
+        assert isinstance(shown, Rows)
+        return self.changes.take(shown)
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+
+class LiveScreens:
+    """Those that somebody looks at, by agent."""
+
+    def __init__(self, control: Control, clock: Clock) -> None:
+        self._control = control
+        self._clock = clock
+        self._live: dict[str, _Live] = {}
+
+    @property
+    def drawn(self) -> int:
+        """How many screens are drawn."""
+        return len(self._live)
+
+    async def follow(self, agent_id: str) -> AsyncGenerator[bytes]:
+        """Messages for one viewer, each as new as it can be when it is asked for; ends when the agent is gone."""
+        with self._looking(agent_id) as live:
+            frame = 0
+            while True:
+                await live.newer(frame)
+                if live.changes.frame <= frame:
+                    return
+                frame, message = live.changes.frame, live.changes.after(frame)
+                yield message
+
+    @contextmanager
+    def _looking(self, agent_id: str) -> Iterator[_Live]:
+        live = self._live.get(agent_id)
+        if live is None or live.ended:
+            live = self._live[agent_id] = _Live(agent_id, self._control, self._clock)
+        live.viewers += 1
+        try:
+            yield live
+        finally:
+            live.viewers -= 1
+            if not live.viewers:
+                live.task.cancel()
+                if self._live.get(agent_id) is live:
+                    del self._live[agent_id]
+
+    async def close(self) -> None:
+        await cancel_all(live.task for live in self._live.values())
