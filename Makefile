@@ -75,7 +75,7 @@ dist: $(STAMP) ## wheel, sdist and bill of materials in dist/, built twice and c
 
 lock: ## write requirements.lock again from pyproject.toml
 	$(PY) -m pip install -q 'uv>=0.9,<1'
-	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench --extra mcp --extra otel --extra tui \
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench --extra mcp --extra otel --extra tui --extra fleet --extra broker \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \

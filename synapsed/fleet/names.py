@@ -1,0 +1,133 @@
+"""Names of the fleet: hosts, classes, ids, and the subjects that are made of them. Pure.
+
+::
+
+    syn.to.<dst>.<src>.<kind>      what one host says to another: msg, upd, ctl, rcpt
+    syn.work.<class>.<src>         work for any host that takes the class
+    syn.claim.<task>.<round>       who took it
+    syn.ev.<host>.<agent>.<type>   an event of a host's log
+    syn.say.<dst>.<src>            text while it is said; not stored
+    $KV.SYN_HOSTS.<host>           a host's record
+
+Who may publish what is the broker's to hold; who *said* something is told by its signature alone.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+from synapsed.errors import InvalidRequest
+
+HOST: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+CLASS: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}(?:/[0-9]{1,12})?")
+"""Of a task, or of a host's word; an update's is `<task>/<n>`."""
+ANY: Final = "any:"
+TEAM: Final = "team:"
+HOSTS_PREFIX: Final = "$KV.SYN_HOSTS."
+URGENT: Final = "-hi"
+"""Ends the class of work of priority 4 and 5, which is asked for first."""
+URGENT_FROM: Final = 4
+
+
+class Kind(StrEnum):
+    """What a host says to another."""
+
+    MESSAGE = "msg"
+    UPDATE = "upd"
+    CONTROL = "ctl"
+    RECEIPT = "rcpt"
+
+
+class BadName(ValueError):
+    """It is no name, or no subject, of the fleet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """`syn.to.<dst>.<src>.<kind>`."""
+
+    dst: str
+    src: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        return f"syn.to.{self.dst}.{self.src}.{self.kind}"
+
+    @classmethod
+    def parse(cls, subject: str) -> Self:
+        """Raises BadName."""
+        tokens = subject.split(".")
+        if len(tokens) != 5 or tokens[:2] != ["syn", "to"] or tokens[4] not in list(Kind):
+            raise BadName("it is no subject of the mail between hosts")
+        return cls(host(tokens[2]), host(tokens[3]), Kind(tokens[4]))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`syn.work.<class>.<src>`."""
+
+    cls: str
+    src: str
+
+    def __str__(self) -> str:
+        return f"syn.work.{self.cls}.{self.src}"
+
+    @classmethod
+    def parse(cls, subject: str) -> Self:
+        """Raises BadName."""
+        tokens = subject.split(".")
+        if len(tokens) != 4 or tokens[:2] != ["syn", "work"] or CLASS.fullmatch(tokens[2]) is None:
+            raise BadName("it is no subject of work for any")
+        return cls(tokens[2], host(tokens[3]))
+
+
+def host(text: str) -> str:
+    """`text`, which is a host's name. Raises BadName."""
+    if HOST.fullmatch(text) is None:
+        raise BadName("it is no name of a host: at most 31 of a-z, 0-9 and '-'")
+    return text
+
+
+def identity(text: str) -> str:
+    """`text`, which is an id. Raises BadName."""
+    if ID.fullmatch(text) is None:
+        raise BadName("it is no id of the fleet")
+    return text
+
+
+def claim(task_id: str, round_: int) -> str:
+    """The subject of the claims of one round of a task."""
+    return f"syn.claim.{task_id}.{round_}"
+
+
+def record(name: str) -> str:
+    """The subject of a host's record."""
+    return f"{HOSTS_PREFIX}{name}"
+
+
+def update_id(task_id: str, n: int) -> str:
+    return f"{task_id}/{n}"
+
+
+def parse_update(identity_: str) -> tuple[str, int]:
+    """The task and the number of an update's id; -1 for the id of anything else."""
+    task_id, _, n = identity_.partition("/")
+    return task_id, int(n) if n else -1
+
+
+def urgent(name: str) -> str:
+    """The class of what is urgent of a class."""
+    return f"{name}{URGENT}"
+
+
+def class_of(address: str, priority: int) -> str:
+    """The class of subjects that `any:CLASS` of this priority goes to. Raises InvalidRequest."""
+    name = address.removeprefix(ANY)
+    if CLASS.fullmatch(name) is None or name.endswith(URGENT):
+        raise InvalidRequest(
+            f"{address[:80]!r}: behind 'any:' stands a profile or a skill, at most 63 of a-z, 0-9 and '-'",
+            field="agent",
+        )
+    return urgent(name) if priority >= URGENT_FROM else name
