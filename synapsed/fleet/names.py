@@ -31,7 +31,7 @@ URGENT: Final = "-hi"
 URGENT_FROM: Final = 4
 
 
-class Kind(StrEnum):
+class MailKind(StrEnum):
     """What a host says to another."""
 
     MESSAGE = "msg"
@@ -45,12 +45,12 @@ class BadName(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
+class MailSubject:
     """`syn.to.<dst>.<src>.<kind>`."""
 
     dst: str
     src: str
-    kind: Kind
+    kind: MailKind
 
     def __str__(self) -> str:
         return f"syn.to.{self.dst}.{self.src}.{self.kind}"
@@ -59,13 +59,13 @@ class Mail:
     def parse(cls, subject: str) -> Self:
         """Raises BadName."""
         tokens = subject.split(".")
-        if len(tokens) != 5 or tokens[:2] != ["syn", "to"] or tokens[4] not in list(Kind):
+        if len(tokens) != 5 or tokens[:2] != ["syn", "to"] or tokens[4] not in list(MailKind):
             raise BadName("it is no subject of the mail between hosts")
-        return cls(host(tokens[2]), host(tokens[3]), Kind(tokens[4]))
+        return cls(host(tokens[2]), host(tokens[3]), MailKind(tokens[4]))
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkSubject:
     """`syn.work.<class>.<src>`."""
 
     cls: str

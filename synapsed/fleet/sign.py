@@ -1,8 +1,8 @@
-"""Who said it: each host signs what it says, with the key that the fleet has certified, and nobody goes by the subject.
+"""Who said it: each host signs what it says with the key that the fleet has certified; nobody goes by the subject.
 
-Signed are the fleet, the subject (so: from whom, to whom, of which kind), the id, the version and the body. So a message
-can neither be changed, nor given to another host or fleet, nor be said under another id. That it is said again changes
-nothing: the id is known by then. The broker is not believed: it can withhold, and not forge. Pure.
+Signed are the fleet, the subject (so: from whom, to whom, of which kind), the id, the version and the body. So
+a message can neither be changed, nor given to another host or fleet, nor be said under another id. That it is said
+again changes nothing: the id is known by then. The broker is not believed: it can withhold, and not forge. Pure.
 """
 
 import base64

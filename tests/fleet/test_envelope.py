@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from synapsed.errors import InvalidRequest
 from synapsed.fleet import names
 from synapsed.fleet.envelope import BODY_MAX, BadEnvelope, Envelope, encoded
-from synapsed.fleet.names import BadName, Kind, Mail, Work
+from synapsed.fleet.names import BadName, MailKind, MailSubject, WorkSubject
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.sign import check, signed
 
@@ -100,17 +100,17 @@ def test_what_cannot_be_written_is_replaced() -> None:
 
 @given(st.text(max_size=80))
 def test_any_subject_is_the_fleets_or_none(subject: str) -> None:
-    for kind in (Mail, Work):
+    for kind in (MailSubject, WorkSubject):
         with suppress(BadName):
             assert str(kind.parse(subject)) == subject
 
 
 def test_subjects() -> None:
-    assert Mail.parse("syn.to.box.laptop.upd") == Mail("box", "laptop", Kind.UPDATE)
-    assert Work.parse("syn.work.codex.laptop") == Work("codex", "laptop")
+    assert MailSubject.parse("syn.to.box.laptop.upd") == MailSubject("box", "laptop", MailKind.UPDATE)
+    assert WorkSubject.parse("syn.work.codex.laptop") == WorkSubject("codex", "laptop")
     for bad in ("syn.to.box.laptop", "syn.to.box.laptop.xyz", "syn.to.*.laptop.msg", "syn.to.box.Laptop.msg", "", "."):
         with pytest.raises(BadName):
-            Mail.parse(bad)
+            MailSubject.parse(bad)
     assert names.parse_update(names.update_id("task-1234", 7)) == ("task-1234", 7)
     assert names.parse_update("task-1234") == ("task-1234", -1)
 
