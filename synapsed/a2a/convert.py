@@ -219,7 +219,15 @@ def parts_from(parts: Iterable[pb.Part]) -> list[Part]:
 
 def outgoing(message: Message, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]) -> pb.Message:
     """Our message for an agent elsewhere; ids are those over there."""
-    document = {
+    document = message_dict(message, task_id=task_id, context_id=context_id, metadata=metadata)
+    return json_format.ParseDict(document, pb.Message())
+
+
+def message_dict(
+    message: Message, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]
+) -> dict[str, Any]:
+    """The same as ProtoJSON."""
+    return {
         "messageId": message.message_id,
         "role": "ROLE_USER",
         "parts": [_part(part) for part in message.parts],
@@ -227,7 +235,6 @@ def outgoing(message: Message, *, task_id: str = "", context_id: str = "", metad
         "taskId": task_id,
         "contextId": context_id,
     }
-    return json_format.ParseDict(document, pb.Message())
 
 
 def message_from(message: pb.Message) -> Message:

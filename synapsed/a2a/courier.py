@@ -1,14 +1,14 @@
 """One task's way to an external agent and back, from whatever step it has come to (`synapsed.a2a.externals`)."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final, Protocol
 
 import structlog
 
-from synapsed.a2a.heard import Heard, answer_of
+from synapsed.a2a.heard import Heard
+from synapsed.a2a.outcome import outcome
 from synapsed.a2a.wire import LONGEST_PAUSE_S, AgentConnection, ArtifactPiece, Snapshot
 from synapsed.clock import Clock, iso
 from synapsed.errors import (
@@ -21,15 +21,13 @@ from synapsed.errors import (
     TaskNotCancelable,
     Unreachable,
 )
-from synapsed.interfaces import NewEvent, Store
-from synapsed.model.events import TaskStatusChanged
+from synapsed.interfaces import Store
 from synapsed.model.external import KEY, ExternalAgent, alias_of
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.task import (
     INTERRUPTED_STATES,
     TERMINAL_STATES,
     Message,
-    Prompt,
     Task,
     TaskState,
 )
@@ -335,46 +333,10 @@ class Courier:
                 await self._note(sending=True, task_id=there.id, context_id=there.context_id)
             self._heard.take(there)
             told = (await self._told()).text if there.state is TaskState.COMPLETED else ""
-            if (commit := self._change(there, answered=answered, told=told)) is not None:
+            now = self._clock.wall()
+            commit = outcome(self.task, there, by=self._alias, now=now, answered=answered, told=told)
+            if commit is not None:
                 await self._commit(commit)
-
-    def _change(self, there: Snapshot, *, answered: bool, told: str) -> transitions.Commit | None:
-        now, task = self._clock.wall(), self.task
-        match there.state:
-            case TaskState.COMPLETED:
-                answer, blocks = answer_of(there)
-                exact = there.own.get("exact") is not False
-                cut = there.own.get("truncated") is True
-                return transitions.completed(
-                    task, answer=answer, exact=exact, truncated=cut, blocks=blocks, now=now, told=told
-                )
-            case TaskState.FAILED | TaskState.REJECTED:
-                return self._refusal(there, now)
-            case TaskState.CANCELED:
-                return transitions.canceled(task, reason=f"canceled by {self._alias}", now=now)
-            case TaskState.INPUT_REQUIRED | TaskState.AUTH_REQUIRED:
-                prompt = _prompt(there)
-                return transitions.waiting(task, prompt=prompt, now=now) if prompt != task.prompt else None
-            case TaskState.WORKING if task.status is TaskState.SUBMITTED:
-                return transitions.working_again(task, now=now)
-        if task.status in INTERRUPTED_STATES and (answered or there.state is TaskState.WORKING):
-            return transitions.working_again(task, now=now)
-        return None
-
-    def _refusal(self, there: Snapshot, now: float) -> transitions.Commit:
-        told = there.own.get("error")
-        code = told.get("code") if isinstance(told, dict) else None
-        failed = transitions.failed(
-            self.task,
-            code=code if isinstance(code, str) else "MODEL_ERROR",
-            message=there.said or f"{self._alias} says no more than that it is {there.state.value}",
-            now=now,
-        )
-        if there.state is TaskState.FAILED:
-            return failed
-        task = failed.task.model_copy(update={"status": TaskState.REJECTED})
-        event = NewEvent.of(task, TaskStatusChanged(state=TaskState.REJECTED, error=task.error))
-        return transitions.Commit(task=task, events=(event,), turn_ended=task.id)
 
     async def _work(self) -> None:
         async with self._turn:
@@ -401,20 +363,6 @@ class Courier:
     async def _commit(self, commit: transitions.Commit) -> None:
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
         self.task = commit.task
-
-
-def _prompt(there: Snapshot) -> Prompt:
-    """As another synapsed tells it, else what the agent says as a question of its own."""
-    told = there.own.get("prompt")
-    if isinstance(told, dict):
-        try:
-            return Prompt.model_validate(told)
-        except ValueError:
-            pass  # of another version: the words are enough
-    kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
-    text = there.said or "The agent waits for input."
-    mark = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Prompt.model_validate({"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text})
 
 
 def _code(error: SynapsedError, *, delivered: bool) -> str:

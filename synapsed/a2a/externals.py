@@ -32,7 +32,8 @@ from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
 from synapsed.interfaces import OutboundQuestion, SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX, validate_name
-from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, external_id, host_of
+from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, carried_by_fleet, external_id, host_of
+from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
@@ -95,7 +96,7 @@ class Externals:
     async def resume(self) -> None:
         """Go on with what was under way."""
         for task in await self._store.open_tasks():
-            if (alias := alias_of(task)) is None:
+            if (alias := alias_of(task)) is None or carried_by_fleet(task):
                 continue
             if self.knows(alias):
                 await self._carry(task)
@@ -290,7 +291,7 @@ class Externals:
         return task
 
     def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
-        metadata = {key: value for key, value in request.metadata.items() if key not in (SCHEDULED, FIRED)}
+        metadata = {key: value for key, value in request.metadata.items() if key not in (SCHEDULED, FIRED, FLEET)}
         metadata |= {FIRED: request.fired} if request.fired is not None else {}
         metadata |= {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
         return metadata | ({SCHEDULED: request.scheduled} if request.scheduled is not None else {})

@@ -8,6 +8,7 @@ import httpx
 from a2a.client import A2AClientError, ClientCallContext, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
+from google.protobuf import json_format
 from google.protobuf.json_format import ParseError
 
 import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
@@ -168,6 +169,12 @@ class Remote:
 
 def _call() -> ClientCallContext:
     return ClientCallContext(timeout=CALL_S)
+
+
+def snapshot_from(document: dict[str, Any]) -> Snapshot:
+    """A task in ProtoJSON; fields that are not known are passed over. Raises RemoteRefused."""
+    with _told("the host", asked=False):
+        return _snapshot(json_format.ParseDict(document, pb.Task(), ignore_unknown_fields=True))
 
 
 def _snapshot(task: pb.Task) -> Snapshot:

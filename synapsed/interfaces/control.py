@@ -14,6 +14,7 @@ from synapsed.interfaces.link import Attachment, ScreenWatch
 from synapsed.interfaces.store import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, Testimony
 from synapsed.model.events import EventData, Origin, Where
+from synapsed.model.fleet import FleetOrigin
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Artifact, Message, Task
@@ -86,6 +87,8 @@ class SendRequest:
     """The rule that sends it, and the event that it is for: what its task keeps."""
     scheduled: dict[str, Any] | None = None
     """The schedule, and the time of it, for which it is sent: what its task keeps."""
+    origin: FleetOrigin | None = None
+    """The host of the fleet that has sent it, and what it is called there."""
     named: bool = False
     """The message's id is its sender's own: the same message again is the same task."""
     where: Where | None = None

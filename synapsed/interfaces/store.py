@@ -6,6 +6,7 @@ from typing import Protocol
 
 from synapsed.documents.budget import Budget, Large
 from synapsed.model.events import Event, NewEvent
+from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.heard import HeardEnds
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
@@ -150,11 +151,12 @@ class Store(Protocol):
         agents: Sequence[AgentRecord] = (),
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
+        fleet: FleetChange | None = None,
     ) -> list[Event]:
         """One transaction: tasks and agents are put whole, `turn` and `reply` are put, the turn of task `turn_ended`
-        and the reply of task `reply_over` are removed, events are appended. Returns the events with their ids, after
-        they are durable against kill -9. Commits are done in the order of the calls. The tasks of `turn` and `reply`
-        must be known."""
+        and the reply of task `reply_over` are removed, events are appended, the rows of the fleet changed. Returns
+        the events with their ids, after they are durable against kill -9. Commits are done in the order of the calls.
+        The tasks of `turn` and `reply` must be known."""
         ...
 
     async def agents(self) -> list[AgentRecord]: ...

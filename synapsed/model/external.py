@@ -5,25 +5,27 @@ from pydantic import BaseModel, ConfigDict
 
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
+from synapsed.model.fleet import VIA
 from synapsed.model.task import Task
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
 SEEDS = "SYNAPSE"
 """`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
+ANY = "any:"
 _PREFIX = "external:"
 """No agent's name or id has a colon, nor an `@`."""
 
 
 def external_id(alias: str) -> str:
     """What stands as `agent_id` in a task for the external agent; of one on another host its address."""
-    return alias if host_of(alias) else f"{_PREFIX}{alias}"
+    return alias if host_of(alias) or is_any(alias) else f"{_PREFIX}{alias}"
 
 
 def alias_of(agent: str | Task) -> str | None:
     """The alias in an agent's id, or in a task's, `name@host` for one on another host; None for agents of this host."""
     agent_id = agent if isinstance(agent, str) else agent.agent_id
-    if host_of(agent_id):
+    if host_of(agent_id) or is_any(agent_id):
         return agent_id
     return agent_id.removeprefix(_PREFIX) if agent_id.startswith(_PREFIX) else None
 
@@ -33,6 +35,17 @@ def unknown(agent_id: str) -> UnknownAgent:
     if (alias := alias_of(agent_id)) is not None:
         return UnknownAgent(f"{alias} is an agent elsewhere: messages can be sent to it, no more", alias=alias)
     return UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
+
+
+def is_any(address: str) -> bool:
+    """Whether `address` means any agent of a class, on whatever host of the fleet (`any:CLASS`)."""
+    return address.startswith(ANY)
+
+
+def carried_by_fleet(task: Task) -> bool:
+    """Whether the task is under way by the fleet: it stays so."""
+    told = task.metadata.get(KEY)
+    return isinstance(told, dict) and told.get("via") == VIA
 
 
 def host_of(address: str) -> tuple[str, str] | None:

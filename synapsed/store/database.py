@@ -59,6 +59,7 @@ class _Write:
     job: Callable[[sqlite3.Connection], Any]
     done: Callable[[Any], None] | None
     future: asyncio.Future[Any]
+    durable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,15 @@ class Database:
             raise
         return database
 
-    async def write[T](self, job: Callable[[sqlite3.Connection], T], done: Callable[[T], None] | None = None) -> T:
-        """Run `job` in a transaction, in the order of the calls, and return its value once that is committed.
+    async def write[T](
+        self,
+        job: Callable[[sqlite3.Connection], T],
+        done: Callable[[T], None] | None = None,
+        *,
+        durable: bool = False,
+    ) -> T:
+        """Run `job` in a transaction, in the order of the calls, and return its value once that is committed; with
+        `durable` also against power failure.
 
         `done` is then called with the value, in the event loop, in the same order and before any waiter goes on; also
         when the caller was cancelled, for a write that has begun completes. Raises StoreError.
@@ -121,7 +129,7 @@ class Database:
             self._slots.release()
             raise
         future: asyncio.Future[T] = self._loop.create_future()
-        self._pending.append(_Write(job, done, future))
+        self._pending.append(_Write(job, done, future, durable))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._begin_group)  # soon, not now: all that is written in this round goes together
@@ -195,7 +203,8 @@ class Database:
         def tell(future: Future[list[_Outcome]]) -> None:
             self._loop.call_soon_threadsafe(self._end_group, group, future.result())
 
-        self._writer.executor.submit(self._group, [write.job for write in group]).add_done_callback(tell)
+        durable = any(write.durable for write in group)
+        self._writer.executor.submit(self._group, [write.job for write in group], durable).add_done_callback(tell)
 
     def _end_group(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
         for write, outcome in zip(group, outcomes, strict=True):
@@ -216,8 +225,12 @@ class Database:
 
     # --- in the writer's thread --------------------------------------------------------------------------------------
 
-    def _group(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[_Outcome]:
+    def _group(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]], durable: bool) -> list[_Outcome]:
+        if durable:  # the write-ahead log is synced with each commit then
+            self._writer.connection.execute("PRAGMA synchronous = FULL")
         outcomes = self._commit_group(jobs)
+        if durable:
+            self._writer.connection.execute("PRAGMA synchronous = NORMAL")
         rows = self._writer.connection.total_changes
         if rows - self._rows_checkpointed >= CHECKPOINT_ROWS:
             self._rows_checkpointed = rows

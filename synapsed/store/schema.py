@@ -157,9 +157,60 @@ CREATE TRIGGER attention_removed AFTER DELETE ON events WHEN old.type = 'attenti
 END;
 """
 
+_FLEET = """
+-- What is under way to other hosts of the fleet: open until the receiver's receipt.
+CREATE TABLE fleet_out (
+  seq_no INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  dst TEXT NOT NULL,              -- a host, or `any:CLASS`
+  kind TEXT NOT NULL,             -- msg, upd, ctl, work
+  task_id TEXT NOT NULL,
+  n INTEGER NOT NULL DEFAULT 0,
+  body TEXT,                      -- JSON, of a ctl
+  state TEXT NOT NULL,            -- new, piped
+  stream TEXT,                    -- when the broker's stream was made that has it
+  seq INTEGER,                    -- and where it stands there
+  attempt INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX fleet_out_due ON fleet_out (seq_no) WHERE state = 'new';
+CREATE INDEX fleet_out_task ON fleet_out (task_id);
+-- What has come: never twice.
+CREATE TABLE fleet_in (
+  seq_no INTEGER PRIMARY KEY AUTOINCREMENT,
+  src TEXT NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  n INTEGER NOT NULL DEFAULT 0,   -- of the last update: that came, or that was made of the task
+  task_id TEXT,
+  refused TEXT,                   -- JSON: code and message
+  receipted INTEGER NOT NULL,
+  UNIQUE (src, id)
+);
+CREATE INDEX fleet_in_owed ON fleet_in (src) WHERE receipted = 0;
+CREATE TABLE fleet_work (
+  src TEXT NOT NULL,
+  id TEXT NOT NULL,
+  class TEXT NOT NULL,
+  round INTEGER NOT NULL,
+  body TEXT NOT NULL,             -- JSON
+  PRIMARY KEY (src, id)
+) WITHOUT ROWID;
+CREATE TABLE fleet_pub (name TEXT PRIMARY KEY, cursor INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE fleet_peer (host TEXT PRIMARY KEY, jwt TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE fleet_quarantine (
+  seq_no INTEGER PRIMARY KEY AUTOINCREMENT,
+  at REAL NOT NULL,
+  subject TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  headers TEXT NOT NULL,
+  size INTEGER NOT NULL
+);
+"""
+
 MIGRATIONS = (
     *(_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED, _SCHEDULES, _FOLLOWERS),
     _OPEN_ATTENTION + FIND_OPEN,
+    _FLEET,
 )
 """In order; the n-th brings a database from schema n-1 to n."""
 

@@ -25,6 +25,7 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
+from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.said import Said
@@ -32,6 +33,8 @@ from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel
+from synapsed.store.fleet import FleetTable
+from synapsed.store.fleet import apply as apply_fleet
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
@@ -72,6 +75,7 @@ class _Change:
     schedule: tuple[str, str | None, str] | None = None
     """Id, data (None: it stays) and state."""
     occurrence_told: OccurrenceRow | None = None
+    fleet: FleetChange | None = None
 
     def encoded(self) -> list[EncodedModel]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
@@ -80,6 +84,11 @@ class _Change:
     def unfinished(self) -> bool:
         """Whether something large is still to be encoded."""
         return any(encoded.unfinished for encoded in self.encoded())
+
+    @property
+    def durable(self) -> bool:
+        """Whether it must outlive a power failure: other hosts go by it."""
+        return self.fleet is not None or any(row.origin is not None for row in self.tasks)
 
     def apply(self, connection: sqlite3.Connection, sealer: Sealer) -> list[int]:
         """Do it in the open transaction; the ids of the events."""
@@ -102,6 +111,8 @@ class _Change:
             )
         if self.occurrence_told is not None:
             mark_told(connection, self.occurrence_told)
+        if self.fleet is not None:
+            apply_fleet(connection, self.fleet, sealer)
         return append_events(connection, self.events, sealer)
 
 
@@ -114,6 +125,7 @@ class SqliteStore:
         self._clock = clock
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
         self._pushes = PushTable(database)
+        self._fleet = FleetTable(database)
         self._order = asyncio.Lock()
         self._in_order = 0
         self.texts = texts
@@ -156,6 +168,10 @@ class SqliteStore:
         return self._database
 
     @property
+    def fleet(self) -> FleetTable:
+        return self._fleet
+
+    @property
     def pushes(self) -> PushTable:
         return self._pushes
 
@@ -169,6 +185,7 @@ class SqliteStore:
         agents: Sequence[AgentRecord] = (),
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
+        fleet: FleetChange | None = None,
     ) -> list[Event]:
         over = {"turns": turn_ended, "replies": reply_over}
         with _encoding():
@@ -181,6 +198,7 @@ class SqliteStore:
                     *([("turns", turn.task_id, turn.model_dump_json())] if turn is not None else ()),
                     *([("replies", reply.task_id, reply.model_dump_json())] if reply is not None else ()),
                 ],
+                fleet=fleet,
             )
         return await self._write(change, events)
 
@@ -367,7 +385,7 @@ class SqliteStore:
             act = self._write_in_order(change, show)
             ids = await asyncio.shield(at_once(act))
         else:
-            ids = await self._database.write(self._apply(change), show)
+            ids = await self._database.write(self._apply(change), show, durable=change.durable)
         return [
             Event(
                 id=event_id,
@@ -393,7 +411,7 @@ class SqliteStore:
                     for encoded in change.encoded():
                         await encoded.finish(self._database.sealer)
                 # Eager: it has its place in the database's queue when the next one may go on.
-                act = self._database.write(self._apply(change), show)
+                act = self._database.write(self._apply(change), show, durable=change.durable)
                 writing = at_once(act)
         finally:
             self._in_order -= 1

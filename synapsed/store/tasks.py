@@ -15,10 +15,12 @@ from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
+from synapsed.model.fleet import FleetOrigin
 from synapsed.model.said import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
+from synapsed.store.fleet import task_put
 from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
 from synapsed.store.sealing import Sealer
 
@@ -36,6 +38,8 @@ class TaskRow:
     data: EncodedModel
     occurrence: OccurrenceRow | None = None
     """Of a schedule, that the task stands for."""
+    origin: FleetOrigin | None = None
+    """The host of the fleet that has sent it."""
 
     @classmethod
     def of(cls, task: Task, texts: Texts) -> Self:
@@ -48,6 +52,7 @@ class TaskRow:
             task.updated_at,
             EncodedModel(task, texts),
             occurrence_row(task.metadata.get(SCHEDULED)),
+            FleetOrigin.of(task.metadata),
         )
 
 
@@ -109,8 +114,11 @@ def parse_task(kept: Kept) -> Task:
 
 def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow], sealer: Sealer) -> None:
     for row in rows:
-        if row.occurrence is not None and not _is_there(connection, row.id):
+        new = (row.occurrence is not None or row.origin is not None) and not _is_there(connection, row.id)
+        if row.occurrence is not None and new:
             put_occurrence(connection, row.occurrence, row.id)
+        if row.origin is not None:
+            task_put(connection, row.origin, row.id, new=new)
         connection.execute(
             "INSERT INTO tasks (id, agent_id, context_id, status, open, updated_at, data) "
             "VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT)) "

@@ -27,7 +27,8 @@ from synapsed.errors import (
 from synapsed.interfaces import PERSON, Elsewhere, NewEvent, SendRequest, Store, TaskFilter
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
-from synapsed.model.external import alias_of, host_of
+from synapsed.model.external import alias_of, host_of, is_any
+from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.sender import Sender, Tier
@@ -48,7 +49,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED, FIRED})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED, FIRED, FLEET})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 
@@ -83,7 +84,8 @@ class Dispatcher:
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         """See `Tasks.send`."""
         if self._elsewhere is not None and (alias := alias_of(agent_id)) is not None:
-            sender = self._name_of(Sender.of(request.metadata)) if host_of(alias) is not None else None
+            own = host_of(alias) is not None or is_any(alias)
+            sender = self._name_of(Sender.of(request.metadata)) if own else None
             return await self._elsewhere.send(alias, request, self.asking, sender=sender)
         self._registry.sweep_soon()
         agent = self._agent(agent_id)
@@ -157,6 +159,7 @@ class Dispatcher:
         metadata |= {transitions.COMMAND: True} if request.command else {}
         metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
         metadata |= {FIRED: request.fired} if request.fired is not None else {}
+        metadata |= {FLEET: request.origin._asdict()} if request.origin is not None else {}
         return Task(
             id=task_id,
             agent_id=agent.id,

@@ -14,6 +14,7 @@ from synapsed.documents.writing import LARGE, has_large
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import AttentionChanged, Event, parse_event
+from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.heard import HeardEnds, is_end
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
@@ -170,7 +171,9 @@ class MemoryStore:
         agents: Sequence[AgentRecord] = (),
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
+        fleet: FleetChange | None = None,
     ) -> list[Event]:
+        assert fleet is None, "the fleet is tried on the real store"
         await self._write()
         known = {*self._tasks, *(task.id for task in tasks)}
         if any(record is not None and record.task_id not in known for record in (turn, reply)):

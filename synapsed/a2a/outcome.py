@@ -1,0 +1,67 @@
+"""What becomes of a task here when it is told how it stands over there. Pure."""
+
+import hashlib
+
+from synapsed.a2a.heard import answer_of
+from synapsed.a2a.wire import Snapshot
+from synapsed.interfaces import NewEvent
+from synapsed.model.events import TaskStatusChanged
+from synapsed.model.task import INTERRUPTED_STATES, Prompt, Task, TaskState
+from synapsed.tasks import transitions
+
+
+def outcome(
+    task: Task, there: Snapshot, *, by: str, now: float, answered: bool = False, told: str = ""
+) -> transitions.Commit | None:
+    """The change of `task`, which is open; None where there is none. `by` is the agent there, `answered`: its question
+    has just been answered, `told` is what was told of the answer in pieces."""
+    match there.state:
+        case TaskState.COMPLETED:
+            answer, blocks = answer_of(there)
+            exact = there.own.get("exact") is not False
+            cut = there.own.get("truncated") is True
+            return transitions.completed(
+                task, answer=answer, exact=exact, truncated=cut, blocks=blocks, now=now, told=told
+            )
+        case TaskState.FAILED | TaskState.REJECTED:
+            return _refusal(task, there, by, now)
+        case TaskState.CANCELED:
+            return transitions.canceled(task, reason=f"canceled by {by}", now=now)
+        case TaskState.INPUT_REQUIRED | TaskState.AUTH_REQUIRED:
+            prompt = _prompt(there)
+            return transitions.waiting(task, prompt=prompt, now=now) if prompt != task.prompt else None
+        case TaskState.WORKING if task.status is TaskState.SUBMITTED:
+            return transitions.working_again(task, now=now)
+    if task.status in INTERRUPTED_STATES and (answered or there.state is TaskState.WORKING):
+        return transitions.working_again(task, now=now)
+    return None
+
+
+def _refusal(task: Task, there: Snapshot, by: str, now: float) -> transitions.Commit:
+    told = there.own.get("error")
+    code = told.get("code") if isinstance(told, dict) else None
+    failed = transitions.failed(
+        task,
+        code=code if isinstance(code, str) else "MODEL_ERROR",
+        message=there.said or f"{by} says no more than that it is {there.state.value}",
+        now=now,
+    )
+    if there.state is TaskState.FAILED:
+        return failed
+    task = failed.task.model_copy(update={"status": TaskState.REJECTED})
+    event = NewEvent.of(task, TaskStatusChanged(state=TaskState.REJECTED, error=task.error))
+    return transitions.Commit(task=task, events=(event,), turn_ended=task.id)
+
+
+def _prompt(there: Snapshot) -> Prompt:
+    """As another synapsed tells it, else what the agent says as a question of its own."""
+    told = there.own.get("prompt")
+    if isinstance(told, dict):
+        try:
+            return Prompt.model_validate(told)
+        except ValueError:
+            pass  # of another version: the words are enough
+    kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
+    text = there.said or "The agent waits for input."
+    mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Prompt.model_validate({"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text})

@@ -1,0 +1,69 @@
+"""When something is published, and when it is tried again. Pure.
+
+What is under way is kept in SQLite, oldest first; here is decided for which hosts nothing is tried now. A broker that
+is not there, or has no leader, stops everything; a broker that refuses what goes to one host (its mail is full) stops
+that host. The pause grows from 0.2 s to 5 s, with jitter, so that a thousand hosts do not come back in one moment.
+"""
+
+from typing import Final
+
+from synapsed.clock import backoff
+
+IN_FLIGHT: Final = 64
+"""Publishes whose ack is awaited."""
+OPEN_MAX: Final = 10_000
+"""Rows to one host that it has not said to have: one more is refused to whoever sends."""
+FIRST_S: Final = 0.2
+LONGEST_S: Final = 5.0
+JITTER: Final = 0.3
+"""A pause is longer by up to so much of itself."""
+
+
+class Pacing:
+    """Times are `clock.monotonic()`, `roll` is from 0 to 1."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, int] = {}
+        self._until: dict[str, float] = {}
+        self._all_failures = 0
+        self._all_until = 0.0
+
+    def broker_failed(self, now: float, roll: float) -> None:
+        """Nothing can be published."""
+        self._all_until = now + _pause(self._all_failures, roll)
+        self._all_failures += 1
+
+    def refused(self, dst: str, now: float, roll: float) -> None:
+        """What goes to this host cannot be published."""
+        failures = self._failures.get(dst, 0)
+        self._until[dst] = now + _pause(failures, roll)
+        self._failures[dst] = failures + 1
+
+    def worked(self, dst: str) -> None:
+        """Something to this host was published."""
+        self._all_failures, self._all_until = 0, 0.0
+        self._failures.pop(dst, None)
+        self._until.pop(dst, None)
+
+    def reconnected(self) -> None:
+        """The broker is there again: nothing is waited for."""
+        self._all_failures, self._all_until = 0, 0.0
+        self._failures.clear()
+        self._until.clear()
+
+    def resting(self, now: float) -> float:
+        """Seconds until anything may be published at all."""
+        return max(0.0, self._all_until - now)
+
+    def blocked(self, now: float) -> frozenset[str]:
+        """Hosts to which nothing is published now."""
+        return frozenset(dst for dst, until in self._until.items() if until > now)
+
+    def next_at(self, now: float) -> float | None:
+        """Seconds until a host that is blocked is tried again; None if there is none."""
+        waits = [until - now for until in self._until.values() if until > now]
+        return min(waits, default=None)
+
+
+def _pause(failures: int, roll: float) -> float:
+    return backoff(failures, initial=FIRST_S, factor=2.0, maximum=LONGEST_S) * (1 + JITTER * roll)
