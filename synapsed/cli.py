@@ -1,4 +1,7 @@
-"""`synapsed run | check-config | profile | repair | version`. Everything heavy is imported when its verb is used."""
+"""`synapsed run | broker | fleet | check-config | profile | repair | version`.
+
+Everything heavy is imported when its verb is used.
+"""
 
 import argparse
 import gc
@@ -29,7 +32,9 @@ second."""
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code of `synapsed`."""
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="run | check-config | profile | repair | version")
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="run | broker | check-config | profile | repair | version"
+    )
     run = verbs.add_parser("run", help="run in the foreground until SIGTERM or SIGINT")
     run.add_argument("--keep-agents", action="store_true", help="leave the agents running when the daemon ends")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
@@ -56,6 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     check = verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
     check.add_argument("--json", action="store_true", help="print what there is as a JSON document")
     verbs.add_parser("repair", help="save what can be read of a damaged database; 'synapsectl doctor --repair'")
+    broker = verbs.add_parser("broker", help="keep this host's broker of a fleet until SIGTERM or SIGINT")
+    broker.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    broker.add_argument("--log-file", action="store_true", help="log to state/logs/broker.log, not to stderr")
+    fleet = verbs.add_parser("fleet", help="what 'synapsectl fleet' has done: JSON on stdin, JSON on stdout")
+    fleet.add_argument("what")
     told = verbs.add_parser("version", help="print the version")
     told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
     args = parser.parse_args(argv)
@@ -66,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_OK
     if args.verb == "repair":
         return _repair()
+    if args.verb in ("broker", "fleet"):
+        return _broker(args) if args.verb == "broker" else _fleet(args.what)
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
 
 
@@ -113,6 +125,51 @@ def _run(args: argparse.Namespace) -> int:
         asyncio.run(daemon.run())
     except SynapsedError as error:
         return _refuse(error)
+    return EXIT_OK
+
+
+def _broker(args: argparse.Namespace) -> int:
+    import asyncio
+
+    from synapsed import log
+    from synapsed.config import load_config
+    from synapsed.errors import SynapsedError
+    from synapsed.fleet.broker import serve
+    from synapsed.fleet.home import Home
+    from synapsed.openfiles import raise_limit
+    from synapsed.paths import Paths
+
+    os.umask(0o077)
+    raise_limit()
+    paths = Paths.from_environ()
+    log.configure(args.log_level, file=paths.logs / "broker.log" if args.log_file else None)
+    try:
+        asyncio.run(serve(Home(paths), load_config(paths).fleet, os.environ))
+    except SynapsedError as error:
+        return _refuse(error)
+    return EXIT_OK
+
+
+def _fleet(what: str) -> int:
+    """Prints what was done, or `{"error": …}`."""
+    from synapsed.config import load_config
+    from synapsed.errors import InvalidRequest, SynapsedError
+    from synapsed.extras import FLEET_INSTALL, has_fleet
+    from synapsed.paths import Paths
+
+    os.umask(0o077)
+    paths = Paths.from_environ()
+    try:
+        if not has_fleet():
+            raise InvalidRequest(f"the client of NATS is not installed: {FLEET_INSTALL}")
+        from synapsed.fleet.home import Home
+        from synapsed.fleet.operations import OPERATIONS, perform
+
+        if what not in OPERATIONS:
+            raise InvalidRequest(f"{what!r} is nothing that is done for a fleet")
+        print(json.dumps(perform(Home(paths), load_config(paths), what, json.loads(sys.stdin.read() or "{}"))))
+    except SynapsedError as error:
+        return _refuse(error, as_json=True)
     return EXIT_OK
 
 

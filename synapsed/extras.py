@@ -1,4 +1,5 @@
-"""Which extras are installed: `mcp`, for the tools that a program's model has of the other agents; `tui`, for `top`."""
+"""Which extras are installed: `mcp`, for the tools that a program's model has of the other agents; `tui`, for `top`;
+`fleet`, for many hosts."""
 
 from importlib.util import find_spec
 
@@ -21,3 +22,11 @@ TUI_MISSING = "Textual is not installed: 'synapsectl top' draws with it, 'inbox'
 def has_tui() -> bool:
     """Nothing of it is imported."""
     return find_spec("textual") is not None
+
+
+FLEET_INSTALL = "pip install 'synapsed[fleet]'"
+
+
+def has_fleet() -> bool:
+    """Nothing of it is imported."""
+    return find_spec("nats") is not None

@@ -1,0 +1,52 @@
+"""When a broker is started again: one whose disk was full does not heal by itself once there is room.
+
+Pure: what was seen goes in, with the time; whether to start it again comes out.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+UNHEALTHY_S: Final = 30.0
+"""It says so for so long."""
+FREE_MIN: Final = 1 << 30
+"""With less room a start would end where the last one did."""
+FREE_WARN: Final = 2 << 30
+PAUSE_S: Final = 120.0
+"""Between two starts of the watchdog's."""
+
+
+@dataclass(frozen=True)
+class BrokerHealth:
+    """One look. `told`: what the broker says of itself, None where it does not answer; `free`: bytes of its disk."""
+
+    healthy: bool
+    told: str | None
+    free: int
+
+
+@dataclass
+class Watchdog:
+    """What was seen so far. Times are monotonic seconds. `free_min`: with less room nothing is started again."""
+
+    free_min: int = FREE_MIN
+    since: float | None = None
+    """Since when it says that it is not healthy."""
+    last: float | None = None
+    """When it was started again."""
+
+    def seen(self, health: BrokerHealth, *, now: float) -> bool:
+        """Whether the broker is to be started again. One that says nothing at all is not judged here: it may be
+        starting, and one that has ended is started again anyway."""
+        if health.healthy:
+            self.since = None
+            return False
+        if health.told is None:
+            return False
+        if self.since is None:
+            self.since = now
+        if health.free < self.free_min or now - self.since < UNHEALTHY_S:
+            return False
+        if self.last is not None and now - self.last < PAUSE_S:
+            return False
+        self.since, self.last = None, now
+        return True
