@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from synapsed.model.fleet import WorkCandidate, FleetChange, FleetOrigin, InRow, OutRow, Quarantined, update_row
+from synapsed.model.fleet import FleetChange, FleetOrigin, InRow, OutRow, Quarantined, WorkCandidate, update_row
 from synapsed.store.database import Database
 from synapsed.store.sealing import Sealer
 

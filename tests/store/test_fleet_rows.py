@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.clock import SystemClock
 from synapsed.errors import StoreError
-from synapsed.model.fleet import KEY, WorkCandidate, FleetChange, InRow, OutRow, Quarantined
+from synapsed.model.fleet import KEY, FleetChange, InRow, OutRow, Quarantined, WorkCandidate
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.store import SqliteStore
 from synapsed.store.fleet import QUARANTINE_KEPT
