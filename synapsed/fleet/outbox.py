@@ -60,7 +60,7 @@ class Pacing:
         return frozenset(dst for dst, until in self._until.items() if until > now)
 
     def next_at(self, now: float) -> float | None:
-        """Seconds until a host that is blocked is tried again; None if there is none."""
+        """Seconds until a host that is blocked is tried again; None if no host is blocked."""
         waits = [until - now for until in self._until.values() if until > now]
         return min(waits, default=None)
 

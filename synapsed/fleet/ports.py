@@ -52,7 +52,7 @@ class Stored:
 
 
 class Broker(Protocol):
-    """One connection. Every method raises NoBroker where there is none, and BrokerRefused."""
+    """One connection. Every method raises NoBroker if it is not there, and BrokerRefused."""
 
     @property
     def up(self) -> bool: ...
