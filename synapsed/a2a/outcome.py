@@ -13,8 +13,8 @@ from synapsed.tasks import transitions
 def outcome(
     task: Task, there: Snapshot, *, by: str, now: float, answered: bool = False, told: str = ""
 ) -> transitions.Commit | None:
-    """The change of `task`, which is open; None where nothing changes. `by` is the agent there, `answered`: its question
-    has just been answered, `told` is what was told of the answer in pieces."""
+    """The change of `task`, which is open; None where nothing changes. `by` is the agent there, `answered`: its
+    question has just been answered, `told` is what was told of the answer in pieces."""
     match there.state:
         case TaskState.COMPLETED:
             answer, blocks = answer_of(there)
