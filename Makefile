@@ -35,9 +35,10 @@ lint: $(STAMP) ## format, lint, types, import contracts
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-cache
 
-clis: $(STAMP) ## install the pinned agent programs, and A2A clients from npm and PyPI, into the cache
+clis: $(STAMP) ## install the pinned agent programs, and clients of A2A and ACP from npm and PyPI, into the cache
 	@$(PY) -m tests.real.programs install
 	@$(PY) -m tests.clients.programs install
+	@$(PY) -m tests.real.editors install
 
 test-real: $(STAMP) clis ## everything on the real agent programs
 	@$(PY) -m tests.real.run

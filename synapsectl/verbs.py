@@ -69,6 +69,7 @@ VERBS = {
     "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
+    "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
     "notify": Verb("notify", "where you are told what waits for you: does it work", DAEMON),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),

@@ -3,7 +3,7 @@ person's tool chooses by it too."""
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
 NO = frozenset(
@@ -39,6 +39,14 @@ def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
     if len(meant) != 1:
         raise ValueError(f"none of the options says {'yes' if accept else 'no'} for sure")
     return str(meant[0]["key"])
+
+
+def meaning(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"]:
+    """What choosing an option comes to: yes to what is asked now, yes for later too, or no."""
+    if _says(option, accept=False):
+        return "no"
+    label = str(option.get("label", "")).lower()
+    return "lasting" if any(word in label for word in LASTING) else "yes"
 
 
 def _says(option: Mapping[str, Any], *, accept: bool) -> bool:
