@@ -33,7 +33,7 @@ class AgentsOwn(CtlError):
 
 
 class ServedAgents(NamedTuple):
-    """What the command line says: `agent` alone is served; `profile` is started where there is none."""
+    """What the command line says: `agent` alone is served; `profile` is started if there is no such agent."""
 
     agent: str | None
     profile: str | None
@@ -111,7 +111,7 @@ def listed(ctx: CommandContext, wanted: ServedAgents, cwd: str | None, cursor: s
         int(cursor) if cursor is not None and cursor.isascii() and cursor.isdecimal() else 0 if cursor is None else -1
     )
     if not 0 <= start <= len(agents):
-        raise RequestRefused(INVALID_PARAMS, "cursor: is none of an earlier answer", {"path": "cursor"})
+        raise RequestRefused(INVALID_PARAMS, "cursor: no earlier answer had it", {"path": "cursor"})
     page = [_row(agent) for agent in agents[start : start + PAGE]]
     more = {"nextCursor": str(start + PAGE)} if len(agents) > start + PAGE else {}
     return {"sessions": page, **more}

@@ -308,9 +308,9 @@ class AcpServer:
                     self._ask(live, prompt_id, params)
                 case core.Withdraw(prompt_id):
                     self._withdraw(live, prompt_id)
-                case core.Watch(task):
+                case core.FollowTask(task):
                     self._watch(live, task)
-                case core.Unwatch(task):
+                case core.LeaveTask(task):
                     if (stream := live.watched.pop(task, None)) is not None:
                         stream.close()
                 case _:

@@ -76,13 +76,13 @@ class ReadTask(NamedTuple):
     task: str
 
 
-class Watch(NamedTuple):
+class FollowTask(NamedTuple):
     """Follow what is said in the task, from its beginning."""
 
     task: str
 
 
-class Unwatch(NamedTuple):
+class LeaveTask(NamedTuple):
     task: str
 
 
@@ -111,7 +111,18 @@ class GiveAnswer(NamedTuple):
 
 
 type Command = (
-    Update | Reply | Fail | Send | Cancel | ReadTask | Watch | Unwatch | AskWhat | AskEditor | Withdraw | GiveAnswer
+    Update
+    | Reply
+    | Fail
+    | Send
+    | Cancel
+    | ReadTask
+    | FollowTask
+    | LeaveTask
+    | AskWhat
+    | AskEditor
+    | Withdraw
+    | GiveAnswer
 )
 
 
@@ -141,7 +152,7 @@ class EditorSession:
         """The message that the daemon is being given."""
         self._turns: dict[str, Turn] = {}
         self._strange: set[str] = set()
-        """Tasks that are being read, or are nobody's turn."""
+        """Tasks that are being read, and those that are no turns."""
         self._later: deque[dict[str, Any]] = deque()
         self._later_size = 0
         self._left_out = False
@@ -215,7 +226,7 @@ class EditorSession:
         prompt.task = task["id"]
         self._strange.discard(task["id"])
         self._turns[task["id"]] = Turn(task["id"])
-        yield Watch(task["id"])
+        yield FollowTask(task["id"])
         if prompt.canceled:
             yield Cancel(task["id"])
         yield from self._ask_what()
@@ -257,7 +268,7 @@ class EditorSession:
             self._strange.discard(task)
             yield from self._tell(turn.asked(document))
             if not over:
-                yield Watch(task)
+                yield FollowTask(task)
                 self._bound()
         if over:
             yield from self._over(turn, document, prompt)
@@ -267,7 +278,7 @@ class EditorSession:
         self._turns.pop(turn.task, None)
         self._tools.end(turn.task)
         self._seen_to(turn.task)
-        yield Unwatch(turn.task)
+        yield LeaveTask(turn.task)
         if prompt is None:
             return
         self._prompts.pop(prompt.message_id, None)
@@ -331,7 +342,7 @@ class EditorSession:
         if self._asked is not None:
             yield Withdraw(self._asked["prompt_id"])
         for task in self._turns:
-            yield Unwatch(task)
+            yield LeaveTask(task)
 
     # --- what the agent asks ------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ def wrong(place: str, why: str) -> RequestRefused:
 
 
 def text(params: Mapping[str, Any], name: str, place: str = "") -> str:
-    """The text under `name`. Raises RequestRefused if there is none, or it is empty."""
+    """The text under `name`. Raises RequestRefused if that is no text, or an empty one."""
     value = params.get(name)
     if not isinstance(value, str) or not value:
         raise wrong(f"{place}{name}", "must be a text that is not empty")

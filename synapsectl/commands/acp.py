@@ -7,7 +7,7 @@ from synapsectl.errors import DONE
 
 EXAMPLES = (
     ("synapsectl acp claude", "the command that an editor is given for the agent claude"),
-    ("synapsectl acp --start codex", "the agent in the editor's folder; codex is started where there is none"),
+    ("synapsectl acp --start codex", "the agent in the editor's folder; codex is started if the folder has no agent"),
     ("synapsectl acp claude@box", "an agent on another host of yours"),
 )
 
@@ -18,7 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "agent", nargs="?", help="the agent that is served, and no other; otherwise the one in the editor's folder"
     )
     parser.add_argument(
-        "--start", metavar="PROFILE", help="start an agent of this profile where there is none, and one that is stopped"
+        "--start",
+        metavar="PROFILE",
+        help="start an agent of this profile if there is no such agent, and one that is stopped",
     )
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 

@@ -328,12 +328,12 @@ def told(commands: list[core.Command]) -> list[str]:
 
 
 def test_a_prompt_ends_with_its_task(session: EditorSession) -> None:
-    assert core.Watch("t") in started(session)
+    assert core.FollowTask("t") in started(session)
     commands = [*session.piece("t", piece("answer", "so"))]
     assert next(session.event(happened("taskStatus", "t", state="completed"))) == core.ReadTask("t")
     commands += session.read(task("t", "completed", answer="so it is"))
     assert told(commands) == ["agent: so", "agent:  it is", "1: end_turn"]
-    assert core.Unwatch("t") in commands
+    assert core.LeaveTask("t") in commands
 
 
 @pytest.mark.parametrize(
