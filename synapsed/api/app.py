@@ -22,6 +22,7 @@ from synapsed.api.routes import (
     messages,
     notify,
     openapi,
+    page,
     schedules,
     screen,
     status,
@@ -45,7 +46,7 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (health, host, openapi, agents, inbox, notify, external, hosts, schedules, history, control):
+    for resource in (page, health, host, openapi, agents, inbox, notify, external, hosts, schedules, history, control):
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app

@@ -1,0 +1,90 @@
+// The agents: who waits for somebody first, then who works, then who is idle, folded where there are many.
+
+import { h } from "../vendor/preact.mjs";
+import { useState } from "../vendor/hooks.mjs";
+import { useStore } from "./store.js";
+import { ago, folder } from "./words.js";
+
+/** @typedef {import("./store.js").Agent} Agent */
+
+/** From so many on, idle agents are folded on the phone. */
+const FOLD_FROM = 4;
+
+/** @param {Agent} agent */
+export function doing(agent) {
+  if (agent.state !== "running") return agent.state;
+  return agent.activity;
+}
+
+/** @param {Agent} agent @param {Set<string>} waiting */
+export function rank(agent, waiting) {
+  if (waiting.has(agent.id)) return 0;
+  switch (doing(agent)) {
+    case "waiting":
+    case "failed":
+      return 0;
+    case "busy":
+    case "limited":
+    case "starting":
+    case "backoff":
+      return 1;
+    case "unknown":
+      return 2;
+    case "ready":
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+/** What it does, in words. @param {Agent} agent @param {boolean} waits */
+export function saying(agent, waits) {
+  const does = doing(agent);
+  if (waits) return agent.asks || "waits for you";
+  if (does === "busy") return agent.doing || agent.evidence || "works";
+  if (does === "ready") return agent.queue ? `${agent.queue} in its mailbox` : "idle";
+  if (does === "limited") return "usage limit";
+  if (does === "unknown") return agent.evidence || "not understood";
+  return agent.held ? `${does} · held: ${agent.held}` : does;
+}
+
+/** @returns {{agents: Agent[]|null, waiting: Set<string>}} */
+export function useAgents() {
+  const agents = useStore((state) => state.agents);
+  const inbox = useStore((state) => state.inbox);
+  const waiting = new Set((inbox ?? []).filter((item) => item.prompt_id || item.kind === "unreadable").map((item) => item.agent_id));
+  const sorted = agents ? [...agents].sort((one, other) => rank(one, waiting) - rank(other, waiting) || one.name.localeCompare(other.name)) : null;
+  return { agents: sorted, waiting };
+}
+
+/** @param {{clock: number, chosen?: string, foldable?: boolean, filter?: string}} props */
+export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
+  const { agents, waiting } = useAgents();
+  const [open, setOpen] = useState(false);
+  if (!agents) return h("ul", { class: "agents", "aria-busy": "true" }, [1, 2, 3].map((n) => h("li", { class: "ghost row", key: n })));
+  const wanted = filter.toLowerCase();
+  const shown = wanted ? agents.filter((one) => `${one.name} ${one.type} ${one.cwd}`.toLowerCase().includes(wanted)) : agents;
+  const idle = shown.filter((one) => rank(one, waiting) >= 3);
+  const fold = foldable && !wanted && idle.length >= FOLD_FROM;
+  const front = fold ? shown.filter((one) => rank(one, waiting) < 3) : shown;
+  /** @param {Agent} agent */
+  const row = (agent) => h(Row, { key: agent.id, agent, waits: waiting.has(agent.id), chosen: agent.name === chosen, clock });
+  return h("nav", { class: "agents", "aria-label": "Agents" },
+    h("ul", null, front.map(row)),
+    fold ? h("button", { type: "button", class: "fold", "aria-expanded": String(open), onClick: () => setOpen(!open) }, `${open ? "▾" : "▸"} ${idle.length} idle`) : null,
+    fold && open ? h("ul", null, idle.map(row)) : null,
+    wanted && !shown.length ? h("p", { class: "empty" }, "No agent is called that.") : null);
+}
+
+/** @param {{agent: Agent, waits: boolean, chosen: boolean, clock: number, key?: string}} props */
+function Row({ agent, waits, chosen, clock }) {
+  const does = waits ? "waiting" : doing(agent);
+  return h("li", { class: chosen ? "row chosen" : "row" },
+    h("a", { href: `#/agent/${encodeURIComponent(agent.name)}`, "aria-current": chosen ? "page" : null },
+      h("span", { class: `dot d-${does}`, role: "img", "aria-label": does }),
+      h("span", { class: "name" }, agent.name),
+      h("span", { class: "type" }, agent.type === agent.name ? "" : agent.type),
+      h("time", { class: "when", dateTime: agent.since }, ago(agent.since, clock)),
+      h("span", { class: "says", dir: "auto" }, saying(agent, waits)),
+      h("span", { class: "where", title: agent.cwd }, folder(agent.cwd))));
+}

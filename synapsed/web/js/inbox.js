@@ -1,0 +1,199 @@
+// What waits for a person, and the answers. A tap is taken at once and told as it is: sending, sent, not taken, or
+// answered by somebody else. Each answer has a key and the id of its prompt, so that it counts once however often it
+// has to be sent.
+
+import { h } from "../vendor/preact.mjs";
+import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { ApiError, agentPath, newKey, post } from "./api.js";
+import { may, now, onEvent, put, useStore } from "./store.js";
+import { KINDS, ago, choice, folder, isAsked, takesWords, whoAnswered } from "./words.js";
+
+/** @typedef {import("./words.js").Item} Item */
+/** @typedef {import("./store.js").Given} Given */
+
+/** How long what became of an answer is shown after its question is gone. */
+const SHOWN_MS = 6000;
+const RETRY_MS = 1500;
+const RETRY_LONGEST_MS = 15_000;
+
+/** @param {Item} item @param {Omit<Given, "item">|null} given */
+function note(item, given) {
+  const all = new Map(now().given);
+  if (given) all.set(item.id, { ...given, item });
+  else all.delete(item.id);
+  put({ given: all });
+  if (given?.until) setTimeout(() => forget(item.id, given.until), given.until - Date.now() + 50);
+}
+
+/** @param {string} id @param {number} until */
+function forget(id, until) {
+  if (now().given.get(id)?.until !== until) return;
+  const all = new Map(now().given);
+  all.delete(id);
+  put({ given: all });
+}
+
+/** @param {Item} item */
+const stillThere = (item) => now().inbox?.some((one) => one.id === item.id && one.prompt_id === item.prompt_id) ?? true;
+
+/**
+ * Give an answer, and go on trying while the line is bad and the question stands.
+ * @param {Item} item @param {string} text @param {string} label
+ */
+export async function answer(item, text, label) {
+  const before = now().given.get(item.id);
+  if (before && before.state !== "refused") return;
+  const key = newKey();
+  const path = item.task ? `${agentPath(item.agent)}/tasks/${item.task}/input` : `/control${agentPath(item.agent)}/input`;
+  let wait = RETRY_MS;
+  let unsure = false;
+  note(item, { state: "sending", label, note: "", until: 0 });
+  for (;;) {
+    try {
+      await post(path, { input: text, prompt_id: item.prompt_id }, key);
+      note(item, { state: "done", label, note: "taken", until: Date.now() + SHOWN_MS });
+      return;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.unsure) {
+        unsure = true;
+        note(item, { state: "retrying", label, note: "bad line: it is sent again", until: 0 });
+        await pause(wait);
+        wait = Math.min(wait * 2, RETRY_LONGEST_MS);
+        continue;
+      }
+      if (["PROMPT_CHANGED", "NOT_WAITING", "TASK_NOT_FOUND", "UNKNOWN_AGENT"].includes(error.code)) {
+        const how = unsure ? "no longer asked: this answer, or another one, was taken" : "answered elsewhere";
+        note(item, { state: "done", label: unsure ? label : "", note: now().given.get(item.id)?.note || how, until: Date.now() + SHOWN_MS });
+        return;
+      }
+      note(item, { state: "refused", label, note: error.message, until: 0 });
+      return;
+    }
+  }
+}
+
+/** Until so many milliseconds have passed, or the line is back. @param {number} wait */
+function pause(wait) {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      removeEventListener("line-back", done);
+      resolve(undefined);
+    };
+    const timer = setTimeout(done, wait);
+    addEventListener("line-back", done);
+  });
+}
+
+/** Put away what asks nothing. @param {Item} item */
+async function putAway(item) {
+  try {
+    await post(`/inbox/${encodeURIComponent(item.id)}/seen`);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.code !== "NOT_IN_INBOX") note(item, { state: "refused", label: "", note: error.message, until: Date.now() + SHOWN_MS });
+  }
+}
+
+// Who saw to what was asked, if it was not this page.
+onEvent((event) => {
+  if (event.event !== "attention" || event.data.state === "opened") return;
+  const item = now().inbox?.find((one) => one.id === event.data.id);
+  const given = now().given.get(event.data.id);
+  if (!item || given?.state === "sending" || given?.state === "done") return;
+  if (!isAsked(item)) return;
+  note(item, { state: "done", label: given?.label ?? "", note: whoAnswered(event.data), until: Date.now() + SHOWN_MS });
+});
+
+/** The items to be shown: those that wait, and those that have just been seen to, each in its place. */
+export function useInbox() {
+  const inbox = useStore((state) => state.inbox);
+  const given = useStore((state) => state.given);
+  if (!inbox) return null;
+  const there = new Set(inbox.map((item) => item.id));
+  const over = [...given.values()].filter((one) => !there.has(one.item.id)).map((one) => one.item);
+  return [...inbox, ...over].sort((one, other) => order(one) - order(other) || one.since.localeCompare(other.since));
+}
+
+/** What asks comes before what only tells. @param {Item} item */
+const order = (item) => (isAsked(item) || item.kind === "unreadable" ? 0 : item.kind === "finished" ? 2 : 1);
+
+/** @param {{clock: number, chosen?: string|null}} props */
+export function Inbox({ clock, chosen = null }) {
+  const items = useInbox();
+  const given = useStore((state) => state.given);
+  const agents = useStore((state) => state.agents);
+  if (!items) return h("section", { class: "inbox", "aria-busy": "true" }, h("div", { class: "card ghost" }));
+  if (!items.length) {
+    const none = agents && !agents.length;
+    return h("section", { class: "inbox" },
+      h("p", { class: "empty" }, none ? "No agents yet. In a terminal: " : "Nothing waits for you.", none ? h("code", null, "synapsectl start claude") : null));
+  }
+  return h("section", { class: "inbox", "aria-label": "What waits for you" },
+    h("ul", { class: "cards" }, items.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id }))));
+}
+
+/** @param {{item: Item, given: Given|null, clock: number, chosen: boolean, key?: string}} props */
+export function Card({ item, given, clock, chosen }) {
+  const [words, setWords] = useState(/** @type {string|null} */ (null));
+  const box = useRef(/** @type {HTMLElement|null} */ (null));
+  useEffect(() => {
+    if (chosen) box.current?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
+  const asked = isAsked(item);
+  const busy = given !== null && given.state !== "refused";
+  const titled = `${item.agent}: ${KINDS[item.kind] ?? item.kind}`;
+  return h("li", { class: `card ${item.kind} ${busy ? given.state : ""} ${chosen ? "chosen" : ""}`, ref: box, "aria-label": titled, "data-item": item.id },
+    h("header", null,
+      h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
+      h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
+      h("span", { class: "where", title: item.cwd, dir: "ltr" }, folder(item.cwd)),
+      h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
+    h("p", { class: "question", dir: "auto" }, item.question),
+    item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, item.command) : null,
+    busy ? h(Outcome, { given }) : h(Choices, { item, asked, words, setWords }),
+    given?.state === "refused" ? h("p", { class: "problem", role: "alert" }, given.note) : null);
+}
+
+/** @param {{given: Given}} props */
+function Outcome({ given }) {
+  const sign = given.state === "done" ? "✓" : "…";
+  return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, given.label) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
+}
+
+/** @param {{item: Item, asked: boolean, words: string|null, setWords: (words: string|null) => void}} props */
+function Choices({ item, asked, words, setWords }) {
+  if (!asked) {
+    const open = h("a", { class: "button", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.kind === "unreadable" ? "Look at its screen" : "Open");
+    return h("div", { class: "choices" }, open, item.kind === "unreadable" || !may("answer") ? null : h("button", { type: "button", onClick: () => putAway(item) }, "Put away"));
+  }
+  if (!may("answer")) return h("p", { class: "noright" }, "This device may look, not answer.");
+  const yes = choice(item, true);
+  const no = choice(item, false);
+  const others = (item.options ?? []).filter((option) => option.key !== yes?.key && option.key !== no?.key);
+  /** @param {import("./words.js").Option} option @param {string} kind @param {string} said */
+  const button = (option, kind, said) =>
+    h("button", { type: "button", class: kind, key: option.key, title: option.label, onClick: () => answer(item, option.key, option.label), "data-key": option.key }, said);
+  const send = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (words?.trim()) {
+      answer(item, words, item.prompt_type === "password" ? "(hidden)" : words);
+      setWords(null);
+    }
+  };
+  const onlyWords = takesWords(item) && !(item.options?.length) && !yes;
+  return h("div", null,
+    h("div", { class: "choices" },
+      yes ? button(yes, "yes", item.kind === "permission" ? "Approve" : yes.label) : null,
+      no ? button(no, "no", item.kind === "permission" ? "Deny" : no.label) : null,
+      others.map((option) => button(option, "other", option.label)),
+      takesWords(item) && words === null && !onlyWords ? h("button", { type: "button", class: "other quiet", onClick: () => setWords("") }, "In your own words…") : null),
+    takesWords(item) && (words !== null || onlyWords)
+      ? h("form", { class: "words", onSubmit: send },
+          item.prompt_type === "password"
+            ? h("input", { type: "password", autocomplete: "off", "aria-label": "Your answer, not shown", value: words ?? "", onInput: (/** @type {any} */ event) => setWords(event.target.value) })
+            : h("textarea", { rows: 1, "aria-label": "Your answer", placeholder: "Your answer", value: words ?? "", dir: "auto", onInput: (/** @type {any} */ event) => setWords(event.target.value), onKeyDown: (/** @type {any} */ event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event); else if (event.key === "Escape") setWords(null); } }),
+          h("button", { type: "submit", class: "yes", disabled: !words?.trim() }, "Answer"))
+      : null);
+}

@@ -1,0 +1,214 @@
+// The page: who may see it, where one is in it, and what stands around the rest.
+
+import { h, render } from "../vendor/preact.mjs";
+import { useEffect, useState } from "../vendor/hooks.mjs";
+import { ApiError, get, post } from "./api.js";
+import { Agents } from "./agents.js";
+import { Inbox, useInbox } from "./inbox.js";
+import { now, put, toast, useStore } from "./store.js";
+import { again, start } from "./stream.js";
+import { isAsked } from "./words.js";
+
+/** From this width on the desk is shown, with a list at the left. */
+const DESK = matchMedia("(min-width: 900px)");
+
+// --- the way in ------------------------------------------------------------------------------------------------------
+
+/** @returns {Promise<import("./store.js").Me>} */
+async function whoAmI() {
+  try {
+    return await get("/web/me");
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    const who = await get("/whoami");
+    return { device: null, rights: who.standing === "person" ? ["look", "answer", "type"] : [], push_key: null, version: "" };
+  }
+}
+
+/** A one-time code stands in the fragment, which no server and no log is told; it is gone before it is used. */
+function takeCode() {
+  const found = /[#&]code=([^&]+)/.exec(location.hash);
+  if (!found) return "";
+  history.replaceState(null, "", location.pathname);
+  put({ route: "" });
+  return decodeURIComponent(found[1] ?? "");
+}
+
+async function enter() {
+  const code = takeCode();
+  try {
+    if (code) await post("/web/session", { code });
+  } catch (error) {
+    if (error instanceof ApiError) toast(error.code === "OFFLINE" ? error.message : `This code does not open: ${error.message}`);
+  }
+  for (let wait = 500; ; wait = Math.min(wait * 2, 15_000)) {
+    try {
+      put({ me: await whoAmI(), door: "in" });
+      start();
+      return;
+    } catch (error) {
+      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+        put({ door: "out" });
+        return;
+      }
+      put({ line: "offline" });
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+}
+
+// --- where one is ----------------------------------------------------------------------------------------------------
+
+addEventListener("hashchange", () => {
+  if (location.hash.includes("code=")) void enter();
+  else put({ route: location.hash });
+});
+
+/** @param {string} hash @returns {{view: string, name: string, rest: string}} */
+export function place(hash) {
+  const [, view = "", name = "", rest = ""] = hash.split("/");
+  let decoded = "";
+  try {
+    decoded = decodeURIComponent(name);
+  } catch {
+    // A broken address is that of nobody.
+  }
+  return { view: view.split("?")[0] || "home", name: decoded, rest };
+}
+
+/** Rules of the views, which the first view of a phone has no need of. @type {Promise<void>|null} */
+let rules = null;
+function loadRules() {
+  rules ??= new Promise((resolve) => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.href = "/web/views.css";
+    link.onload = link.onerror = () => resolve();
+    document.head.append(link);
+  });
+  return rules;
+}
+
+/** @type {Record<string, () => Promise<any>>} */
+const VIEWS = {
+  desk: () => import("./desk.js"),
+  agent: () => import("./agent.js"),
+  events: () => import("./events.js"),
+  usage: () => import("./usage.js"),
+  history: () => import("./history.js"),
+  side: () => import("./side.js"),
+  settings: () => import("./settings.js"),
+};
+
+/** A view that is loaded when it is first opened. @param {{view: string, name: string, clock: number, desk: boolean}} props */
+export function Later({ view, name, clock, desk }) {
+  const [loaded, setLoaded] = useState(/** @type {Record<string, any>} */ ({}));
+  const [failed, setFailed] = useState(0);
+  const load = VIEWS[view];
+  useEffect(() => {
+    if (!load || loaded[view]) return;
+    Promise.all([load(), loadRules()]).then(([module]) => setLoaded((before) => ({ ...before, [view]: module.default })), () => setFailed(failed + 1));
+  }, [view, failed && now().line === "live" ? failed : 0]);
+  const View = loaded[view];
+  if (View) return h(View, { name, clock, desk });
+  if (!load) return h("p", { class: "empty" }, "There is no such page. ", h("a", { href: "#/" }, "Home"));
+  return h("p", { class: "empty", "aria-busy": "true" }, failed ? "This part could not be loaded. " : "", failed ? h("button", { type: "button", onClick: () => location.reload() }, "Load again") : null);
+}
+
+// --- what stands around ----------------------------------------------------------------------------------------------
+
+/** Time goes on in "5 min": once in ten seconds is enough, and not while nobody looks. */
+export function useClock() {
+  const [clock, setClock] = useState(Date.now());
+  useEffect(() => {
+    const tick = () => {
+      if (!document.hidden) setClock(Date.now());
+    };
+    const timer = setInterval(tick, 10_000);
+    document.addEventListener("visibilitychange", tick);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", tick);
+    };
+  }, []);
+  return clock;
+}
+
+function useDesk() {
+  const [desk, setDesk] = useState(DESK.matches);
+  useEffect(() => {
+    const look = () => setDesk(DESK.matches);
+    DESK.addEventListener("change", look);
+    return () => DESK.removeEventListener("change", look);
+  }, []);
+  return desk;
+}
+
+export function Line() {
+  const line = useStore((state) => state.line);
+  if (line === "live") return null;
+  const words = line === "offline" ? "Offline. What is shown may be old." : "Connecting…";
+  return h("p", { class: `line l-${line}`, role: "status" }, words, " ", line === "offline" ? h("button", { type: "button", onClick: () => again(0) }, "Try now") : null);
+}
+
+function Toast() {
+  const text = useStore((state) => state.toast);
+  return h("div", { class: "toast", role: "status", "aria-live": "polite", hidden: !text }, text);
+}
+
+export function Nav() {
+  const route = useStore((state) => state.route);
+  const items = useInbox();
+  const view = place(route).view;
+  const asks = (items ?? []).filter(isAsked).length;
+  useEffect(() => {
+    document.title = asks ? `(${asks}) synapsed` : "synapsed";
+  }, [asks]);
+  /** @param {string} to @param {string} label @param {number} [badge] */
+  const link = (to, label, badge = 0) =>
+    h("a", { href: `#/${to}`, "aria-current": view === (to || "home") ? "page" : null }, label, badge ? h("b", { class: "badge", "aria-label": `${badge} ask` }, badge) : null);
+  return h("nav", { class: "views", "aria-label": "Views" }, link("", "Inbox", asks), link("events", "Events"), link("history", "History"), link("usage", "Usage"), link("settings", "Settings"));
+}
+
+function Phone() {
+  const route = useStore((state) => state.route);
+  const clock = useClock();
+  const { view, name } = place(route);
+  if (view !== "home") return h("div", { class: "phone" }, h(Line, null), h("main", { class: "view" }, h(Later, { view, name, clock, desk: false })));
+  return h("div", { class: "phone" },
+    h("header", { class: "top" }, h("h1", null, "synapsed"), h(Nav, null)),
+    h(Line, null),
+    h("main", { class: "home" },
+      h(Inbox, { clock }),
+      h("h2", null, "Agents"),
+      h(Agents, { clock })));
+}
+
+function Out() {
+  return h("main", { class: "out" },
+    h("h1", null, "synapsed"),
+    h("p", null, "This device is not let in, or was removed."),
+    h("p", null, "On the machine where your agents run: ", h("code", null, "synapsectl web"), ", or for a phone ", h("code", null, "synapsectl web --phone"), "."));
+}
+
+function App() {
+  const door = useStore((state) => state.door);
+  const desk = useDesk();
+  if (door === "out") return h("div", null, h(Out, null), h(Toast, null));
+  if (door === "unknown") return h("div", null, h(Line, null), h("p", { class: "quiet boot" }, "synapsed"));
+  return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), h(Toast, null));
+}
+
+const theme = localStorage.getItem("theme");
+if (theme) document.documentElement.dataset.theme = theme;
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+root.textContent = "";
+render(h(App, null), root);
+void enter();
+if ("serviceWorker" in navigator && isSecureContext) {
+  const address = "/web/sw.js";
+  // The one script that is named by a text; the policy of this page lets no other be made.
+  const makers = /** @type {any} */ (window).trustedTypes?.createPolicy("page", { createScriptURL: () => address });
+  navigator.serviceWorker.register(makers ? makers.createScriptURL(address) : address, { scope: "/" }).catch(() => {});
+}

@@ -1,0 +1,200 @@
+// Markdown of agents as nodes of the page: headings, paragraphs, lists, tables, quotations, code, emphasis, links. What it
+// makes are elements with text in them and never markup that was read; links are http and https and nothing else.
+
+import { h } from "../vendor/preact.mjs";
+import { safe } from "./links.js";
+
+/** @typedef {import("../vendor/preact.mjs").ComponentChild} Child */
+
+/** Beyond this a text is shown as it is: nobody reads it, and it must not hold up the page. */
+const LONGEST = 200_000;
+const DEEPEST = 6;
+
+const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
+const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
+const ITEM = /^( *)([-*+•]|\d{1,9}[.)])\s+(.*)$/;
+const QUOTE = /^ {0,3}> ?(.*)$/;
+const TABLE_LINE = /^ {0,3}\|?\s*:?-{1,}:?\s*(?:\|\s*:?-{1,}:?\s*)*\|?\s*$/;
+const INLINE = /(`+)([^`]|[^`][^]*?[^`])\1(?!`)|\*\*([^\s*](?:[^]*?[^\s*])?)\*\*|__([^\s_](?:[^]*?[^\s_])?)__(?![\p{L}\p{N}])|(?<![\p{L}\p{N}*])\*([^\s*](?:[^*]*?[^\s*])?)\*(?!\*)|(?<![\p{L}\p{N}_])_([^\s_](?:[^_]*?[^\s_])?)_(?![\p{L}\p{N}_])|~~([^~]+)~~|!?\[([^\]\n]{1,500})\]\((<[^<>\n]{1,2000}>|[^\s()]{1,2000}(?:\([^\s()]{0,500}\)[^\s()]{0,500})?)(?:\s+"[^"\n]{0,200}")?\)|(?:https?:\/\/)[^\s<>"'`|]+/gu;
+
+/** @param {string} text @returns {Child[]} */
+export function markdown(text) {
+  if (text.length > LONGEST) return [h("pre", { class: "plain", dir: "auto" }, text)];
+  return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0);
+}
+
+/** @param {string[]} lines @param {number} depth @returns {Child[]} */
+function blocks(lines, depth) {
+  /** @type {Child[]} */
+  const made = [];
+  /** @type {string[]} */
+  let run = [];
+  const flush = () => {
+    if (run.length) made.push(h("p", { dir: "auto" }, inline(run.join("\n"))));
+    run = [];
+  };
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] ?? "";
+    const fence = FENCE.exec(line);
+    if (fence) {
+      flush();
+      const [, indent = "", mark = "", language = ""] = fence;
+      const end = new RegExp(`^ {0,3}${mark[0]}{${mark.length},}\\s*$`);
+      const code = [];
+      for (at += 1; at < lines.length && !end.test(lines[at] ?? ""); at += 1) code.push(unindented(lines[at] ?? "", indent.length));
+      made.push(h(Code, { text: code.join("\n"), language }));
+      continue;
+    }
+    if (!line.trim()) {
+      flush();
+      continue;
+    }
+    const heading = HEADING.exec(line);
+    if (heading) {
+      flush();
+      made.push(h(`h${Math.min(6, (heading[1]?.length ?? 1) + 2)}`, { dir: "auto" }, inline(heading[2] ?? "")));
+      continue;
+    }
+    if (RULE.test(line)) {
+      flush();
+      made.push(h("hr", null));
+      continue;
+    }
+    if (QUOTE.test(line) && depth < DEEPEST) {
+      flush();
+      const inner = [];
+      for (; at < lines.length && QUOTE.test(lines[at] ?? ""); at += 1) inner.push(QUOTE.exec(lines[at] ?? "")?.[1] ?? "");
+      at -= 1;
+      made.push(h("blockquote", null, blocks(inner, depth + 1)));
+      continue;
+    }
+    if (line.includes("|") && TABLE_LINE.test(lines[at + 1] ?? "") && (lines[at + 1] ?? "").includes("-")) {
+      const heads = cells(line);
+      if (heads.length === cells(lines[at + 1] ?? "").length) {
+        flush();
+        const rows = [];
+        for (at += 2; at < lines.length && (lines[at] ?? "").includes("|"); at += 1) rows.push(cells(lines[at] ?? ""));
+        at -= 1;
+        made.push(h("div", { class: "table", tabIndex: 0 }, h("table", null,
+          h("thead", null, h("tr", null, heads.map((cell) => h("th", { dir: "auto" }, inline(cell))))),
+          h("tbody", null, rows.map((row) => h("tr", null, heads.map((_, index) => h("td", { dir: "auto" }, inline(row[index] ?? ""))))))) ));
+        continue;
+      }
+    }
+    if (ITEM.test(line) && depth < DEEPEST) {
+      flush();
+      const [list, next] = readList(lines, at, depth);
+      made.push(list);
+      at = next - 1;
+      continue;
+    }
+    if (!run.length && /^ {4}/.test(line)) {
+      const code = [];
+      for (; at < lines.length && (/^ {4}/.test(lines[at] ?? "") || !(lines[at] ?? "").trim()); at += 1) code.push(unindented(lines[at] ?? "", 4));
+      at -= 1;
+      made.push(h(Code, { text: code.join("\n").trimEnd(), language: "" }));
+      continue;
+    }
+    run.push(line);
+  }
+  flush();
+  return made;
+}
+
+/** @param {string[]} lines @param {number} start @param {number} depth @returns {[Child, number]} */
+function readList(lines, start, depth) {
+  const first = ITEM.exec(lines[start] ?? "");
+  const indent = first?.[1]?.length ?? 0;
+  const ordered = /\d/.test(first?.[2] ?? "");
+  /** @type {string[][]} */
+  const items = [];
+  let at = start;
+  for (; at < lines.length; at += 1) {
+    const line = lines[at] ?? "";
+    const item = ITEM.exec(line);
+    if (item && (item[1]?.length ?? 0) <= indent + 1) {
+      if ((item[1]?.length ?? 0) < indent || /\d/.test(item[2] ?? "") !== ordered) break;
+      items.push([item[3] ?? ""]);
+    } else if (!line.trim()) {
+      const next = lines[at + 1] ?? "";
+      if (!/^ {2,}/.test(next) && !(ITEM.test(next) && (ITEM.exec(next)?.[1]?.length ?? 0) >= indent)) break;
+      items.at(-1)?.push("");
+    } else if (/^\s/.test(line) || item) {
+      items.at(-1)?.push(unindented(line, indent + 2));
+    } else if (HEADING.test(line) || FENCE.test(line) || RULE.test(line) || QUOTE.test(line)) {
+      break;
+    } else {
+      items.at(-1)?.push(line);
+    }
+  }
+  const number = parseInt(first?.[2] ?? "1", 10);
+  const children = items.map((item) => h("li", { dir: "auto" }, tight(blocks(item, depth + 1))));
+  return [ordered ? h("ol", { start: Number.isFinite(number) ? number : 1 }, children) : h("ul", null, children), at];
+}
+
+/** An item that is one paragraph has no need of one. @param {Child[]} made */
+function tight(made) {
+  const [only] = made;
+  return only && typeof only === "object" && "type" in only && only.type === "p" ? [/** @type {any} */ (only).props.children, ...made.slice(1)] : made;
+}
+
+/** @param {string} line @param {number} columns */
+function unindented(line, columns) {
+  let at = 0;
+  while (at < columns && line[at] === " ") at += 1;
+  return line.slice(at);
+}
+
+/** @param {string} line */
+function cells(line) {
+  const bare = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+  return bare.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+}
+
+/** @param {string} text @param {number} [depth] @returns {Child[]} */
+export function inline(text, depth = 0) {
+  if (depth > DEEPEST) return [text];
+  /** @type {Child[]} */
+  const made = [];
+  let at = 0;
+  for (const match of text.matchAll(INLINE)) {
+    if (match.index > at) made.push(text.slice(at, match.index));
+    at = match.index + match[0].length;
+    const [whole, , code, strong, strong2, em, em2, struck, label, target] = match;
+    if (code !== undefined) made.push(h("code", null, code.replace(/^ (.*\S.*) $/, "$1")));
+    else if (strong !== undefined || strong2 !== undefined) made.push(h("strong", null, inline(strong ?? strong2 ?? "", depth + 1)));
+    else if (em !== undefined || em2 !== undefined) made.push(h("em", null, inline(em ?? em2 ?? "", depth + 1)));
+    else if (struck !== undefined) made.push(h("del", null, inline(struck, depth + 1)));
+    else if (label !== undefined) {
+      const address = safe(target ?? "");
+      made.push(address ? link(address, inline(label, depth + 1)) : whole);
+    } else {
+      const bare = whole.replace(/[.,;:!?)\]}*_]+$/, "");
+      const address = safe(bare);
+      made.push(address ? link(address, [bare]) : bare, whole.slice(bare.length));
+    }
+  }
+  if (at < text.length) made.push(text.slice(at));
+  return made;
+}
+
+/** @param {string} address @param {Child[]} label */
+const link = (address, label) => h("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow", title: address }, label);
+
+/** @param {{text: string, language: string}} props */
+function Code({ text, language }) {
+  const lines = language === "diff" || language === "patch" || /^(diff --git|--- .*\n\+\+\+ )/.test(text) ? diff(text) : text;
+  const copy = () => navigator.clipboard?.writeText(text);
+  return h("figure", { class: "code" },
+    h("figcaption", null, h("span", null, language.slice(0, 30)), h("button", { type: "button", class: "tiny", onClick: copy }, "Copy")),
+    h("pre", { tabIndex: 0, dir: "ltr" }, h("code", null, lines)));
+}
+
+/** @param {string} text @returns {Child[]} */
+export function diff(text) {
+  return text.split("\n").map((line) => {
+    const kind = line.startsWith("+") && !line.startsWith("+++") ? "add" : line.startsWith("-") && !line.startsWith("---") ? "del" : line.startsWith("@@") ? "hunk" : "";
+    return kind ? h("span", { class: `d-${kind}` }, `${line}\n`) : `${line}\n`;
+  });
+}

@@ -1,0 +1,106 @@
+// The box for a message, with files, and the keys of a terminal for those who may press them.
+
+import { h } from "../vendor/preact.mjs";
+import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { ApiError, agentPath, newKey, post } from "./api.js";
+import { may, toast } from "./store.js";
+
+const FILES_MAX = 64;
+/** Bytes of all files together: a body has at most 10 MB, and base64 makes four of three. */
+const BYTES_MAX = 7_000_000;
+const TRIES = 6;
+
+/** What was begun and not sent, by agent. @type {Map<string, {text: string, files: File[]}>} */
+const drafts = new Map();
+
+/** @param {File} file */
+async function asPart(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return { type: "file", file: { name: file.name.slice(0, 200), mimeType: file.type || "application/octet-stream", bytes: btoa(text) } };
+}
+
+/** @param {{agent: string, desk: boolean}} props */
+export function Send({ agent, desk }) {
+  const [draft, setDraft] = useState(drafts.get(agent) ?? { text: "", files: /** @type {File[]} */ ([]) });
+  const [busy, setBusy] = useState("");
+  const area = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
+  const picker = useRef(/** @type {HTMLInputElement|null} */ (null));
+  useEffect(() => setDraft(drafts.get(agent) ?? { text: "", files: [] }), [agent]);
+  useEffect(() => {
+    if (!area.current) return;
+    area.current.style.height = "auto";
+    area.current.style.height = `${Math.min(area.current.scrollHeight, 220)}px`;
+  }, [draft.text]);
+  const keep = (/** @type {{text: string, files: File[]}} */ next) => {
+    drafts.set(agent, next);
+    setDraft(next);
+  };
+  if (!may("answer") && !may("type")) return h("p", { class: "noright" }, "This device may look, not send.");
+  const add = (/** @type {Iterable<File>} */ more) => {
+    const files = [...draft.files, ...more].slice(0, FILES_MAX);
+    if (files.reduce((sum, file) => sum + file.size, 0) > BYTES_MAX) toast("All files together have at most 7 MB.");
+    else keep({ ...draft, files });
+  };
+  const send = async () => {
+    const { text, files } = draft;
+    if ((!text.trim() && !files.length) || busy) return;
+    const key = newKey();
+    setBusy("sending…");
+    try {
+      const parts = [...(text.trim() ? [{ type: "text", text }] : []), ...(await Promise.all(files.map(asPart)))];
+      for (let tries = 1; ; tries += 1) {
+        try {
+          await post(`${agentPath(agent)}/tasks/send`, { message: { role: "user", parts } }, key);
+          break;
+        } catch (error) {
+          if (!(error instanceof ApiError) || !error.unsure || tries >= TRIES) throw error;
+          setBusy("bad line: it is sent again…");
+          await new Promise((resolve) => setTimeout(resolve, 1000 * tries));
+        }
+      }
+      drafts.delete(agent);
+      setDraft({ text: "", files: [] });
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error));
+    } finally {
+      setBusy("");
+      area.current?.focus();
+    }
+  };
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && !event.isComposing && (desk ? !event.shiftKey : event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      void send();
+    }
+  };
+  return h("form", { class: "send", onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); void send(); },
+    onDragOver: (/** @type {DragEvent} */ event) => event.preventDefault(),
+    onDrop: (/** @type {DragEvent} */ event) => { event.preventDefault(); add(event.dataTransfer?.files ?? []); } },
+    draft.files.length ? h("ul", { class: "files" }, draft.files.map((file, index) => h("li", null, h("span", null, file.name), h("button", { type: "button", class: "tiny", "aria-label": `Leave out ${file.name}`, onClick: () => keep({ ...draft, files: draft.files.filter((_, at) => at !== index) }) }, "×")))) : null,
+    h("div", { class: "line" },
+      h("button", { type: "button", class: "attach quiet", "aria-label": "Add files", title: "Add files", onClick: () => picker.current?.click() }, "+"),
+      h("input", { type: "file", multiple: true, hidden: true, ref: picker, onChange: (/** @type {any} */ event) => { add(event.target.files); event.target.value = ""; } }),
+      h("textarea", { ref: area, rows: 1, id: "message", dir: "auto", placeholder: `Message to ${agent}`, "aria-label": `Message to ${agent}`, value: draft.text, enterKeyHint: desk ? "send" : "enter", onInput: (/** @type {any} */ event) => keep({ ...draft, text: event.target.value }), onKeyDown: onKey,
+        onPaste: (/** @type {ClipboardEvent} */ event) => { const files = event.clipboardData?.files; if (files?.length) { event.preventDefault(); add(files); } } }),
+      h("button", { type: "submit", class: "yes", disabled: Boolean(busy) || (!draft.text.trim() && !draft.files.length) }, "Send")),
+    busy ? h("p", { class: "quiet", role: "status" }, busy) : null);
+}
+
+/** @type {[string, string, string][]} */
+const KEYS = [["Esc", "Esc", "Escape"], ["Tab", "Tab", "Tab"], ["Left", "←", "Left"], ["Up", "↑", "Up"], ["Down", "↓", "Down"], ["Right", "→", "Right"], ["Enter", "⏎", "Enter"], ["C-c", "^C", "Control C"]];
+
+/** @param {{agent: string}} props */
+export function Keys({ agent }) {
+  if (!may("type")) return null;
+  const press = async (/** @type {string} */ key) => {
+    try {
+      await post(`/control${agentPath(agent)}/keys`, { keys: [key] });
+    } catch (error) {
+      if (error instanceof ApiError) toast(error.message);
+    }
+  };
+  return h("div", { class: "keys", role: "group", "aria-label": "Keys of the terminal" },
+    KEYS.map(([key, sign, name]) => h("button", { type: "button", key, "aria-label": name, onClick: () => press(key) }, sign)));
+}

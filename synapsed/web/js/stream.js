@@ -1,0 +1,166 @@
+// The one stream of events, and the lists that follow from it. Nothing is polled: what an event says is put into the list
+// at once, what it does not say is asked for a moment later, once for many events.
+
+import { ApiError, get, socketUrl } from "./api.js";
+import { now, onEvent, put, told } from "./store.js";
+
+const FIRST_MS = 500;
+const LONGEST_MS = 20_000;
+/** A page that was hidden for so long may hold a dead connection: a phone that slept tells nobody. */
+const ASLEEP_MS = 15_000;
+/** Longer away than this, and the stream begins again: the lists are read whole anyway. */
+const LONG_AWAY_MS = 600_000;
+
+/** @type {WebSocket|null} */
+let socket = null;
+let lastId = 0;
+let failures = 0;
+let retry = 0;
+let hiddenAt = 0;
+let heardAt = Date.now();
+
+export function start() {
+  connect();
+  addEventListener("online", () => again(0));
+  addEventListener("offline", () => {
+    put({ line: "offline" });
+    socket?.close();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) hiddenAt = Date.now();
+    else if (now().line !== "live" || Date.now() - hiddenAt > ASLEEP_MS) again(0);
+  });
+  onEvent(follow);
+}
+
+/** Connect again, after so many milliseconds. @param {number} wait */
+export function again(wait) {
+  clearTimeout(retry);
+  if (socket) {
+    socket.onclose = null;
+    socket.close();
+    socket = null;
+  }
+  if (wait) retry = setTimeout(connect, wait);
+  else connect();
+}
+
+function connect() {
+  if (socket) return;
+  if (now().line === "live") put({ line: "connecting" });
+  const cursor = lastId && Date.now() - heardAt < LONG_AWAY_MS ? `&after=${lastId}` : "";
+  const mine = new WebSocket(socketUrl(`/events?batch=100ms${cursor}`));
+  socket = mine;
+  mine.onopen = () => {
+    failures = 0;
+    heardAt = Date.now();
+    put({ line: "live" });
+    void Promise.all([readAgents(), readInbox()]);
+    dispatchEvent(new Event("line-back"));
+  };
+  mine.onmessage = (message) => {
+    heardAt = Date.now();
+    const event = /** @type {import("../events").SynapsedEvent} */ (JSON.parse(message.data));
+    if (event.id) lastId = event.id;
+    if (event.event === "gap") void Promise.all([readAgents(), readInbox()]);
+    else told(event.event === "batchEvents" ? event.data : [event]);
+  };
+  mine.onclose = () => {
+    if (socket !== mine) return;
+    socket = null;
+    failures += 1;
+    put({ line: navigator.onLine === false || failures > 1 ? "offline" : "connecting" });
+    void stillIn();
+    // Each waits a little differently, so that a daemon that comes back is not run over by all pages at once.
+    const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(failures - 1, 8));
+    again(wait * (0.5 + Math.random() / 2));
+  };
+}
+
+/** A socket that is refused does not say why: it may be that this device was removed. */
+async function stillIn() {
+  try {
+    await get("/whoami");
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+      clearTimeout(retry);
+      put({ door: "out" });
+    }
+  }
+}
+
+// --- lists -----------------------------------------------------------------------------------------------------------
+
+/** @param {() => Promise<void>} read @param {number} pause */
+function gathered(read, pause) {
+  let due = 0;
+  let busy = false;
+  let more = false;
+  const run = async () => {
+    due = 0;
+    busy = true;
+    more = false;
+    await read();
+    busy = false;
+    if (more) ask();
+  };
+  const ask = () => {
+    if (busy) more = true;
+    else if (!due) due = setTimeout(run, pause);
+  };
+  return ask;
+}
+
+export async function readAgents() {
+  try {
+    put({ agents: await get("/agents") });
+  } catch {
+    // The stream's end says that the daemon is away.
+  }
+}
+
+export async function readInbox() {
+  try {
+    put({ inbox: await get("/inbox") });
+  } catch {
+    // The same.
+  }
+}
+
+const agentsSoon = gathered(readAgents, 700);
+const inboxSoon = gathered(readInbox, 30);
+
+/** @param {import("./store.js").SingleEvent} event */
+function follow(event) {
+  const { agent } = event;
+  switch (event.event) {
+    case "attention":
+      inboxSoon();
+      break;
+    case "activity":
+      change(agent, { activity: event.data.activity, evidence: event.data.evidence, since: event.time, doing: null });
+      agentsSoon();
+      break;
+    case "agentState":
+      if (event.data.state === "removed") put({ agents: now().agents?.filter((one) => one.id !== agent) ?? null });
+      else change(agent, { state: event.data.state, restarts: event.data.restarts, since: event.time });
+      agentsSoon();
+      break;
+    case "taskStatus":
+    case "taskDelivered":
+      agentsSoon();
+      break;
+    default:
+  }
+}
+
+/** @param {string|null} id @param {Partial<import("./store.js").Agent>} change */
+function change(id, change) {
+  const agents = now().agents;
+  const place = agents?.findIndex((one) => one.id === id) ?? -1;
+  const before = agents?.[place];
+  if (!agents || !before) return;
+  const after = [...agents];
+  after[place] = { ...before, ...change };
+  put({ agents: after });
+}

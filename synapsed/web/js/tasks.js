@@ -1,0 +1,228 @@
+// The tasks of one agent as a conversation: what was asked, what came back, and folded in between what was done for it.
+
+import { h } from "../vendor/preact.mjs";
+import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { ApiError, agentPath, get, post } from "./api.js";
+import { diff, markdown } from "./markdown.js";
+import { past } from "./past.js";
+import { may, now, onEvent, toast } from "./store.js";
+import { ago } from "./words.js";
+
+/** @typedef {any} Task */
+
+const PAGE = 20;
+const CALLS_MAX = 300;
+const OPEN_STATES = new Set(["submitted", "working", "input_required", "auth_required"]);
+
+/** @param {any} part */
+const partText = (part) => (part.type === "text" ? part.text : part.type === "data" ? "```json\n" + JSON.stringify(part.data, null, 2) + "\n```" : part.type === "file" ? `📎 ${part.file?.name ?? part.file?.uri ?? "file"}` : "");
+/** @param {{parts?: any[]}} whole */
+const textOf = (whole) => (whole.parts ?? []).map(partText).join("\n");
+
+/** @param {Task} task @param {any} event @returns {Task|null} the task after it, null where it has to be read again */
+export function after(task, event) {
+  const { data } = event;
+  if (event.event === "taskStatus") {
+    if (data.error?.truncated || data.prompt?.truncated) return null;
+    return { ...task, status: data.state, error: data.error ?? task.error, prompt: data.prompt ?? null, updated_at: event.time };
+  }
+  if (event.event !== "taskArtifact") return task;
+  const artifact = data.artifact;
+  if (artifact.truncated || !Array.isArray(artifact.parts)) return null;
+  const place = task.artifacts.findIndex((/** @type {any} */ one) => one.artifact_id === artifact.artifact_id);
+  const artifacts = [...task.artifacts];
+  if (place < 0) artifacts.push(artifact);
+  else if (data.append) artifacts[place] = { ...artifacts[place], parts: joined(artifacts[place].parts, artifact.parts) };
+  else artifacts[place] = artifact;
+  return { ...task, artifacts };
+}
+
+/** Texts that continue each other are one. @param {any[]} before @param {any[]} more */
+function joined(before, more) {
+  const parts = [...before];
+  for (const part of more) {
+    const last = parts.at(-1);
+    if (part.type === "text" && last?.type === "text") parts[parts.length - 1] = { ...last, text: last.text + part.text };
+    else parts.push(part);
+  }
+  return parts;
+}
+
+/** @param {{agent: string, agentId: string, clock: number}} props */
+export function Conversation({ agent, agentId, clock }) {
+  const [tasks, setTasks] = useState(/** @type {Task[]|null} */ (null));
+  const [problem, setProblem] = useState("");
+  const [more, setMore] = useState(false);
+  const box = useRef(/** @type {HTMLElement|null} */ (null));
+  const list = useRef(/** @type {Task[]} */ ([]));
+  const put = (/** @type {Task[]} */ next) => {
+    list.current = next;
+    setTasks(next);
+  };
+  useEffect(() => {
+    let left = false;
+    const reading = new Set();
+    const read = async (/** @type {string} */ id) => {
+      if (reading.has(id)) return;
+      reading.add(id);
+      try {
+        const task = await get(`${agentPath(agent)}/tasks/${id}`);
+        if (left) return;
+        const place = list.current.findIndex((one) => one.id === task.id);
+        put(place < 0 ? [task, ...list.current] : list.current.map((one) => (one.id === task.id ? task : one)));
+      } catch {
+        // It is read with the list when the line is back.
+      } finally {
+        reading.delete(id);
+      }
+    };
+    const readAll = async () => {
+      try {
+        const found = await get(`${agentPath(agent)}/tasks?limit=${PAGE}`);
+        if (left) return;
+        put(found);
+        setMore(found.length === PAGE);
+        setProblem("");
+      } catch (error) {
+        if (!left && error instanceof ApiError) setProblem(error.message);
+      }
+    };
+    put([]);
+    setTasks(null);
+    void readAll();
+    addEventListener("line-back", readAll);
+    const stop = onEvent((event) => {
+      if (event.agent !== agentId || !event.task) return;
+      if (!["taskStatus", "taskArtifact", "taskDelivered"].includes(event.event)) return;
+      const task = list.current.find((one) => one.id === event.task);
+      if (!task) {
+        void read(event.task);
+        return;
+      }
+      const next = after(task, event);
+      if (next === null || (next.status !== task.status && !OPEN_STATES.has(next.status))) void read(task.id);
+      if (next !== null && next !== task) put(list.current.map((one) => (one.id === task.id ? next : one)));
+    });
+    return () => {
+      left = true;
+      stop();
+      removeEventListener("line-back", readAll);
+    };
+  }, [agent, agentId]);
+  // The newest stands at the bottom; who has scrolled up is left alone.
+  const newest = tasks?.[0];
+  const length = newest ? newest.artifacts.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + textOf(one).length, 0) : 0;
+  useEffect(() => {
+    const at = box.current;
+    if (at && at.scrollHeight - at.scrollTop - at.clientHeight < 240) at.scrollTop = at.scrollHeight;
+  }, [length, newest?.status]);
+  useEffect(() => {
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [tasks === null, newest?.id]);
+  const earlier = async () => {
+    const last = list.current.at(-1);
+    if (!last) return;
+    try {
+      const found = await get(`${agentPath(agent)}/tasks?limit=${PAGE}&before=${encodeURIComponent(last.id)}`);
+      put([...list.current, ...found]);
+      setMore(found.length === PAGE);
+    } catch (error) {
+      if (error instanceof ApiError) toast(error.message);
+    }
+  };
+  if (problem && !tasks?.length) return h("div", { class: "talk" }, h("p", { class: "problem", role: "alert" }, problem));
+  if (!tasks) return h("div", { class: "talk", "aria-busy": "true" }, h("div", { class: "ghost bubble" }));
+  return h("div", { class: "talk", ref: box, tabIndex: 0, role: "log", "aria-label": `Conversation with ${agent}`, "aria-live": "off" },
+    more ? h("button", { type: "button", class: "quiet earlier", onClick: earlier }, "Earlier") : null,
+    tasks.length ? null : h("p", { class: "empty" }, "Nothing was said yet."),
+    [...tasks].reverse().map((task) => h(TaskView, { key: task.id, task, agent, clock })));
+}
+
+/** @param {{task: Task, agent: string, clock: number, key?: string}} props */
+function TaskView({ task, agent, clock }) {
+  const answer = task.artifacts.find((/** @type {any} */ one) => one.artifact_id === "answer");
+  const steps = task.artifacts.filter((/** @type {any} */ one) => one.name === "progress");
+  const others = task.artifacts.filter((/** @type {any} */ one) => one !== answer && one.name !== "progress" && !/^answer\.\d+$/.test(one.artifact_id));
+  const open = OPEN_STATES.has(task.status);
+  const sender = task.metadata?.sender?.sender_id ?? "";
+  const stop = async () => {
+    try {
+      await post(`${agentPath(agent)}/tasks/${task.id}/cancel`);
+    } catch (error) {
+      if (error instanceof ApiError) toast(error.message);
+    }
+  };
+  return h("article", { class: `task t-${task.status}`, "data-task": task.id },
+    h("div", { class: sender ? "bubble asked other" : "bubble asked", dir: "auto" },
+      sender ? h("span", { class: "from" }, sender) : null,
+      h("div", { class: "said" }, textOf(task.message))),
+    steps.length ? h("details", { class: "steps" }, h("summary", null, steps.length === 1 ? "1 note on the way" : `${steps.length} notes on the way`), steps.map((/** @type {any} */ step) => h("div", { class: "step md" }, markdown(textOf(step))))) : null,
+    h(Calls, { agent, task: task.id, open }),
+    answer ? h("div", { class: "bubble answer md", dir: "auto" }, markdown(textOf(answer))) : null,
+    others.map((/** @type {any} */ one) => h("details", { class: "steps", key: one.artifact_id }, h("summary", null, one.name || one.type), h("div", { class: "md" }, markdown(textOf(one))))),
+    h("footer", null,
+      h("span", { class: `state s-${task.status}` }, task.status.replaceAll("_", " ")),
+      task.error ? h("span", { class: "problem" }, task.error.message || task.error.code) : null,
+      answer && task.exact === false && task.status === "completed" ? h("span", { class: "quiet", title: "Read off the screen: it may not be exact" }, "off the screen") : null,
+      h("time", { class: "when", dateTime: task.updated_at }, ago(task.updated_at, clock)),
+      open && may("type") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
+}
+
+/** The tool calls of a task: asked for when they are opened, and followed while the task is worked on.
+ * @param {{agent: string, task: string, open: boolean}} props */
+function Calls({ agent, task, open }) {
+  const [calls, setCalls] = useState(/** @type {any[]|null} */ (null));
+  const [shown, setShown] = useState(false);
+  const [seen, setSeen] = useState(() => merge([], now().events.filter((event) => event.task === task && event.event === "toolExecution")));
+  useEffect(() => onEvent((event) => {
+    if (event.task === task && event.event === "toolExecution") {
+      setSeen((before) => merge(before, [event]));
+      setCalls((before) => before && merge(before, [event]));
+    }
+  }), [task]);
+  const toggle = async (/** @type {any} */ event) => {
+    setShown(event.target.open);
+    if (!event.target.open || calls) return;
+    try {
+      setCalls(merge([], await past(`${agentPath(agent)}/events?stream=sse&types=toolExecution&tasks=${task}&after=0&until=newest`)));
+    } catch {
+      setCalls(seen);
+    }
+  };
+  const last = seen.at(-1);
+  const line = open && last && last.status === "started" ? `${last.tool_name} ${brief(last.input)}` : "";
+  return h("details", { class: "steps calls", onToggle: toggle },
+    h("summary", null, "Tool calls", seen.length ? ` (${seen.length})` : "", line ? h("span", { class: "quiet" }, ` · ${line}`) : null),
+    shown ? (calls ? (calls.length ? calls.map((call) => h(Call, { call, key: call.call_id ?? call.id })) : h("p", { class: "quiet" }, "None is known.")) : h("p", { class: "quiet" }, "…")) : null);
+}
+
+/** @param {any[]} calls @param {any[]} events */
+function merge(calls, events) {
+  const all = [...calls];
+  for (const { data, id } of events) {
+    const place = data.call_id ? all.findIndex((one) => one.call_id === data.call_id) : -1;
+    if (place < 0) all.push({ ...data, id });
+    else all[place] = { ...all[place], ...data, input: data.input ?? all[place].input };
+  }
+  return all.slice(-CALLS_MAX);
+}
+
+/** @param {any} input */
+function brief(input) {
+  if (!input || typeof input !== "object") return "";
+  const value = input.command ?? input.file_path ?? input.path ?? input.pattern ?? input.query ?? input.url ?? Object.values(input)[0];
+  return typeof value === "string" ? value.split("\n")[0]?.slice(0, 120) ?? "" : "";
+}
+
+/** @param {{call: any, key?: any}} props */
+function Call({ call }) {
+  const sign = call.status === "started" ? "…" : call.status === "failed" ? (call.denied ? "⊘" : "✗") : "✓";
+  const input = call.input && typeof call.input === "object" ? call.input : {};
+  const change = typeof input.old_string === "string" && typeof input.new_string === "string" ? [...input.old_string.split("\n").map((/** @type {string} */ line) => `-${line}`), ...input.new_string.split("\n").map((/** @type {string} */ line) => `+${line}`)].join("\n") : "";
+  const output = call.output && typeof call.output === "object" ? (typeof call.output.text === "string" ? call.output.text : call.output.truncated ? `(${call.output.size} characters)` : JSON.stringify(call.output, null, 2)) : "";
+  return h("details", { class: `call c-${call.status}` },
+    h("summary", null, h("span", { class: "sign", role: "img", "aria-label": call.denied ? "denied" : call.status }, sign), " ", h("b", null, call.tool_name), " ", h("code", null, brief(call.input)), call.duration_ms ? h("span", { class: "quiet" }, ` ${(call.duration_ms / 1000).toFixed(1)} s`) : null),
+    change ? h("pre", { tabIndex: 0, dir: "ltr" }, diff(change)) : call.input ? h("pre", { tabIndex: 0, dir: "ltr" }, JSON.stringify(call.input, null, 2)) : null,
+    typeof call.error === "string" ? h("p", { class: "problem" }, call.error) : null,
+    output ? h("pre", { tabIndex: 0, dir: "ltr" }, output.slice(0, 20_000)) : null);
+}

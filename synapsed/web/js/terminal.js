@@ -1,0 +1,272 @@
+// A real terminal on an agent: xterm.js over the daemon's WebSocket, loaded when the first one is opened. The window of the
+// program follows it, as it follows every terminal in which somebody types.
+
+import { h } from "../vendor/preact.mjs";
+import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { FitAddon } from "../vendor/addon-fit.mjs";
+import { Terminal as Xterm } from "../vendor/xterm.mjs";
+import { agentPath, socketUrl } from "./api.js";
+import { safe } from "./links.js";
+
+const SCROLLBACK = 5000;
+const FIRST_MS = 500;
+const LONGEST_MS = 15_000;
+/** Beyond so many bytes that xterm has not drawn, the connection waits: the daemon then sends the newest screen. */
+const UNDRAWN_MAX = 2_000_000;
+
+/**
+ * xterm puts its rules into <style> elements, which the policy of this page forbids. It is given another element here, whose
+ * text becomes a sheet of the document.
+ */
+function styledDocument() {
+  return new Proxy(document, {
+    get(target, name) {
+      if (name === "createElement") {
+        return (/** @type {string} */ tag) => (tag === "style" ? sheetElement() : target.createElement(tag));
+      }
+      const value = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+function sheetElement() {
+  const element = document.createElement("span");
+  element.hidden = true;
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  let text = "";
+  Object.defineProperty(element, "textContent", {
+    get: () => text,
+    set: (/** @type {string} */ rules) => {
+      text = rules;
+      sheet.replaceSync(rules);
+    },
+  });
+  element.remove = () => {
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((one) => one !== sheet);
+    HTMLElement.prototype.remove.call(element);
+  };
+  return element;
+}
+
+function loadCss() {
+  if (document.querySelector("link[data-xterm]")) return Promise.resolve();
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = "/web/vendor/xterm.css";
+  link.dataset.xterm = "1";
+  return new Promise((resolve) => {
+    link.onload = link.onerror = () => resolve(undefined);
+    document.head.append(link);
+  });
+}
+
+/** What characters of several code points take is known to an addon, which is loaded when the first of them comes. */
+const CLUSTERS = /[\u{10000}-\u{10ffff}\u200d\ufe0f]/u;
+
+class Session {
+  /** @param {HTMLElement} box @param {string} agent @param {(state: string) => void} tell */
+  constructor(box, agent, tell) {
+    this.agent = agent;
+    this.tell = tell;
+    this.closed = false;
+    this.failures = 0;
+    this.timer = 0;
+    this.undrawn = 0;
+    this.socket = /** @type {WebSocket|null} */ (null);
+    this.decoder = new TextDecoder();
+    this.order = Promise.resolve();
+    this.term = new Xterm({
+      allowProposedApi: true,
+      documentOverride: /** @type {any} */ (styledDocument()),
+      fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
+      fontSize: 13,
+      scrollback: SCROLLBACK,
+      convertEol: false,
+      screenReaderMode: false,
+      theme: { background: "#000000", foreground: "#ffffff", cursor: "#ffffff" },
+      linkHandler: { activate: (_event, text) => open(text), allowNonHttpProtocols: false },
+    });
+    this.fit = new FitAddon();
+    this.term.loadAddon(this.fit);
+    this.term.open(box);
+    this.clusters = /** @type {Promise<void>|null} */ (null);
+    // Whether characters are joined in one cell is the program's to say (mode 2027): as it counts, so it is drawn.
+    this.joining = false;
+    for (const final of ["h", "l"]) {
+      this.term.parser.registerCsiHandler({ prefix: "?", final }, (params) => {
+        if (params.includes(2027)) {
+          this.joining = final === "h";
+          if (this.term.unicode.versions.includes("15")) this.term.unicode.activeVersion = this.joining ? "15-graphemes" : "15";
+        }
+        return false;
+      });
+    }
+    this.term.onData((data) => this.send(new TextEncoder().encode(data)));
+    this.term.onBinary((data) => this.send(Uint8Array.from(data, (char) => char.charCodeAt(0))));
+    this.term.onResize(({ cols, rows }) => this.command({ type: "resize", cols, rows }));
+    // The clipboard is a person's: a program may neither read nor write it from here.
+    this.term.parser.registerOscHandler(52, () => true);
+    this.sizes = new ResizeObserver(() => this.fit.fit());
+    this.sizes.observe(box);
+    this.fit.fit();
+    this.onBack = () => this.connect();
+    addEventListener("line-back", this.onBack);
+    this.connect();
+    this.term.focus();
+  }
+
+  connect() {
+    clearTimeout(this.timer);
+    if (this.closed) return;
+    this.leave();
+    const { cols, rows } = this.term;
+    const socket = new WebSocket(socketUrl(`${agentPath(this.agent)}/terminal?cols=${cols}&rows=${rows}`));
+    this.socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => {
+      this.failures = 0;
+      this.decoder = new TextDecoder();
+      this.tell("live");
+    };
+    socket.onmessage = (message) => {
+      if (typeof message.data === "string") this.news(JSON.parse(message.data));
+      else this.draw(new Uint8Array(message.data));
+    };
+    socket.onclose = () => {
+      if (this.socket !== socket) return;
+      this.socket = null;
+      if (this.ended) return;
+      this.failures += 1;
+      this.tell("offline");
+      const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(this.failures, 6));
+      this.timer = setTimeout(() => this.connect(), wait * (0.5 + Math.random() / 2));
+    };
+  }
+
+  /** @param {any} told */
+  news(told) {
+    if (told.type === "exit") {
+      this.ended = true;
+      this.tell(told.exit_code === null ? "the program ended" : `the program ended (${told.exit_code})`);
+    } else if (told.type === "error") {
+      this.tell(told.error?.message ?? "refused");
+    }
+  }
+
+  /** @param {Uint8Array} bytes */
+  draw(bytes) {
+    this.undrawn += bytes.length;
+    if (!this.clusters && CLUSTERS.test(this.decoder.decode(bytes, { stream: true }))) this.clusters = this.loadClusters();
+    const write = () => new Promise((resolve) => this.term.write(bytes, () => {
+      this.undrawn -= bytes.length;
+      resolve(undefined);
+    }));
+    if (this.clusters) this.order = this.order.then(() => this.clusters ?? undefined).then(() => void write());
+    else void write();
+    if (this.undrawn > UNDRAWN_MAX) {
+      // It is attached again when this is drawn: what it missed comes as one screen.
+      this.leave();
+      this.term.write("", () => this.connect());
+    }
+  }
+
+  async loadClusters() {
+    try {
+      const { UnicodeGraphemesAddon } = await import("../vendor/addon-unicode-graphemes.mjs");
+      this.term.loadAddon(new UnicodeGraphemesAddon());
+      this.term.unicode.activeVersion = this.joining ? "15-graphemes" : "15";
+    } catch {
+      // Widths are then those of single code points.
+    }
+  }
+
+  async search() {
+    const { SearchAddon } = await import("../vendor/addon-search.mjs");
+    if (!this.finder) {
+      this.finder = new SearchAddon();
+      this.term.loadAddon(this.finder);
+    }
+    return this.finder;
+  }
+
+  /** @param {Uint8Array<ArrayBuffer>} bytes */
+  send(bytes) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(bytes);
+  }
+
+  /** @param {any} command */
+  command(command) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(command));
+  }
+
+  leave() {
+    const socket = this.socket;
+    this.socket = null;
+    if (socket) {
+      socket.onclose = null;
+      socket.close();
+    }
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+    removeEventListener("line-back", this.onBack);
+    this.sizes.disconnect();
+    this.leave();
+    this.term.dispose();
+  }
+}
+
+/** A link goes nowhere but to http and https, and only when it is asked for. @param {string} address */
+function open(address) {
+  const target = safe(address);
+  if (target && confirm(`Open ${target}?`)) window.open(target, "_blank", "noopener,noreferrer");
+}
+
+/** @param {{agent: string}} props */
+export function Terminal({ agent }) {
+  const box = useRef(/** @type {HTMLElement|null} */ (null));
+  const session = useRef(/** @type {Session|null} */ (null));
+  const [state, setState] = useState("connecting");
+  const [finding, setFinding] = useState(/** @type {string|null} */ (null));
+  useEffect(() => {
+    let left = false;
+    void loadCss().then(() => {
+      if (left || !box.current) return;
+      session.current = new Session(box.current, agent, setState);
+      session.current.term.attachCustomKeyEventHandler((event) => {
+        if (event.type === "keydown" && event.key === "f" && event.ctrlKey && event.shiftKey) {
+          event.preventDefault();
+          setFinding("");
+          return false;
+        }
+        return true;
+      });
+    });
+    return () => {
+      left = true;
+      session.current?.close();
+      session.current = null;
+    };
+  }, [agent]);
+  const find = async (/** @type {string} */ text, back = false) => {
+    setFinding(text);
+    const finder = await session.current?.search();
+    if (text && finder) back ? finder.findPrevious(text) : finder.findNext(text);
+  };
+  const done = () => {
+    setFinding(null);
+    session.current?.finder?.clearDecorations();
+    session.current?.term.focus();
+  };
+  return h("section", { class: "terminal", "aria-label": `Terminal of ${agent}` },
+    h("div", { class: "xterm-box", ref: box, "data-keys": "own" }),
+    h("footer", { class: "under" },
+      h("span", { class: "quiet", role: "status" }, state === "live" ? "You type here. The program's window has this size." : state === "offline" ? "Offline: it is connected again." : state),
+      finding === null
+        ? h("button", { type: "button", class: "tiny", onClick: () => setFinding("") }, "Search")
+        : h("input", { type: "search", ref: (/** @type {any} */ node) => node?.focus(), value: finding, "aria-label": "Search the terminal", onInput: (/** @type {any} */ event) => find(event.target.value), onKeyDown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") void find(finding, event.shiftKey); else if (event.key === "Escape") done(); } })));
+}

@@ -1,0 +1,120 @@
+// The service worker: the page opens without a line, and what an agent asks can be answered in the notification.
+
+const KEPT = "synapsed-1";
+/** What the phone's first view is made of. Everything else is kept when it is first loaded. */
+const SHELL = ["/", "/web/app.css", "/web/manifest.webmanifest", "/web/icons/icon.svg", "/web/js/main.js", "/web/js/api.js", "/web/js/store.js", "/web/js/stream.js", "/web/js/inbox.js", "/web/js/agents.js", "/web/js/words.js", "/web/vendor/preact.mjs", "/web/vendor/hooks.mjs"];
+const SLOW_MS = 3000;
+
+const worker = /** @type {any} */ (self);
+
+worker.addEventListener("install", (/** @type {any} */ event) => {
+  event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(SHELL)).then(() => worker.skipWaiting()));
+});
+
+worker.addEventListener("activate", (/** @type {any} */ event) => {
+  event.waitUntil(caches.keys().then((names) => Promise.all(names.filter((name) => name !== KEPT).map((name) => caches.delete(name)))).then(() => worker.clients.claim()));
+});
+
+/** Files of the page and nothing else: what the API says is never kept. @param {URL} url */
+const isFile = (url) => url.origin === location.origin && (url.pathname === "/" || /^\/web\/(?:js|vendor|icons)\/|^\/web\/[\w.-]+\.(?:css|webmanifest)$/.test(url.pathname));
+
+worker.addEventListener("fetch", (/** @type {any} */ event) => {
+  const { request } = event;
+  if (request.method !== "GET" || !isFile(new URL(request.url))) return;
+  event.respondWith(fresh(request));
+});
+
+/** From the daemon, which knows whether it changed; from here, where there is no line or a slow one. @param {Request} request */
+async function fresh(request) {
+  const kept = await caches.open(KEPT);
+  const old = await kept.match(request, { ignoreSearch: true });
+  const asked = fetch(request).then((answer) => {
+    if (answer.ok) void kept.put(request, answer.clone());
+    return answer;
+  });
+  if (!old) return asked;
+  const late = new Promise((resolve) => setTimeout(() => resolve(old), SLOW_MS));
+  return Promise.race([asked.catch(() => old), late]);
+}
+
+// --- notifications ---------------------------------------------------------------------------------------------------
+
+/** What is told of an item: `{id, state, kind, agent, question, command, task, prompt_id, options}`. @param {any} event */
+function onPush(event) {
+  let told = /** @type {any} */ ({});
+  try {
+    told = event.data?.json() ?? {};
+  } catch {
+    // A message that is no JSON is not the daemon's.
+  }
+  event.waitUntil(show(told));
+}
+
+/** @param {any} told */
+async function show(told) {
+  const tag = String(told.id ?? "synapsed");
+  if (told.state && told.state !== "opened") {
+    for (const one of await worker.registration.getNotifications({ tag })) one.close();
+    return;
+  }
+  const windows = await worker.clients.matchAll({ type: "window" });
+  const seen = windows.some((/** @type {any} */ one) => one.focused && one.visibilityState === "visible");
+  const options = Array.isArray(told.options) && told.prompt_id ? told.options.slice(0, 2) : [];
+  await worker.registration.showNotification(`${told.agent ?? "An agent"}: ${told.kind ?? "waits for you"}`.slice(0, 120), {
+    tag,
+    body: [told.question, told.command].filter((text) => typeof text === "string" && text).join("\n").slice(0, 400),
+    icon: "/web/icons/icon-192.png",
+    badge: "/web/icons/icon-192.png",
+    silent: seen,
+    renotify: !seen,
+    requireInteraction: Boolean(told.prompt_id),
+    actions: options.map((/** @type {any} */ option) => ({ action: `answer:${option.key}`, title: String(option.label).slice(0, 40) })),
+    data: told,
+  });
+}
+
+worker.addEventListener("push", onPush);
+
+worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
+  const { notification, action } = event;
+  const told = notification.data ?? {};
+  notification.close();
+  event.waitUntil(action.startsWith("answer:") ? give(told, action.slice(7)) : open(told));
+});
+
+/** @param {any} told */
+async function open(told) {
+  const address = told.agent ? `/#/agent/${encodeURIComponent(told.agent)}` : "/";
+  for (const one of await worker.clients.matchAll({ type: "window" })) {
+    if ("focus" in one) {
+      await one.focus();
+      await one.navigate?.(address).catch(() => {});
+      return;
+    }
+  }
+  await worker.clients.openWindow(address);
+}
+
+/** The answer goes the way of every answer: with the device's cookie, the prompt's id and a key of its own. @param {any} told @param {string} key */
+async function give(told, key) {
+  const agent = `/agents/${encodeURIComponent(told.agent)}`;
+  const path = told.task ? `${agent}/tasks/${told.task}/input` : `/control${agent}/input`;
+  const headers = { "Content-Type": "application/json", "Synapsed-Page": "1", "Idempotency-Key": `push-${told.id}-${told.prompt_id}`.replace(/[^\x21-\x7e]/g, "").slice(0, 256) };
+  let problem = "It could not be sent: open the page.";
+  for (let tries = 0; tries < 4; tries += 1) {
+    try {
+      const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify({ input: key, prompt_id: told.prompt_id }), credentials: "same-origin" });
+      if (answer.ok) return;
+      const said = await answer.json().catch(() => ({}));
+      if (answer.status < 500) {
+        if (["PROMPT_CHANGED", "NOT_WAITING"].includes(said.error?.code)) return;
+        problem = String(said.error?.message ?? problem);
+        break;
+      }
+    } catch {
+      // A bad line: the same answer under the same key, a little later.
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1500 * (tries + 1)));
+  }
+  await worker.registration.showNotification(`${told.agent}: not answered`, { tag: `${told.id}-failed`, body: problem, icon: "/web/icons/icon-192.png", data: { agent: told.agent } });
+}

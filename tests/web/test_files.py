@@ -1,0 +1,157 @@
+"""The files of the page: what is served, how, and how much of it comes first."""
+
+import re
+import tomllib
+from collections.abc import AsyncGenerator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from synapsed.api.routes.page import POLICY, page_files
+from tests.api.serving import Api, serving
+from tests.fakes.control import FakeControl
+from tests.web.programs import CACHE, VENDOR, vendored
+
+WEB = Path(__file__).parents[2] / "synapsed" / "web"
+FIRST_MAX, TERMINAL_MAX = 25 * 1024, 120 * 1024
+"""Bytes of a first load with gzip: of a phone, and with a terminal."""
+
+IMPORT = re.compile(r'(?:from|import)\s*"(\.[^"]+)"')
+LOADED_LATER = re.compile(r'import\("(\.[^"]+)"\)')
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncGenerator[Api]:
+    async with serving(FakeControl(), tmp_path) as api:
+        yield api
+
+
+def closure(*names: str) -> set[str]:
+    """The modules that are loaded with these."""
+    found: set[str] = set()
+    waiting = [WEB / name for name in names]
+    while waiting:
+        path = waiting.pop()
+        name = path.relative_to(WEB).as_posix()
+        if name not in found:
+            found.add(name)
+            waiting += [(path.parent / other).resolve() for other in IMPORT.findall(path.read_text())]
+    return found
+
+
+def packed(names: set[str]) -> int:
+    return sum(len(page_files()[name].packed or b"") for name in names)
+
+
+def first() -> set[str]:
+    return {"index.html", "app.css", *closure("js/main.js")}
+
+
+def test_a_phone_loads_little():
+    assert packed(first()) <= FIRST_MAX
+
+
+def test_a_terminal_is_loaded_when_it_is_opened():
+    assert not any("xterm" in name for name in first())
+    assert not any("xterm" in name for name in closure("js/desk.js", "js/agent.js"))
+    whole = first() | {"views.css", "vendor/xterm.css"} | closure("js/desk.js", "js/agent.js", "js/terminal.js")
+    assert "vendor/xterm.mjs" in whole
+    assert packed(whole) <= TERMINAL_MAX
+
+
+def test_what_a_phone_loads_is_asked_for_at_once():
+    html = (WEB / "index.html").read_text()
+    preloaded = set(re.findall(r'modulepreload" href="/web/([^"]+)"', html))
+    assert preloaded | {"js/main.js"} == closure("js/main.js")
+    shell = set(re.findall(r'"/web/([^"]+)"', (WEB / "sw.js").read_text().split("const SHELL")[1].split("]")[0]))
+    assert closure("js/main.js") | {"app.css"} <= shell
+
+
+def test_modules_are_there():
+    for path in WEB.glob("js/*.js"):
+        for name in (*IMPORT.findall(path.read_text()), *LOADED_LATER.findall(path.read_text())):
+            assert (path.parent / name).is_file() or name == "../events", (path.name, name)
+
+
+def test_only_comments_and_indentation_are_left_out():
+    for path in (*WEB.glob("js/*.js"), WEB / "sw.js", *WEB.glob("*.css")):
+        served = page_files()[path.relative_to(WEB).as_posix()].body.decode()
+        assert "/**" not in served
+        assert not re.search(r"^\s*//", served, re.MULTILINE)
+        lines = [line.strip() for line in path.read_text().splitlines()]
+        code = re.sub(
+            r"/\*.*?\*/ ?", "", "\n".join(line for line in lines if not line.startswith("//")), flags=re.DOTALL
+        )
+        assert [line for line in served.splitlines() if line] == [
+            line.strip() for line in code.splitlines() if line.strip()
+        ]
+        texts = [line for line in lines if not re.match(r"const [A-Z]+ = /", line)]
+        assert all(line.count("`") % 2 == 0 for line in texts), "a text of several lines would lose its indentation"
+
+
+@pytest.mark.parametrize(
+    "word", ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "dangerouslySet"]
+)
+def test_no_text_becomes_markup(word: str):
+    assert [path.name for path in (*WEB.glob("js/*.js"), WEB / "sw.js") if word in path.read_text()] == []
+
+
+def test_nothing_is_inline_and_nothing_from_elsewhere():
+    html = (WEB / "index.html").read_text()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*src=)", html)
+    for path in (*WEB.glob("*.html"), *WEB.glob("*.css"), *WEB.glob("js/*.js")):
+        assert not re.search(r"(?:href|src|url|import|fetch)\W{1,3}(?:https?:)?//", path.read_text()), path.name
+
+
+def test_what_is_from_others_is_what_was_published():
+    told = tomllib.loads((VENDOR / "vendored.toml").read_text())["package"]
+    for package in told:
+        assert (VENDOR / package["text"]).is_file()
+        for name, digest in package["sha256"].items():
+            assert sha256((VENDOR / name).read_bytes()).hexdigest() == digest
+    listed = {name for package in told for name in (*package["sha256"], package["text"])}
+    assert {path.name for path in VENDOR.iterdir()} == listed | {"vendored.toml"}
+
+
+@pytest.mark.skipif(CACHE.missing() is not None, reason=f"*** VENDORED FILES NOT COMPARED: {CACHE.missing()} ***")
+def test_what_is_from_others_can_be_made_again():
+    for name, body in vendored(CACHE.folder / "node_modules").items():
+        assert (VENDOR / name).read_bytes() == body, name
+
+
+async def test_the_page_is_served(api: Api):
+    async with api.http.get("/", headers={"Accept-Encoding": "gzip"}) as answer:
+        assert (answer.status, answer.content_type) == (200, "text/html")
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert answer.headers["Content-Security-Policy"] == POLICY
+        assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert (answer.headers["X-Content-Type-Options"], answer.headers["Referrer-Policy"]) == (
+            "nosniff",
+            "no-referrer",
+        )
+        assert "unsafe" not in POLICY
+        assert await answer.read() == (WEB / "index.html").read_bytes()
+        etag = answer.headers["ETag"]
+    async with api.http.get("/", headers={"If-None-Match": etag}) as answer:
+        assert (answer.status, await answer.read()) == (304, b"")
+
+
+async def test_every_file_is_served(api: Api):
+    for name, file in page_files().items():
+        async with api.http.get(f"/web/{name}") as answer:
+            assert answer.status == 200, name
+            assert answer.headers["Content-Type"] == file.media
+            assert await answer.read() == file.body
+            own = name.endswith((".js", ".css")) and not name.startswith("vendor/")
+            assert file.body == (WEB / name).read_bytes() or own
+    async with api.http.get("/web/sw.js") as answer:
+        assert answer.headers["Service-Worker-Allowed"] == "/"
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing.js", "../app.py", "%2e%2e/api/app.py", "js", "", "vendor/vendored.toml", "js/main.js/"]
+)
+async def test_nothing_else_is_served(api: Api, name: str):
+    async with api.http.get(f"/web/{name}") as answer:
+        assert (answer.status, (await answer.json())["error"]["code"]) == (404, "NOT_FOUND")
