@@ -112,7 +112,7 @@ def _start(ctx: CommandContext, log: Path) -> None:
     begins = os.fstat(output).st_size
     environ = ctx.own_environment
     try:
-        alive = _spawn_detached([sys.executable, "-m", "synapsed", "run", "--late-port"], environ, output)
+        alive = spawn_detached([sys.executable, "-m", "synapsed", "run", "--late-port"], environ, output)
     finally:
         os.close(output)
     try:
@@ -123,7 +123,7 @@ def _start(ctx: CommandContext, log: Path) -> None:
     ctx.out.note(f"no daemon was running: started one (pid {pid}, log {log})")
 
 
-def _spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> int:
+def spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> int:
     """Start `argv` in a session of its own, a child of init's. Returns a descriptor that ends with the process: its
     other end is the process's only."""
     alive, end = os.pipe()

@@ -12,6 +12,7 @@
     │   ├── UnknownSchedule          UNKNOWN_SCHEDULE
     │   ├── UnknownSink              UNKNOWN_SINK
     │   ├── NotInInbox               NOT_IN_INBOX
+    │   ├── NotInFleet               NOT_IN_FLEET
     │   ├── AmbiguousAddress         AMBIGUOUS
     │   ├── NameTaken                NAME_TAKEN
     │   ├── ConversationTaken        CONVERSATION_TAKEN
@@ -101,6 +102,12 @@ class UnknownSink(RequestError):
 
 class NotInInbox(RequestError):
     code, http, exit_code = "NOT_IN_INBOX", 404, 4
+
+
+class NotInFleet(RequestError):
+    """This host is a member of no fleet."""
+
+    code, http = "NOT_IN_FLEET", 404
 
 
 class AmbiguousAddress(RequestError):

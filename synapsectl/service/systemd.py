@@ -44,7 +44,7 @@ class Systemd:
     def files(self, settings: ServiceSettings) -> list[WantedFile]:
         sockets = [CONTROL, *([HTTP] if settings.listen else [])]
         values = {
-            "PYTHON": _argument(settings.python),
+            "PYTHON": quoted_word(settings.python),
             "PACKAGES": _line(PACKAGES),
             "ENV_FILE": _line(env_file(settings.paths)),
             "USER_ENV_FILE": _line(user_env_file(settings.paths)),
@@ -139,7 +139,7 @@ def _line(value: object) -> str:
     return text.replace("%", "%%")
 
 
-def _argument(value: str) -> str:
+def quoted_word(value: str) -> str:
     """A word of a command line, quoted where it must be."""
     text = _line(value).replace("$", "$$")
     if not any(character in text for character in " \t\"'\\;"):

@@ -32,6 +32,11 @@ class HostRemoved(_Answer):
     name: str
 
 
+class FleetRow(_Answer):
+    status: Literal["retried", "canceled"]
+    id: str
+
+
 class ScheduleRemoved(_Answer):
     status: Literal["removed"]
     name: str

@@ -14,6 +14,7 @@ from synapsed.api.routes import (
     control,
     events,
     external,
+    fleet,
     health,
     history,
     host,
@@ -40,13 +41,29 @@ _HARDENING = {
 
 _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 
+_DAEMON_ROUTES = (
+    page,
+    health,
+    host,
+    openapi,
+    agents,
+    inbox,
+    notify,
+    external,
+    hosts,
+    fleet,
+    schedules,
+    history,
+    control,
+)
+
 
 def build_main_app(context: ApiContext) -> web.Application:
     """All agents under `/agents/{agent}`, and the daemon's own routes."""
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (page, health, host, openapi, agents, inbox, notify, external, hosts, schedules, history, control):
+    for resource in _DAEMON_ROUTES:
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app

@@ -33,6 +33,7 @@ from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
 from synapsed.interfaces import Control
+from synapsed.interfaces.fleet import FleetControl
 from synapsed.interfaces.history import History
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
@@ -162,6 +163,8 @@ class ApiContext:
     """See `a2a.operations`."""
     history: History | None = None
     """None: it is switched off, or SQLite cannot."""
+    fleet: FleetControl | None = None
+    """None: this host is in no fleet."""
     metrics: Metrics | None = None
     """None: they are switched off."""
     traced: float | None = None

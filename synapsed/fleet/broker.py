@@ -33,6 +33,8 @@ from synapsed.fleetspec import FleetBroker, FleetConfig
 from synapsed.service import ServiceNotifier
 
 LOOK_S: Final = 3.0
+FIRST_LOOK_S: Final = 0.2
+"""Between looks until it is healthy: who has just started it waits."""
 HEALTH_S: Final = 3.0
 """For one answer."""
 BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -137,6 +139,13 @@ class BrokerFolder:
             file.flush()
             yield
 
+    def destroy(self) -> None:
+        """What it has kept with it. Raises StoreError."""
+        try:
+            shutil.rmtree(self.path)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be removed: {error.strerror}", file=str(self.path)) from error
+
     def monitoring(self) -> tuple[str, int] | None:
         """Where the server that runs tells of its health."""
         for path in self.path.glob("*.ports"):
@@ -168,7 +177,7 @@ def ask_health(folder: BrokerFolder) -> BrokerHealth:
     return BrokerHealth(healthy=answer.status == 200, told=said, free=free)
 
 
-class Broker:
+class BrokerUnit:
     """Keeps one server until it is told to end."""
 
     def __init__(
@@ -193,6 +202,8 @@ class Broker:
         self._again = asyncio.Event()
         """The server is to be started again, in order."""
         self._failures = 0
+        self._well = False
+        """In this life it has been healthy."""
 
     def end(self) -> None:
         self._ending.set()
@@ -217,6 +228,7 @@ class Broker:
 
     async def _one_life(self) -> None:
         """From the server's start to its end."""
+        self._well = False
         self._write_configuration()
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -246,13 +258,16 @@ class Broker:
         told = [asyncio.ensure_future(event.wait()) for event in (self._ending, self._again)]
         waited: set[asyncio.Future[Any]] = {ended, *told}
         try:
-            await asyncio.wait(waited, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                waited, timeout=LOOK_S if self._well else FIRST_LOOK_S, return_when=asyncio.FIRST_COMPLETED
+            )
         finally:
             for one in told:
                 one.cancel()
         if ended.done() or self._ending.is_set() or self._again.is_set():
             return True
         health = await asyncio.to_thread(ask_health, self._folder)
+        self._well = self._well or health.healthy
         if health.healthy:
             self._failures = 0
             self._notifier.ready(lambda: f"broker {self._server.release} at {self._config.listen}")
@@ -322,7 +337,7 @@ async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, st
     free_min = int(environ.get("SYNAPSED_BROKER_FREE_MIN") or FREE_MIN)
     settings = (config.broker if config else None) or FleetBroker()
     notifier = ServiceNotifier(environ)
-    broker = Broker(home, settings, server=find(environ), notifier=notifier, free_min=free_min)
+    broker = BrokerUnit(home, settings, server=find(environ), notifier=notifier, free_min=free_min)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, broker.end)

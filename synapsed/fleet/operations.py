@@ -120,7 +120,14 @@ def invite(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     token = ring.join_token(name, pair.public, issued=now, expires=now + INVITATION_S)
     made = Invitation(name, urls, tls.fingerprint(ring.certificate), fleet, operator, token, pair)
     runs = BrokerFolder(home.broker).pid() is not None
-    return {"name": name, "line": made.line(), "expires": now + INVITATION_S, "urls": list(urls), "broker_runs": runs}
+    return {
+        "name": name,
+        "line": made.line(),
+        "expires": now + INVITATION_S,
+        "urls": list(urls),
+        "broker_runs": runs,
+        "ssh": config.hosts.ssh,
+    }
 
 
 async def join(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
@@ -214,7 +221,8 @@ async def remove(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
 
 
 def leave(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
-    """Forget the fleet here. Where it was created that is its end, and needs `force` while it has other hosts."""
+    """Forget the fleet here, and what a broker has kept. Where the fleet was created that is its end, and needs `force`
+    while it has other hosts. `dry`: only say whether that may be."""
     name = home.identity().name if home.is_member() else None
     if home.keyring.exists():
         others = sorted(set(home.keyring.members().hosts) - {name})
@@ -223,11 +231,20 @@ def leave(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
                 f"{', '.join(others[:5])}{' …' if len(others) > 5 else ''} would be without their fleet: remove them "
                 "first, or '--force'"
             )
-        home.keyring.destroy()
-    elif name is None and not home.config_file.exists():
+    elif name is None and not home.config_file.exists() and not home.broker.exists():
         raise ConfigError("this host is in no fleet")
+    broker = BrokerFolder(home.broker)
+    if body.get("dry"):
+        return {"name": name, "broker": broker.settings.exists()}
+    if (pid := broker.pid()) is not None:
+        raise ConfigError(f"the broker still runs here, kept by pid {pid}: end it first")
+    if home.keyring.exists():
+        home.keyring.destroy()
     gone = [str(path) for path in home.forget()]
-    return {"name": name, "removed": gone, "broker": str(home.broker) if home.broker.exists() else None}
+    if home.broker.exists():
+        gone.append(str(home.broker))
+        broker.destroy()
+    return {"name": name, "removed": gone}
 
 
 async def status(home: Home, config: Config, body: Mapping[str, Any]) -> Told:

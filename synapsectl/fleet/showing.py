@@ -1,0 +1,70 @@
+"""What a person reads of a fleet."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from synapsectl.ages import age
+
+HOST_HEADINGS = ("HOST", "STATE", "SEEN", "VERSION", "AGENTS")
+GIB = 1 << 30
+DAY_S = 86_400
+EXPIRES_SOON_DAYS = 60
+
+
+def status_lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """`told`: what `synapsed fleet status` says, with the daemon's own under `daemon`."""
+    if (member := told.get("member")) is not None:
+        yield f"this host   {member['name']}, a member{_until(member['expires'])}"
+        yield f"broker at   {', '.join(member['urls'])}"
+    if (daemon := told.get("daemon")) is not None:
+        yield from _of_daemon(daemon)
+    elif member is not None:
+        yield f"connection  {told.get('problem') or 'no daemon runs here'}"
+    if (broker := told.get("broker")) is not None:
+        yield from _of_broker(broker, told)
+    if (hosts := told.get("hosts")) is not None:
+        yield f"members     {', '.join(host['name'] for host in hosts)}"
+
+
+def _of_daemon(daemon: Mapping[str, Any]) -> Iterator[str]:
+    where = (
+        f"connected to {daemon['broker']}" if daemon.get("connected") else f"no broker: {daemon.get('problem') or ''}"
+    )
+    yield f"connection  {where}"
+    counts = daemon.get("outbox") or {}
+    oldest = f", the oldest for {age(daemon['oldest'])}" if daemon.get("oldest") else ""
+    yield f"under way   {sum(counts.values())} without a receipt{oldest}"
+    if daemon.get("quarantined"):
+        yield f"refused     {daemon['quarantined']}: 'synapsectl fleet quarantine' shows them"
+
+
+def _of_broker(broker: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[str]:
+    state = (
+        "healthy" if broker["healthy"] else broker["says"] or ("does not answer" if broker["pid"] else "does not run")
+    )
+    server = f", nats-server {broker['server']}" if broker["server"] else f", {broker['problem']}"
+    yield f"broker here {state}, at {broker['listen']}{server}, {broker['free'] / GIB:.1f} GiB free"
+    if broker["certificate_days"] < EXPIRES_SOON_DAYS:
+        yield f"            its certificate counts for {broker['certificate_days']} days: restart it where the keys are"
+    for stream in told.get("streams") or ():
+        replicas = "".join(f", {one['name']} {_replica(one)}" for one in stream["replicas"])
+        leader = f" led by {stream['leader']}{replicas}" if stream["replicas"] else ""
+        size = f"{stream['bytes'] >> 10} KiB of {stream['bytes_max'] / GIB:.1f} GiB"
+        yield f"            {stream['name']:<13}{stream['messages']:>8} messages, {size}{leader}"
+
+
+def _replica(one: Mapping[str, Any]) -> str:
+    return "offline" if one["offline"] else "current" if one["current"] else "behind"
+
+
+def _until(expires: int | None) -> str:
+    if expires is None:
+        return ""
+    return f" until {time.strftime('%Y-%m-%d', time.gmtime(expires))}"
+
+
+def host_row(host: Mapping[str, Any]) -> tuple[Any, ...]:
+    agents = ", ".join(agent["name"] for agent in host.get("agents") or ()) or "-"
+    seen = host.get("seen")
+    return host["host"], host["state"], age(seen) if seen else "-", host.get("version") or "-", agents

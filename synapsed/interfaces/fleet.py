@@ -1,0 +1,32 @@
+"""The fleet, as the API sees it."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from synapsed.model.fleetviews import FleetHeld, FleetHost, FleetOut, FleetStatus
+
+
+class FleetControl(Protocol):
+    """Of a daemon whose host is a member."""
+
+    async def status(self) -> FleetStatus: ...
+
+    async def hosts(self) -> Sequence[FleetHost]:
+        """With this one."""
+        ...
+
+    async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
+        """The oldest first."""
+        ...
+
+    async def outbox_retry(self, row: str) -> bool:
+        """Send it again now; whether there is such a row."""
+        ...
+
+    async def outbox_cancel(self, row: str) -> bool:
+        """Give it up: its task fails, UNDELIVERED; whether there is such a row."""
+        ...
+
+    async def quarantine(self) -> Sequence[FleetHeld]:
+        """The newest first."""
+        ...

@@ -1,0 +1,68 @@
+"""What is told of the fleet. Times are RFC 3339."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FleetStatus(_View):
+    """This host in its fleet. `broker`: where it is connected, `problem`: why it is not, for people; `since`: for how
+    long that holds."""
+
+    host: str
+    connected: bool
+    broker: str | None = None
+    since: str | None = None
+    problem: str | None = None
+    outbox: dict[str, int] = {}
+    """How many have no receipt yet, by state."""
+    oldest: str | None = None
+    """Since when the oldest of them has none."""
+    quarantined: int = 0
+    expires: str | None = None
+    """Until when this host's credentials count; they are renewed long before."""
+
+
+class FleetAgent(_View):
+    name: str
+    type: str
+    teams: list[str] = []
+    skills: list[str] = []
+    state: str
+    idle: bool = False
+    queue: int = 0
+
+
+class FleetHost(_View):
+    """Another host as this one sees it. `away` is what is shown, never a reason to refuse what is sent there."""
+
+    host: str
+    state: Literal["here", "up", "away", "sleeping"]
+    seen: str | None = None
+    version: str | None = None
+    agents: list[FleetAgent] = []
+
+
+class FleetOut(_View):
+    """What has no receipt of its host yet. `piped`: the broker has it."""
+
+    id: str
+    dst: str
+    kind: str
+    task: str
+    state: Literal["new", "piped"]
+    attempt: int
+    since: str
+
+
+class FleetHeld(_View):
+    """What came and was no word of a member."""
+
+    at: str
+    subject: str
+    reason: str
+    size: int
