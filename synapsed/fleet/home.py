@@ -32,12 +32,22 @@ class Identity(NamedTuple):
     trust: Trust
     issued: int
     expires: int | None
+    credentials: Path
+    """Where token and seed are kept."""
+
+    def newest_token(self) -> str:
+        """The token that is kept now: a connection may be made again after it was renewed."""
+        try:
+            token, pair = jwt.read_credentials(self.credentials.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return self.token
+        return token if pair.public == self.pair.public else self.token
 
     def options(self, urls: Sequence[str]) -> dict[str, Any]:
         """Arguments of `nats.connect` for this host."""
         return options(
             urls,
-            token=self.token,
+            token=self.newest_token,
             pair=self.pair,
             ca=self.ca,
             inbox=f"_INBOX_{self.name}",
@@ -80,7 +90,7 @@ class Home:
                 file=str(self.folder),
             ) from None
         mine = jwt.read(token)
-        return Identity(mine.name, token, pair, ca, trust, mine.issued, mine.expires)
+        return Identity(mine.name, token, pair, ca, trust, mine.issued, mine.expires, self.credentials)
 
     def keep(self, *, token: str, pair: KeyPair, ca: str | None, trust: Trust) -> None:
         """The credentials last: with them this host is a member. Raises StoreError."""

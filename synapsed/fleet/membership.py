@@ -1,0 +1,59 @@
+"""What a member does for its own membership: keeps the fleet's newest token, and asks for credentials in time.
+
+A token counts for a year and is asked for again at half of it, so that a host that is on for a few hours in half a year
+stays a member. A connection that is made again reads the token that is kept (`home.Identity.options`).
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from synapsed.errors import RemoteRefused
+from synapsed.fleet.home import Home, Identity
+from synapsed.fleet.registrar import RENEW_SHARE
+from synapsed.fleet.trust import NotTrusted, Trust
+
+type Ask = Callable[[str, bytes], Awaitable[bytes]]
+"""Asks a subject, as a request, and returns the answer's body."""
+
+ANSWER_MAX: Final = 1 << 20
+
+
+def is_due(identity: Identity, *, now: float) -> bool:
+    """Whether half of the time is over for which the credentials count."""
+    if identity.expires is None:
+        return False
+    return now >= identity.issued + (identity.expires - identity.issued) * RENEW_SHARE
+
+
+async def renew(home: Home, ask: Ask, *, now: float) -> bool:
+    """Ask for credentials that count for longer, where it is time; whether there are new ones. Raises what `ask` does,
+    RemoteRefused where they are refused or not the fleet's, StoreError."""
+    mine = await asyncio.to_thread(home.identity)
+    if not is_due(mine, now=now):
+        return False
+    answer = await ask(f"syn.adm.renew.{mine.name}", json.dumps({"key": mine.pair.public}).encode())
+    try:
+        told = json.loads(answer[:ANSWER_MAX])
+        failed = told.get("error")
+    except (ValueError, AttributeError):
+        raise RemoteRefused("the answer about this host's credentials is no JSON object") from None
+    if failed is not None:
+        said = failed.get("message") if isinstance(failed, dict) else failed
+        raise RemoteRefused(f"this host's credentials are not renewed: {str(said)[:300]}")
+    try:
+        trust = mine.trust.renewed(str(told.get("account_jwt")))
+        await asyncio.to_thread(home.keep_token, str(told.get("jwt")), trust, now=now)
+    except NotTrusted as error:
+        raise RemoteRefused(f"the answer about this host's credentials is not the fleet's: {error}") from None
+    return True
+
+
+def keep_newest(home: Home, trust: Trust) -> bool:
+    """Keep `trust` where it is newer than what is kept; whether it was. Raises ConfigError, StoreError."""
+    newest = home.identity().trust.renewed(trust.account_token)
+    if newest.account_token == home.identity().trust.account_token:
+        return False
+    home.keep_trust(newest)
+    return True

@@ -1,0 +1,138 @@
+"""A member's credentials: renewed at half of their time, kept, and used by the next connection."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats.errors
+import pytest
+
+from synapsed.errors import ConfigError, RemoteRefused
+from synapsed.fleet.jwt import read
+from synapsed.fleet.membership import is_due, keep_newest, renew
+from synapsed.fleet.nkey import KeyPair
+from synapsed.fleet.registrar import VALID_S
+from tests.fleet.brokers import FleetHome, fleet, needs_broker
+
+pytestmark = needs_broker
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetHome]:
+    with fleet(tmp_path_factory.mktemp("fleet")) as made:
+        yield made
+
+
+@pytest.fixture
+def laptop(box: FleetHome, tmp_path: Path) -> FleetHome:
+    name = f"laptop-{tmp_path.name[-8:]}".lower().replace("_", "-")
+    return box.joined(tmp_path / "laptop", name)
+
+
+async def test_credentials_are_renewed_at_half_of_their_time(box: FleetHome, laptop: FleetHome) -> None:
+    mine = laptop.home.identity()
+    assert not is_due(mine, now=time.time())
+    assert is_due(mine, now=time.time() + VALID_S * 0.51)
+    client = await laptop.connect([box.url])
+
+    async def ask(subject: str, body: bytes) -> bytes:
+        return (await client.request(subject, body, timeout=20)).data
+
+    assert not await renew(laptop.home, ask, now=time.time())
+    old = box.home.keyring.host_token(
+        mine.name, mine.pair.public, issued=time.time() - VALID_S * 0.6, expires=time.time() + 60
+    )
+    laptop.home.keep_token(old, mine.trust, now=time.time())
+    assert await renew(laptop.home, ask, now=time.time())
+    again = laptop.home.identity()
+    assert again.expires is not None
+    assert again.expires > time.time() + VALID_S * 0.99
+    assert again.pair.seed == mine.pair.seed
+    assert mine.newest_token() == again.token, "what connects again has the new one"
+    await client.close()
+    assert laptop.home.credentials.stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_is_no_answer_of_the_fleet_is_not_kept(box: FleetHome, laptop: FleetHome) -> None:
+    mine, ring = laptop.home.identity(), box.home.keyring
+    late = time.time() + VALID_S * 0.9
+    other = KeyPair.generate("user")
+    foreign = ring.host_token(mine.name, other.public, issued=late, expires=late + 10)
+    renamed = ring.host_token("other", mine.pair.public, issued=late, expires=late + 10)
+    invited = ring.join_token(mine.name, mine.pair.public, issued=late, expires=late + 10)
+    good = ring.host_token(mine.name, mine.pair.public, issued=late, expires=late + 10)
+    account = ring.account_token
+    for told in (
+        b"",
+        b"[]",
+        b'{"error": {"message": "no"}}',
+        *(json.dumps({"jwt": token, "account_jwt": account}).encode() for token in (foreign, renamed, invited, "x")),
+        json.dumps({"jwt": good, "account_jwt": "x"}).encode(),
+        json.dumps({"jwt": None}).encode(),
+    ):
+
+        async def ask(_subject: str, _body: bytes, told: bytes = told) -> bytes:
+            return told
+
+        with pytest.raises(RemoteRefused):
+            await renew(laptop.home, ask, now=late)
+    assert laptop.home.identity().token == mine.token
+
+
+async def test_who_was_removed_is_not_renewed(box: FleetHome, laptop: FleetHome) -> None:
+    mine = laptop.home.identity()
+    client = await laptop.connect([box.url])
+    with box.home.keyring.changing() as members:
+        del members.hosts[mine.name]
+
+    async def ask(subject: str, body: bytes) -> bytes:
+        return (await client.request(subject, body, timeout=20)).data
+
+    with pytest.raises(RemoteRefused, match="no member of this fleet"):
+        await renew(laptop.home, ask, now=time.time() + VALID_S * 0.6)
+    await client.close()
+
+
+def test_the_newest_word_about_who_is_removed_is_kept(box: FleetHome, laptop: FleetHome) -> None:
+    gone = KeyPair.generate("user").public
+    assert not keep_newest(laptop.home, laptop.home.identity().trust)
+    before = laptop.home.identity().trust
+    with box.home.keyring.changing() as members:
+        members.revoked[gone] = int(time.time())
+    newer = before.renewed(box.home.keyring.account_token)
+    assert keep_newest(laptop.home, newer)
+    assert laptop.home.identity().trust.is_revoked(gone, int(time.time()) - 1)
+    assert not keep_newest(laptop.home, before), "an older word replaces nothing"
+    assert read(laptop.home.identity().trust.account_token).nats["revocations"]
+
+
+async def test_a_token_that_counts_no_more_ends_the_connection(box: FleetHome, laptop: FleetHome) -> None:
+    mine = laptop.home.identity()
+    token = box.home.keyring.host_token(mine.name, mine.pair.public, issued=time.time() - 60, expires=time.time() + 3)
+    laptop.home.keep_token(token, mine.trust, now=time.time())
+    ended = asyncio.Event()
+
+    async def closed() -> None:
+        ended.set()
+
+    client = await laptop.connect([box.url], disconnected_cb=closed)
+    await asyncio.wait_for(ended.wait(), 60)
+    with pytest.raises(nats.errors.Error):
+        await laptop.connect([box.url])
+    if not client.is_closed:
+        await client.close()
+
+
+@pytest.mark.parametrize("name", ["host.creds", "trust.json"])
+def test_what_is_missing_or_damaged_is_named(laptop: FleetHome, name: str) -> None:
+    path = laptop.paths.fleet / name
+    secret = laptop.home.identity().pair.seed
+    path.write_text("{}" if name.endswith("json") else "nothing")
+    with pytest.raises(ConfigError, match="cannot be read") as told:
+        laptop.home.identity()
+    assert secret not in str(told.value)
+    path.unlink()
+    with pytest.raises(ConfigError, match=name.replace(".", r"\.")):
+        laptop.home.identity()
