@@ -158,6 +158,20 @@ class Transcript(_Section):
     listing: Listing | None = None
 
 
+class ChoiceSpec(_Section):
+    """One way to answer a question of the program's over its channel, as a person is offered it."""
+
+    key: str
+    label: str
+    reply: dict[str, Any]
+    """The answer in the program's own words; a value that is `{=PATH}` alone is replaced by what the question has
+    there, and so it is in the label's words."""
+    aliases: list[str] = []
+    """Other words for it: `yes`, `no`, `allow`, `deny`."""
+    needs: str | None = None
+    """Offered only where the question has something at this path."""
+
+
 class DecisionSpec(_Section):
     """How the program asks whether a tool may be used, and how it is answered. `tool`, `command` and `subject` are
     dotted paths into what it tells, `*` in them stands for each item of a list; the first that leads to a text counts.
@@ -176,6 +190,13 @@ class DecisionSpec(_Section):
     deny: dict[str, Any] = {}
     dialog: str | None = None
     """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
+    called: str | None = None
+    """What the tool is called, in rules too, where the question does not say it."""
+    question: str = "Allow {tool}?"
+    """What a person is asked over a channel that delivers; `{tool}` and `{=PATH}` are replaced. The command, or what
+    else the call is about, stands below it."""
+    choices: list[ChoiceSpec] = []
+    """How a person may answer there."""
     deny_error: TextPattern | None = None
     """What the error of a call has that `deny` refused. A turn that ends over one was not stopped by a person: with
     that call the program refuses whatever else it asks about at that moment, and stops there."""
@@ -212,13 +233,26 @@ class Channel(_Section):
     In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the shell command that reports EVENT,
     `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{decide:EVENT}` and `{decide_json:EVENT}` the
     command that also waits for a decision (`decisions`) and prints it, `{file:NAME}` the path of a file of `files`,
-    `{sha256:NAME}` the hash of a text of `hashed`, `{port}` a free port, `{agent_dir}`, `{conversation}`.
+    `{sha256:NAME}` the hash of a text of `hashed`, `{port}` a free port, `{server_socket}`, `{agent_dir}`,
+    `{conversation}`.
     """
 
-    adapter: Literal["hooks", "session-server"]
+    adapter: Literal["hooks", "session-server", "app-server"]
     rank: int = 10
     """The lowest is asked first."""
+    delivers: bool = False
+    """Messages go through it, and not through the terminal, while the program can be reached this way."""
     args: list[str] = []
+    companion: list[str] = []
+    """A server that runs beside the program, with this command line, and ends with it; `{program}` is the program
+    itself, `{server_socket}` a socket that only this user can reach. Once it listens the program is started with
+    `args`; where it does not, without them and with what the channel `replaces`."""
+    companion_takes: list[str] = []
+    """Options of the program's command line, each with a value, that the companion is given in its stead."""
+    companion_drops: list[str] = []
+    """Options of the program's command line that it is not given beside a companion."""
+    replaces: list[str] = []
+    """Channels that are not injected where this one is."""
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     """Files written as JSON (0600) for each launch, by name."""
@@ -232,6 +266,8 @@ class Channel(_Section):
     """The events that ask for a decision."""
     tools: list[ToolLine] = []
     """What tells of tool calls."""
+    called: dict[str, str] = {}
+    """What tool calls are called in events, by the kind of an app server's item; of others that stays their name."""
     usage: UsageLine | None = None
     """Where the messages of a server tell what they used. (Those of hooks: `transcript.usage`.)"""
     error_codes: dict[Pattern, ErrorCode] = {}

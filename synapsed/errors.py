@@ -36,7 +36,9 @@
     │   ├── ProgramNotFound          PROGRAM_NOT_FOUND
     │   ├── PortsExhausted           PORTS_EXHAUSTED
     │   ├── LaunchError              LAUNCH_FAILED
-    │   └── KeeperLost               KEEPER_LOST
+    │   ├── KeeperLost               KEEPER_LOST
+    │   ├── ChannelAway              CHANNEL_AWAY
+    │   └── MessageRefused           MESSAGE_REFUSED
     ├── ExternalError                an agent elsewhere, or the way to it, failed
     │   ├── Unreachable              UNREACHABLE
     │   ├── CardInvalid              CARD_INVALID
@@ -210,6 +212,22 @@ class LaunchError(AgentError):
 
 class KeeperLost(AgentError):
     code, http = "KEEPER_LOST", 503
+
+
+class ChannelAway(AgentError):
+    """The program's own server does not answer. `sent`: what was asked may have arrived all the same."""
+
+    code, http = "CHANNEL_AWAY", 503
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class MessageRefused(AgentError):
+    """The program's own server does not take the message."""
+
+    code, http = "MESSAGE_REFUSED", 502
 
 
 class ExternalError(SynapsedError):

@@ -181,6 +181,9 @@ class DeliverySpec(_Section):
     )
     file_text: FileWording = "Attached file: {path}"
     """What is typed for a file part, or for large data. `{path}` is absolute."""
+    while_typing: Literal["after_pause", "hold", "deliver"] = "after_pause"
+    """What a person's draft in the composer means for a message that goes through a channel, which does not touch it:
+    it waits until no key was pressed for a while, as long as the draft stands, or not at all."""
     provenance: bool = False
     """A model reads what is typed: below a message of others a line says who that is, and how well that is known."""
     inbox_args: list[str] = []

@@ -471,7 +471,7 @@ class Agent:
             case LinkObserved() as seen:
                 await self._observed(seen)
             case LinkTold(told):
-                if isinstance(told, PermissionAsked) and told.request is not None:
+                if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
                     self._actor.spawn(self._reply(fact.link, told))
                 await self.tools.told(told)
                 fact.link.taken(told)
@@ -501,8 +501,11 @@ class Agent:
             self._actor.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
 
     async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
-        if (answer := await self.decide(asked.event, asked.told)) is not None and not await link.reply(asked, answer):
+        answer = await self.decide(asked.event, asked.told)
+        if answer is not None and not await link.reply(asked, answer):
             self._actor.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
+        elif answer is None:
+            self._actor.post(self.observe_again)  # what waited for the decision is the person's
 
     async def observe_again(self) -> None:
         if (link := self.process.link) is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents.seams import ApprovalOwner
-from synapsed.channels.transcripts import at_path
+from synapsed.channels.asking import texts_at, tool_of
 from synapsed.channelspec import DecisionSpec
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store
@@ -138,12 +138,11 @@ class Approvals:
 
 def read_call(spec: DecisionSpec, told: dict[str, Any], folder: str) -> ToolCall:
     """What the program asks about, by the profile's paths; `folder` is the agent's."""
-    tool = at_path(told, spec.tool)
-    tool = tool if isinstance(tool, str) else ""
-    command = next((text for path in spec.command for text in _texts(told, path)), None)
+    tool = tool_of(spec, told)
+    command = next((text for path in spec.command for text in texts_at(told, path)), None)
     only = command is not None and (spec.shell is None or tool.casefold() in (name.casefold() for name in spec.shell))
     groups = [[entry] if isinstance(entry, str) else entry for entry in spec.subject]
-    found = ([text for path in group for text in _texts(told, path)] for group in groups)
+    found = ([text for path in group for text in texts_at(told, path)] for group in groups)
     subjects = () if only else tuple(next(filter(None, found), ()))
     given: dict[str, Any] = {"command": command} if command is not None else {}
     if subjects:
@@ -164,18 +163,6 @@ def _filled(value: Any, reason: str) -> Any:
     if isinstance(value, dict):
         return {key: _filled(item, reason) for key, item in value.items()}
     return [_filled(item, reason) for item in value] if isinstance(value, list) else value
-
-
-def _texts(told: Any, path: str) -> list[str]:
-    """What stands at the dotted `path`, in each item of a list where it has a `*`. Several words are one command."""
-    before, star, after = path.partition("*")
-    if star:
-        items = at_path(told, before.rstrip("."))
-        return [text for item in items for text in _texts(item, after.lstrip("."))] if isinstance(items, list) else []
-    value = at_path(told, path) if path else told
-    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
-        return [" ".join(value)]
-    return [value] if isinstance(value, str) and value.strip() else []
 
 
 def _too_long(call: ToolCall) -> bool:

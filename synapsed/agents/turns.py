@@ -317,7 +317,8 @@ class AgentTurns:
         assert commit.turn is not None
         same = returned is not None and (returned.continued == link.launch.launch_id or link.launch.resumed)
         continued = link.launch.launch_id if returned is not None and returned.continued is not None and same else None
-        record = link.prepare(commit.turn.model_copy(update={"continued": continued}))
+        command = _is_command(task, continued)
+        record = link.prepare(commit.turn.model_copy(update={"continued": continued}), command=command)
         await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
@@ -520,7 +521,7 @@ class AgentTurns:
             letter = prompt_text.note(task, self._limit_note) if record.continued is not None else self.compose(task)
             if letter.enclosures and not transitions.is_submitted(record):
                 await asyncio.to_thread(message_files.put, self._inbox, letter.enclosures)
-            command = task.metadata.get(transitions.COMMAND) is True and record.continued is None
+            command = _is_command(task, record.continued)
             await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
@@ -588,6 +589,11 @@ class AgentTurns:
 
     async def _persist(self, commit: Commit) -> None:
         await self._actor.persist(self._commit, commit)
+
+
+def _is_command(task: Task, continued: str | None) -> bool:
+    """Whether what is delivered may be a command of the program's; a note that tells it to go on is not one."""
+    return task.metadata.get(transitions.COMMAND) is True and continued is None
 
 
 def _wants_new_conversation(task: Task) -> bool:

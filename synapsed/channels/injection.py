@@ -22,6 +22,9 @@ from synapsed.errors import ConfigError
 from synapsed.profiles import Instructions, McpInjection, Profile
 
 HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
+COMPANION = Path(__file__).parent.parent / "companion.py"
+COMPANION_S = 5
+"""How long a companion may take until it listens."""
 INSTRUCTIONS_FILE = "instructions.md"
 """In `LaunchContext.launch_dir`: what the launch was told."""
 PACKAGES = Path(__file__).parent.parent.parent
@@ -29,7 +32,7 @@ PACKAGES = Path(__file__).parent.parent.parent
 _CONTEXT_FILE = "context.json"
 _PLACEHOLDER = re.compile(
     r"\{(?:(hook|hook_json|decide|decide_json|file|sha256):([\w.-]+)"
-    r"|(port|agent_dir|launch_dir|inbox|conversation|python|packages|control_socket|instructions|instructions_json))\}"
+    r"|(port|server_socket|agent_dir|launch_dir|inbox|conversation|python|packages|control_socket|instructions|instructions_json))\}"
 )
 
 
@@ -48,6 +51,18 @@ class LaunchContext:
     port: int | None = None
     """A free port for the program's own server; see `needs_port`."""
     python: str = field(default_factory=lambda: sys.executable)
+    companion: bool = False
+    """The program is started beside a server of its own (`Channel.companion`)."""
+
+    @property
+    def server_socket(self) -> Path:
+        """Where that listens, in a folder that nobody else may enter."""
+        return self.hooks_socket.parent / "servers" / self.agent_id / "s"
+
+    @property
+    def companion_failed(self) -> Path:
+        """A file that says why the program runs without it."""
+        return self.launch_dir / "companion.failed"
 
     @property
     def hooks(self) -> Path:
@@ -93,8 +108,18 @@ class LaunchContext:
             "home": str(self.home),
             "port": self.port,
             "python": self.python,
+            "companion": self.companion,
         }
         return json.dumps(data).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionPlan:
+    """`server` is the server's command line, `attached` that of the program beside it, in both the program without its
+    path (`with_companion`)."""
+
+    server: tuple[str, ...]
+    attached: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +128,9 @@ class InjectedLaunch:
     it would inherit; `files` are written, 0600, before the start."""
 
     argv: tuple[str, ...]
+    """That of the program alone."""
+    companion: "CompanionPlan | None" = None
+    """How it is started beside a server."""
     env: Mapping[str, str]
     unset_env: tuple[str, ...]
     files: Mapping[Path, bytes]
@@ -147,7 +175,12 @@ def plan(
     where a placeholder leads nowhere.
     """
     command, *fixed = profile.argv(context.python)
-    channels = sorted(profile.channels.values(), key=lambda channel: channel.rank)
+    beside = context.companion
+    channels = [
+        channel
+        for channel in sorted(profile.channels.values(), key=lambda channel: channel.rank)
+        if not channel.companion
+    ]
     telling = [] if instructions is None else [profile.instructions]
     injections: list[Channel | McpInjection | Instructions] = [*channels, *([profile.mcp] if mcp else []), *telling]
     also = [] if instructions is None or not (resume or chosen) else [profile.instructions.resumed_files]
@@ -172,25 +205,80 @@ def plan(
     written = {name: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()}
     if instructions is not None:
         written[INSTRUCTIONS_FILE] = instructions.encode()
+
+    def line(fixed: Sequence[str], injected: Sequence[str]) -> tuple[str, ...]:
+        own = (*leading, *map(expand, conversation), *map(expand, inbox))
+        return (command, *own, *fixed, *map(expand, injected), *args)
+
+    server = _companion(profile) if beside else None
     return InjectedLaunch(
-        argv=(
-            command,
-            *leading,
-            *map(expand, conversation),
-            *map(expand, inbox),
-            *fixed,
-            *map(expand, injected),
-            *args,
-        ),
+        argv=line(fixed, injected),
+        companion=None
+        if server is None
+        else _beside(server, line(fixed, _injected(profile, server, injections)), expand),
         env=env,
         unset_env=tuple(profile.unset_env),
         files={names[name]: content for name, content in written.items()},
     )
 
 
-def prepare(context: LaunchContext, launch: InjectedLaunch) -> None:
-    """Make the agent's directories (0700), empty its maildir and write the launch's files (0600). Call it in a thread.
-    Its inbox keeps what is in it.
+def _companion(profile: Profile) -> Channel | None:
+    """The channel of the profile whose server runs beside the program."""
+    return next((channel for channel in profile.channels.values() if channel.companion), None)
+
+
+def has_companion(profile: Profile) -> bool:
+    """Whether the profile's program is started beside a server of its own."""
+    return _companion(profile) is not None
+
+
+def _injected(
+    profile: Profile, server: Channel, injections: Sequence[Channel | McpInjection | Instructions]
+) -> list[str]:
+    """What is injected beside that server."""
+    replaced = [profile.channels[name] for name in server.replaces if name in profile.channels]
+    return [
+        *server.args,
+        *(text for injection in injections if injection not in replaced for text in injection.args),
+    ]
+
+
+def _beside(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:
+    """The options that the server takes, or that the program is not given, are no more in its command line."""
+    kept, taken = [], []
+    words = iter(argv)
+    for word in words:
+        if word in server.companion_takes:
+            taken += [word, next(words, "")]
+        elif word == "--":
+            kept += [word, *words]
+        elif word not in server.companion_drops:
+            kept.append(word)
+    return CompanionPlan((*(expand(word) for word in server.companion), *taken), tuple(kept))
+
+
+def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str) -> tuple[list[str], dict[Path, bytes]]:
+    """The command line that starts `program` (its path), and the files that this takes besides those of `launch`."""
+    alone = [program, *launch.argv[1:]]
+    if launch.companion is None:
+        return alone, {}
+    plan = {
+        "socket": str(context.server_socket),
+        "companion": [program if word == "{program}" else word for word in launch.companion.server],
+        "attached": [program, *launch.companion.attached[1:]],
+        "alone": alone,
+        "wait_s": COMPANION_S,
+        "failed": str(context.companion_failed),
+        "log": str(context.launch_dir / "companion.log"),
+    }
+    path = context.launch_dir / "companion.json"
+    argv = [context.python, "-S", "-E", "-I", str(COMPANION), str(path)]
+    return argv, {path: json.dumps(plan).encode()}
+
+
+def prepare(context: LaunchContext, launch: InjectedLaunch, more: Mapping[Path, bytes] | None = None) -> None:
+    """Make the agent's directories (0700), empty its maildir and write the launch's files and `more` (0600). Call it in
+    a thread. Its inbox keeps what is in it.
 
     Reports of an earlier launch say nothing about this one, and after a reboot their times would lie. OSError where
     the disk refuses.
@@ -202,7 +290,7 @@ def prepare(context: LaunchContext, launch: InjectedLaunch) -> None:
     context.inbox.mkdir(mode=0o700, exist_ok=True)
     for folder in (context.hooks, context.hooks / "tmp", context.hooks / "new", context.launch_dir):
         folder.mkdir(mode=0o700)
-    for path, content in {**launch.files, context.launch_dir / _CONTEXT_FILE: context.dump()}.items():
+    for path, content in {**launch.files, **(more or {}), context.launch_dir / _CONTEXT_FILE: context.dump()}.items():
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(content)
@@ -220,6 +308,7 @@ def _expander(
 ) -> Callable[[str], str]:
     plain = {
         "port": context.port,
+        "server_socket": context.server_socket,
         "agent_dir": context.agent_dir,
         "inbox": context.inbox,
         "conversation": context.conversation,

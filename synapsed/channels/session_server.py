@@ -6,7 +6,6 @@ assistant message whose `parentID` it is. When the connection was lost the messa
 
 import asyncio
 import json
-import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -17,10 +16,27 @@ from typing import Any
 import aiohttp
 import structlog
 
+from synapsed.channels.asking import options_of, question_of
 from synapsed.channels.injection import LaunchContext
+from synapsed.channels.session_messages import (
+    Message,
+    completed_ms,
+    created_ms,
+    how_it_ended,
+    id_of,
+    monotonic_ns_at,
+    number,
+    object_in,
+    objects,
+    parent_of,
+    replies_to,
+    role_of,
+    text_of,
+    word,
+)
 from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean, used
-from synapsed.channelspec import Channel
+from synapsed.channelspec import Channel, ErrorCode
 from synapsed.files import write_whole
 from synapsed.model.facts import (
     AssistantSaid,
@@ -34,7 +50,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
-from synapsed.sse import SseEvent, SseParser
+from synapsed.sse import SseParser
 
 HELLO_SECONDS = 1.0
 """A connection made while the program starts may never be answered: try another after so long."""
@@ -58,8 +74,6 @@ ABORTED = "MessageAbortedError"
 _REQUEST_ID = re.compile(r"[\w-]{1,100}")
 _TROUBLE = (aiohttp.ClientError, OSError, ValueError)
 _log = structlog.get_logger(__name__)
-
-type _Message = dict[str, Any]
 
 
 class SessionServerChannel:
@@ -121,11 +135,11 @@ class SessionServerChannel:
         except _TROUBLE as error:
             _log.debug("no answer to be had", agent=self._context.agent_id, error=str(error))
             return None
-        users = [m for m in messages if _role(m) == "user" and _created(m) >= since_ms]
+        users = [m for m in messages if role_of(m) == "user" and created_ms(m) >= since_ms]
         if not users:
             return None
-        replies = _replies(messages, _id(users[-1]))
-        return _text(replies[-1]) if replies and _finish(replies[-1]) == "answered" else None
+        replies = replies_to(messages, id_of(users[-1]))
+        return text_of(replies[-1]) if replies and how_it_ended(replies[-1]) == "answered" else None
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
         if self._client is None or not _REQUEST_ID.fullmatch(request):
@@ -185,7 +199,7 @@ class SessionServerChannel:
             stream = SseParser(EVENT_MAX_BYTES)
             caught_up = False
             async for data in response.content.iter_any():
-                for event in filter(None, map(_object_in, stream.feed(data))):
+                for event in filter(None, map(object_in, stream.feed(data))):
                     if not caught_up:  # connected: from here on nothing is missed
                         caught_up = True
                         await self._catch_up()
@@ -202,27 +216,29 @@ class SessionServerChannel:
                     raise ValueError(f"{path}: more than {ANSWER_MAX_BYTES} bytes")
             return json.loads(body)
 
-    async def _messages(self, session: str, user: str | None) -> list[_Message]:
+    async def _messages(self, session: str, user: str | None) -> list[Message]:
         """The session's messages, oldest first: at least from the message `user` on, where that is given."""
         answer = await self._get(f"/session/{session}/message", limit=str(MESSAGES_FIRST))
-        if user is None or not any(_id(message) == user for message in _objects(answer)):
+        if user is None or not any(id_of(message) == user for message in objects(answer)):
             answer = await self._get(f"/session/{session}/message")
-        return _objects(answer)
+        return objects(answer)
 
     async def _catch_up(self) -> None:
         """What happened while nobody listened, in the conversation that is known."""
         session = self._session or self._context.conversation
-        found = {str(s.get("id")): s for s in _objects(await self._get("/session"))}
+        found = {str(s.get("id")): s for s in objects(await self._get("/session"))}
         self._children |= {id_ for id_, s in found.items() if s.get("parentID")}
         if session not in found:
             return
         ours, self._session = self._session is not None, session
         messages = await self._messages(session, None)
-        users = [m for m in messages if _role(m) == "user"]
-        if users and _id(users[-1]) not in self._known:
-            self._accept(session, _id(users[-1]), _text(users[-1]), _created(users[-1]))
+        users = [m for m in messages if role_of(m) == "user"]
+        if users and id_of(users[-1]) not in self._known:
+            self._accept(session, id_of(users[-1]), text_of(users[-1]), created_ms(users[-1]))
         if users and ours:  # not of a conversation that is taken over: its tools ran before it was
-            for part in (part for reply in _replies(messages, _id(users[-1])) for part in _objects(reply.get("parts"))):
+            for part in (
+                part for reply in replies_to(messages, id_of(users[-1])) for part in objects(reply.get("parts"))
+            ):
                 self._hear_tool("message.part.updated", {"part": part}, session)
         status = at_path(await self._get("/session/status"), session)
         if self._open and at_path(status, "type") in (None, "idle"):
@@ -234,8 +250,8 @@ class SessionServerChannel:
         given = event.get("properties")
         if not isinstance(given, dict):
             return
-        session = _word(given, "sessionID") or _word(given, "info.sessionID") or _word(given, "part.sessionID") or ""
-        if _word(given, "info.parentID") and _word(given, "info.id") == session:
+        session = word(given, "sessionID") or word(given, "info.sessionID") or word(given, "part.sessionID") or ""
+        if word(given, "info.parentID") and word(given, "info.id") == session:
             self._children.add(session)
         if event.get("type") == "permission.asked":  # a subagent's, too, is the agent's person's to answer
             self._hear_permission(given)
@@ -260,7 +276,7 @@ class SessionServerChannel:
         """A subagent's tools, too, are the agent's."""
         if (line := tool_line(self._channel.tools, event, given)) is None:
             return
-        at_ns = _ns(_number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
+        at_ns = monotonic_ns_at(number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
         turn = next((user for user, of in reversed(self._open.items()) if of == session), None)
         self._say(tool_fact(line, given, channel=self.name, at_ns=at_ns, session=self._session, turn=turn))
 
@@ -273,29 +289,34 @@ class SessionServerChannel:
             case _:
                 self._hear_piece(given, session)
 
-    def _hear_permission(self, given: dict[str, Any]) -> None:
+    def _hear_permission(self, given: dict[str, Any], *, again: bool = False) -> None:
         metadata = given.get("metadata")
+        spec = self._channel.decisions.get("permission.asked")
+        offers = self._channel.delivers and spec is not None
         self._say(
             PermissionAsked(
                 channel=self.name,
                 at_ns=time.monotonic_ns(),
                 turn=next(reversed(self._open), None),
-                tool=_word(given, "permission") or "",
+                tool=word(given, "permission") or "",
                 input=metadata if isinstance(metadata, dict) else {},
-                request=_word(given, "id"),
+                request=word(given, "id"),
                 event="permission.asked",
                 told=given,
+                question=question_of(spec, given) if offers and spec is not None else "",
+                options=options_of(spec, given) if offers and spec is not None else (),
+                again=again,
             )
         )
 
     def _hear_message(self, given: Mapping[str, Any], session: str) -> None:
         message = {"info": given.get("info")}
-        id_, role = _id(message), _role(message)
+        id_, role = id_of(message), role_of(message)
         if role == "user" and id_ not in self._known:
             self._waiting[id_] = session
-        elif role == "assistant" and _finish(message) == "goes on":
+        elif role == "assistant" and how_it_ended(message) == "goes on":
             text = "\n\n".join(self._texts.pop(id_, {}).values())
-            self._progress(id_, text, _completed(message), session, _parent(message))
+            self._progress(id_, text, completed_ms(message), session, parent_of(message))
 
     def _hear_part(self, given: Mapping[str, Any]) -> None:
         part = given.get("part")
@@ -312,7 +333,7 @@ class SessionServerChannel:
             self._known[message] = None
             self._continued.setdefault(self._compacting, []).append(message)
         elif (session := self._waiting.pop(message, None)) is not None:
-            self._accept(session, message, clean(part["text"]), _number(given.get("time")))
+            self._accept(session, message, clean(part["text"]), number(given.get("time")))
         elif message in self._known:
             return
         elif not part["text"]:
@@ -335,6 +356,7 @@ class SessionServerChannel:
                 channel=self.name,
                 at_ns=time.monotonic_ns(),
                 session=session,
+                turn=next((user for user, of in reversed(self._open.items()) if of == session), None),
                 message_id=message,
                 piece=between + clean(piece),
             )
@@ -349,19 +371,34 @@ class SessionServerChannel:
                 del kept[next(iter(kept))]
         if session != self._session:
             self._session = session
-            self._say(SessionStarted(channel=self.name, at_ns=_ns(created_ms), session=session))
-        self._say(PromptAccepted(channel=self.name, at_ns=_ns(created_ms), session=session, turn=id_, prompt=text))
+            self._say(SessionStarted(channel=self.name, at_ns=monotonic_ns_at(created_ms), session=session))
+        own = self._is_own(id_)
+        self._say(
+            PromptAccepted(
+                channel=self.name,
+                at_ns=monotonic_ns_at(created_ms),
+                session=session,
+                turn=id_,
+                prompt=text,
+                key=id_ if own else None,
+                own=own,
+            )
+        )
+
+    def _is_own(self, message: str) -> bool | None:
+        """Whether synapsed gave the program that message; None where it is not known."""
+        return None
 
     async def _end_turns(self, session: str, *, told: bool = True) -> None:
         """The session does nothing more: what became of its open turns. Where that was not `told` but found, one that
         has no reply may be about to begin: it is left open."""
         for user in [user for user, of in self._open.items() if of == session]:
-            if not told and not _replies(await self._messages(session, user), user):
+            if not told and not replies_to(await self._messages(session, user), user):
                 continue
-            replies = _replies(await self._messages(session, user), user, *self._continued.pop(user, ()))
+            replies = replies_to(await self._messages(session, user), user, *self._continued.pop(user, ()))
             self._open.pop(user, None)
             for reply in replies[:-1]:
-                self._progress(_id(reply), _text(reply), _completed(reply), session, user)
+                self._progress(id_of(reply), text_of(reply), completed_ms(reply), session, user)
             line = self._channel.usage
             if line is not None and (found := used(replies, line)) is not None:
                 now = time.monotonic_ns()
@@ -369,25 +406,32 @@ class SessionServerChannel:
             self._end_turn(session, user, replies)
         self._texts.clear()
 
-    def _end_turn(self, session: str, user: str, replies: list[_Message]) -> None:
+    def _end_turn(self, session: str, user: str, replies: list[Message]) -> None:
         last = replies[-1] if replies else {}
-        at_ns = _ns(_completed(last)) if _completed(last) else time.monotonic_ns()
+        at_ns = monotonic_ns_at(completed_ms(last)) if completed_ms(last) else time.monotonic_ns()
         error = at_path(last, "info.error") or self._error
-        if _finish(last) == "answered" and not error:
-            self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=_text(last)))
-        elif error and _word(error, "name") != ABORTED:
-            name, message = _word(error, "name") or "", _word(error, "data.message") or ""
-            code = self._channel.error_code(f"{name}\n{at_path(error, 'data.statusCode')}\n{message}")
-            text = (message or name)[:MESSAGE_MAX]
+        if how_it_ended(last) == "answered" and not error:
+            self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=text_of(last)))
+        elif (failure := self._failure(error)) is not None:
+            code, text = failure
             self._say(TurnFailed(channel=self.name, at_ns=at_ns, session=session, turn=user, code=code, message=text))
         else:
             refused = not error and self._was_refused(last)
             self._say(TurnInterrupted(channel=self.name, at_ns=at_ns, session=session, turn=user, refused=refused))
 
-    def _was_refused(self, message: _Message) -> bool:
+    def _failure(self, error: Any) -> tuple[ErrorCode, str] | None:
+        """Code and words of the program's `error`; None without one, and for one that says that somebody stopped the
+        turn."""
+        if not error or word(error, "name") == ABORTED:
+            return None
+        name, message = word(error, "name") or "", word(error, "data.message") or ""
+        code = self._channel.error_code(f"{name}\n{at_path(error, 'data.statusCode')}\n{message}")
+        return code, (message or name)[:MESSAGE_MAX]
+
+    def _was_refused(self, message: Message) -> bool:
         """Whether a call of the message was refused by a decision from here."""
         patterns = [spec.deny_error for spec in self._channel.decisions.values() if spec.deny_error is not None]
-        errors = [_word(part, "state.error") or "" for part in _objects(message.get("parts"))]
+        errors = [word(part, "state.error") or "" for part in objects(message.get("parts"))]
         return any(pattern.search(error) for pattern in patterns for error in errors)
 
     def _progress(self, id_: str, text: str, at_ms: int, session: str, turn: str | None) -> None:
@@ -397,77 +441,11 @@ class SessionServerChannel:
             self._said.clear()
         self._said.add(id_)
         self._say(
-            AssistantSaid(channel=self.name, at_ns=_ns(at_ms), session=session, turn=turn, message_id=id_, text=text)
+            AssistantSaid(
+                channel=self.name, at_ns=monotonic_ns_at(at_ms), session=session, turn=turn, message_id=id_, text=text
+            )
         )
 
     def _say(self, fact: ChannelFact) -> None:
         if self._emit is not None:
             self._emit(fact)
-
-
-# --- messages: {"info": {id, role, parentID, finish, error, time: {created, completed}}, "parts": [{type, text}]} -----
-
-
-def _id(message: _Message) -> str:
-    return _word(message, "info.id") or ""
-
-
-def _role(message: _Message) -> str:
-    return _word(message, "info.role") or ""
-
-
-def _parent(message: _Message) -> str | None:
-    return _word(message, "info.parentID")
-
-
-def _created(message: _Message) -> int:
-    return _number(at_path(message, "info.time.created"))
-
-
-def _completed(message: _Message) -> int:
-    return _number(at_path(message, "info.time.completed"))
-
-
-def _finish(message: _Message) -> str:
-    """`answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or never came to an end."""
-    reason = _word(message, "info.finish")
-    if reason is None or at_path(message, "info.error") is not None:
-        return "stopped"
-    return "goes on" if reason == "tool-calls" else "answered"
-
-
-def _text(message: _Message) -> str:
-    parts = _objects(message.get("parts"))
-    texts = [p["text"] for p in parts if p.get("type") == "text" and not p.get("synthetic") and p.get("text")]
-    return clean("\n\n".join(text for text in texts if isinstance(text, str)))
-
-
-def _replies(messages: list[_Message], *users: str) -> list[_Message]:
-    return [m for m in messages if _role(m) == "assistant" and _parent(m) in users]
-
-
-def _object_in(event: SseEvent) -> dict[str, Any] | None:
-    """The JSON object that an event carries, None if its data is no such thing."""
-    with suppress(ValueError, RecursionError):
-        if isinstance(found := json.loads(event.data), dict):
-            return found
-    return None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _word(value: Any, path: str) -> str | None:
-    found = at_path(value, path)
-    return found if isinstance(found, str) and found else None
-
-
-def _number(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
-
-
-def _ns(wall_ms: int) -> int:
-    """A time of the program's (Unix milliseconds, cut off: counted to their end) on the monotonic clock; now for 0."""
-    now_ns = time.monotonic_ns()
-    return min(now_ns, now_ns - (time.time_ns() - (wall_ms + 1) * 1_000_000)) if wall_ms else now_ns

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from synapsed.model.agent import Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -39,6 +39,74 @@ class SideChannel(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+type Reach = Literal["idle", "busy", "asking", "away"]
+"""What a channel says of a message that would be given to its program now: it would be taken at once; a turn runs; that
+turn waits for a person; the program cannot be reached this way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The program has the message. `turn` is its own id of the turn; `joined`: of a turn that ran before, a person's,
+    which goes on with the message in it."""
+
+    turn: str
+    joined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTurn:
+    """What the program knows of a message that it was given before. `answer` is that of a turn that has `completed`,
+    `code` and `message` say why one has `failed`."""
+
+    turn: str
+    state: Literal["running", "completed", "failed", "interrupted"]
+    answer: str = ""
+    code: str = "MODEL_ERROR"
+    message: str = ""
+
+
+@runtime_checkable
+class Delivering(SideChannel, Protocol):
+    """A side channel over which the program takes messages, whatever stands on its terminal.
+
+    A message has a key, under which the program knows it. Whoever gave one and did not hear what came of it asks with
+    `find` before it is given again. Its course is told by facts: PromptAccepted with that key, then AssistantSaying,
+    AssistantSaid, and TurnEnded, TurnFailed or TurnInterrupted with the turn's id.
+    """
+
+    def reach(self) -> Reach: ...
+
+    @property
+    def gone(self) -> str | None:
+        """Why the channel will not come back while this program runs, None while it may."""
+        ...
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """`changed` is called in the event loop when `reach` or `gone` say something else."""
+        ...
+
+    def key(self, task_id: str, leg: int) -> str:
+        """A key for the message that is given as number `leg` (from 0) of a task's turn."""
+        ...
+
+    async def submit(self, key: str, text: str) -> Submitted:
+        """Give the program a message. Raises ChannelAway, whose `sent` says whether it may have it; MessageRefused."""
+        ...
+
+    async def find(self, key: str) -> FoundTurn | None:
+        """The message of that key, None if the program does not have it. Raises ChannelAway."""
+        ...
+
+    async def interrupt(self, turn: str | None) -> bool:
+        """Stop the turn (None: whichever runs); whether the program was told to. Raises ChannelAway."""
+        ...
+
+    async def answer(self, request: str, option: str) -> bool:
+        """Answer the PermissionAsked of that `request` with the key of one of its options; False where it is answered
+        already. Raises ChannelAway."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +237,9 @@ class AgentLink(Protocol):
         """What every channel says now, strongest first."""
         ...
 
-    def prepare(self, record: TurnRecord) -> TurnRecord:
+    def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
         """The record of a turn that is about to be delivered, as it is made durable together with the turn: what the
-        link writes ahead of its first act needs no commit of its own."""
+        link writes ahead of its first act needs no commit of its own. `command` as in Delivery."""
         ...
 
     async def deliver(self, delivery: Delivery) -> None:

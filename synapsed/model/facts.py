@@ -25,9 +25,13 @@ class SessionStarted(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptAccepted(ChannelFact):
-    """The program took a prompt; `prompt` is its text as the program understood it, where it says so."""
+    """The program took a prompt; `prompt` is its text as the program understood it, where it says so. `key` is what the
+    message was given over the channel as (`Delivering.key`), None for one that came in another way; `own` is False
+    where the channel knows that the message was not given by synapsed."""
 
     prompt: str | None = None
+    key: str | None = None
+    own: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +75,36 @@ class TurnInterrupted(ChannelFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One way to answer a PermissionAsked over its channel; `aliases` are other words for it."""
+
+    key: str
+    label: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(ChannelFact):
     """`event` is the program's own name for it, `told` all that it said with it; `request` is given where the channel
-    can answer it (`SideChannel.reply`)."""
+    can answer it (`SideChannel.reply`). With `options` a person's answer goes that way, too (`Delivering.answer`), and
+    `question` is what they are asked, whole."""
 
     tool: str = ""
     input: dict[str, Any] = field(default_factory=dict)
     request: str | None = None
     event: str = ""
     told: dict[str, Any] = field(default_factory=dict)
+    question: str = ""
+    options: tuple[Choice, ...] = ()
+    again: bool = False
+    """It was asked before this link to the program was there to hear of it: it is a person's by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionOver(ChannelFact):
+    """What a PermissionAsked of this `request` asked is answered, by whomever, or withdrawn."""
+
+    request: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

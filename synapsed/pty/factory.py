@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import math
 from collections.abc import Container
@@ -9,12 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from synapsed.channels.factory import side_channels
-from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
+from synapsed.channels.factory import delivering, side_channels
+from synapsed.channels.injection import (
+    LaunchContext,
+    free_port,
+    has_companion,
+    needs_port,
+    plan,
+    prepare,
+    with_companion,
+    without_nesting,
+)
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost
 from synapsed.files import write_whole
-from synapsed.interfaces import Store
+from synapsed.interfaces import AgentLink, Store
 from synapsed.keepers.client import ExitRecord, KeeperClient
 from synapsed.keepers.launchers import (
     KeeperAddress,
@@ -36,6 +46,7 @@ from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.rounds import Rounds
+from synapsed.pty.structured import StructuredLink
 from synapsed.pty.theme import LastSeen
 from synapsed.screens.harm import HarmRecord
 from synapsed.screens.pool import ScreenPool
@@ -69,7 +80,7 @@ class PtyLinkFactory:
         env = without_nesting(launch.env, profile.unset_env)
         return await self.versions.read(profile.version, launch.program, env=env, cwd=record.cwd)
 
-    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> PtyLink:
+    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
         self.screens.begin()
         launch_id = uuid4().hex
         context = LaunchContext(
@@ -79,6 +90,7 @@ class PtyLinkFactory:
             conversation=launch.conversation or str(uuid4()),
             home=Path(launch.env.get("HOME") or Path.home()),
             port=free_port() if needs_port(profile) else None,
+            companion=has_companion(profile),
         )
         command = plan(
             profile,
@@ -90,11 +102,12 @@ class PtyLinkFactory:
             instructions=launch.instructions,
             taken=launch.env,
         )
+        argv, more = with_companion(context, command, launch.program)
         checkpoint = await self.store.checkpoint(record.id)
         spec = LaunchSpec(
             launch_id=launch_id,
             agent=record.name,
-            argv=[launch.program, *command.argv[1:]],
+            argv=argv,
             env={**without_nesting(launch.env, command.unset_env), **command.env},
             cwd=record.cwd,
             state_dir=context.agent_dir,
@@ -106,7 +119,7 @@ class PtyLinkFactory:
             term_grace_s=math.ceil(profile.exit.grace_ms / 1000),
             limits=launch.limits,
         )
-        await asyncio.to_thread(prepare, context, command)
+        await asyncio.to_thread(prepare, context, command, more)
         await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path, record)
         keeper = await self.launcher.launch(spec)
         launched = LaunchRecord(
@@ -120,9 +133,9 @@ class PtyLinkFactory:
             started_at=keeper.started_at,
             resumed=launch.resumed,
         )
-        return await self._link(record, profile, launched, context, checkpoint=None)
+        return await self._link(record, profile, launched, context, checkpoint=None, adopted=False)
 
-    async def adopt(self, record: AgentRecord, profile: Profile) -> PtyLink | None:
+    async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
         agent_dir = self.paths.agent(record.id)
         launched = record.launch or await self._unrecorded(agent_dir)
         if launched is None:
@@ -140,7 +153,7 @@ class PtyLinkFactory:
         except (OSError, ValueError):
             context = None
         checkpoint = await self.store.checkpoint(record.id)
-        return await self._link(record, profile, self._dated(launched), context, checkpoint=checkpoint)
+        return await self._link(record, profile, self._dated(launched), context, checkpoint=checkpoint, adopted=True)
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
         noted = await asyncio.to_thread(_noted_agents, self.paths.state / "agents")
@@ -188,7 +201,8 @@ class PtyLinkFactory:
         context: LaunchContext | None,
         *,
         checkpoint: Checkpoint | None,
-    ) -> PtyLink:
+        adopted: bool,
+    ) -> AgentLink:
         agent_dir = self.paths.agent(record.id)
         stage = RemoteStage(
             self.screens,
@@ -202,17 +216,29 @@ class PtyLinkFactory:
             harms=await HarmRecord.of(agent_dir, launched.launch_id),
             clock=self.clock,
         )
-        return PtyLink(
+        channels = side_channels(profile, context) if context is not None else []
+        terminal = functools.partial(
+            PtyLink,
             agent_id=record.id,
             profile=profile,
             launch=launched,
             stage=stage,
-            channels=side_channels(profile, context) if context is not None else [],
             times=OutputTimes(agent_dir / TIMES_FILE),
             store=self.store,
             clock=self.clock,
             seen=self.seen,
             rounds=self.rounds,
+        )
+        if (channel := delivering(channels)) is None:
+            return terminal(channels=channels)
+        return StructuredLink(
+            agent_id=record.id,
+            profile=profile,
+            channels=channels,
+            channel=channel,
+            clock=self.clock,
+            terminal=lambda tapped: terminal(channels=tapped),
+            adopted=adopted,
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:

@@ -194,6 +194,16 @@ class PtyLink:
     def output(self) -> int:
         return self._session.offset
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether it has a message, whose turn is not over."""
+        return self._session.turn is not None
+
+    @property
+    def has_draft(self) -> bool:
+        """Whether the composer held something when it was looked at last."""
+        return self._session.last is not None and self._session.last.composer.state == "draft"
+
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._driver.emit = emit
         self._stage.open(self._on_stage)
@@ -425,7 +435,7 @@ class PtyLink:
 
     # --- the turn ---
 
-    def prepare(self, record: TurnRecord) -> TurnRecord:
+    def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
         if not self._profile.composer.at_cursor:
             self._driver.unread.ahead()
         return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})

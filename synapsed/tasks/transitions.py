@@ -195,10 +195,14 @@ def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commi
 
 def delivered(task: Task, before: TurnRecord, after: TurnRecord) -> list[NewEvent]:
     """What is told where the record changes from `before` to `after`: that the message was submitted, once the submit
-    key is known to be written."""
-    if before.link.get("submit_offset") is not None or after.link.get("submit_offset") is None:
+    key is known to be written, or the program's channel has taken it."""
+    if _is_delivered(before) or not _is_delivered(after):
         return []
     return [NewEvent.of(task, TaskDelivered(attempt=after.attempt))]
+
+
+def _is_delivered(record: TurnRecord) -> bool:
+    return record.link.get("submit_offset") is not None or record.link.get("taken") is True
 
 
 def is_submitted(record: TurnRecord) -> bool:

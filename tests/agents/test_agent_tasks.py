@@ -71,7 +71,7 @@ async def test_working_and_its_turn_are_durable_before_anything_is_delivered(wor
 
 async def test_what_the_link_writes_ahead_is_durable_with_a_turn_that_begins(world: World) -> None:
     await world.start()
-    world.link.prepare = lambda record: record.model_copy(update={"link": {"phase": "pasting"}})
+    world.link.prepare = lambda record, *, command: record.model_copy(update={"link": {"phase": "pasting"}})
     await world.send(AGENT)
     await world.delivered()
     delivery = world.link.deliveries[0]

@@ -13,7 +13,7 @@ import pytest
 from synapsed.channels import hooks
 from synapsed.channels.factory import side_channels
 from synapsed.channels.hooks import HookChannel
-from synapsed.channels.session_server import SessionServerChannel
+from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.interfaces import SideChannel
 from synapsed.model.facts import (
     AssistantSaid,
@@ -348,7 +348,7 @@ async def test_codex_interrupt_has_a_hook_and_is_told_once(launch: Launch, chann
 
 @pytest.mark.parametrize(
     ("launch", "kinds"),
-    [("claude", [HookChannel]), ("opencode", [SessionServerChannel]), ("dummy", [])],
+    [("claude", [HookChannel]), ("opencode", [SessionDelivery]), ("dummy", [])],
     indirect=["launch"],
 )
 def test_factory_makes_what_the_profile_says(launch: Launch, kinds: list[type[SideChannel]]) -> None:

@@ -17,7 +17,8 @@ __all__ = ["gemini"]
 
 
 def line_of(library: ProfileLibrary, cli: str) -> UsageLine:
-    (channel,) = library.get(cli).channels.values()
+    channels = library.get(cli).channels
+    channel = channels.get("hooks") or channels["server"]
     found = channel.usage or (channel.transcript and channel.transcript.usage)
     assert found
     return found

@@ -125,7 +125,7 @@ class FakeLink:
     async def observe(self) -> LinkObserved:
         return self.seen
 
-    def prepare(self, record: TurnRecord) -> TurnRecord:
+    def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
         return record
 
     async def deliver(self, delivery: Delivery) -> None:

@@ -94,7 +94,8 @@ class Case:
         """What the side channel told, with its time. `transcript` of the expectation adds what only that tells: at a
         mark, the kind of a fact."""
         cli = self.record["cli"]
-        channel = next(iter(self.profile().channels.values()))
+        channels = self.profile().channels
+        channel = channels.get("hooks") or next(iter(channels.values()))
         told: list[tuple[float, str]] = []
         turn_open = False
         for line in (RECORDINGS / "hooks" / cli / f"{self.path.stem}.jsonl").read_text().splitlines():

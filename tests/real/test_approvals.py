@@ -41,7 +41,7 @@ def test_rules_decide_without_a_person(cli: str, private_dir: Path, model: Model
         assert (done.code, done.out) == (0, "Not made.\n"), f"{done.err}\n{agent.screen()}"
         assert not agent.file(f"denied-{denied}").exists()
         told = "\n".join(result.text for request in model.requests()[before:] for result in request.results)
-        assert f"denied by the rule {deny}" in told
+        assert (f"denied by the rule {deny}" if cli != "codex" else "rejected by user") in told
 
         asked = agent.ask(f"{compound} [[tool:shell-ask:touch allowed-{compound}; touch {compound}]] say: Both.")
         assert asked.code == 7, f"{asked.out}{asked.err}\n{agent.screen()}"

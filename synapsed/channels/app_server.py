@@ -1,0 +1,713 @@
+"""A program's own app server: threads of turns, over JSON-RPC in WebSocket messages on a private Unix socket, to which
+the program's terminal is attached as well (`companion`).
+
+One thread is this agent's: the one that the terminal shows. The server tells everybody of threads that begin, and those
+who have resumed a thread of what happens in it. What was missed is read from the thread's turns.
+
+The server sends its questions to all of its clients: who answers first has answered. Questions that are not known here
+are left to the terminal, and so are methods.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import structlog
+
+from synapsed import __version__
+from synapsed.channels.app_items import (
+    CalledTool,
+    answer_in,
+    call_in,
+    code_of,
+    is_own,
+    key_of,
+    limits_in,
+    plan_in,
+    script_in,
+    text_of_message,
+    user_key,
+    words_of,
+)
+from synapsed.channels.asking import options_of, question_of, reply_of, tool_of
+from synapsed.channels.injection import LaunchContext
+from synapsed.channels.transcripts import at_path, clean, used
+from synapsed.channelspec import Channel
+from synapsed.errors import ChannelAway, MessageRefused
+from synapsed.files import write_whole
+from synapsed.interfaces import FoundTurn, Reach, Submitted
+from synapsed.model.facts import (
+    AssistantSaid,
+    AssistantSaying,
+    ChannelFact,
+    DiffTold,
+    LimitsTold,
+    PermissionAsked,
+    PermissionOver,
+    PlanTold,
+    PromptAccepted,
+    SessionStarted,
+    ToolBegan,
+    ToolOver,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+    TurnUsed,
+)
+
+RETRY_S = 0.2
+GONE_S = 3.0
+"""A server that was connected and refuses connections for so long has ended."""
+REQUEST_S = 10.0
+MESSAGE_MAX = 64 << 20
+"""Bytes of one message of the server's."""
+ASKED_AGAIN_S = 1.0
+"""What comes so soon after the connection began, and does not say when it was asked, was asked before."""
+SUBSCRIBE_TRIES = 50
+"""A thread can be resumed when its first turn has been written, a moment after that began."""
+TURNS_READ = 20
+"""How many of a thread's last turns are asked for at once."""
+TURNS_MAX = 200
+"""Turns that are remembered, and how many are looked through for a message."""
+SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
+"""How long after a thread has come to rest, and then after each other, its turns are read for ends that were not told;
+a server that writes slowly tells of them last."""
+USED_MAX = 1000
+"""Requests of one turn whose use is added up."""
+
+_log = structlog.get_logger(__name__)
+
+type _Json = dict[str, Any]
+
+
+class _Turn:
+    """What was told of a turn that is not over."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, str] | None = None
+        """Id and text of the last message of the program's."""
+        self.used: list[_Json] = []
+        self.whole = False
+        """It was heard from its beginning."""
+
+
+class AppServerChannel:
+    """`interfaces.Delivering`, on `context.server_socket`."""
+
+    def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
+        self.name = name
+        self._channel = channel
+        self._context = context
+        self._emit: Callable[[ChannelFact], None] | None = None
+        self._changed: Callable[[], None] = lambda: None
+        self._told_reach: tuple[Reach, str | None] = ("away", None)
+        self._task: asyncio.Task[None] | None = None
+        self._subscribing: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
+        self._retry = asyncio.Event()
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._asked: dict[int, asyncio.Future[_Json]] = {}
+        self._number = 0
+        self._thread: str | None = None
+        self._subscribed = False
+        self._busy = False
+        self._threads: set[str] = set()
+        """Those of the program's that were told, but for those of its own for a moment."""
+        self._turns: dict[str, _Turn] = {}
+        self._over: dict[str, None] = {}
+        """Turns whose end was told."""
+        self._accepted: dict[str, None] = {}
+        """User's messages that were told, by their items' ids."""
+        self._requests: dict[str, tuple[Any, str, _Json]] = {}
+        """Open questions: the server's own id, method and parameters, by that id as text."""
+        self._was_there = False
+        self._since = 0.0
+        """When the connection began, Unix seconds."""
+        self._refused_since: float | None = None
+        self._gone: str | None = None
+
+    # --- SideChannel ---
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        """Begin; returns before the server is up."""
+        self._emit = emit
+        self._thread = await asyncio.to_thread(self._recall)
+        self._was_there = self._thread is not None
+        self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
+
+    async def poll(self) -> None:
+        self._retry.set()
+
+    async def last_answer(self, since_ns: int) -> str | None:
+        """The answer to the last message that was given since then."""
+        if self._thread is None or self.reach() == "away":
+            return None
+        since = time.time() - (time.monotonic_ns() - since_ns) / 1e9
+        try:
+            turns = await self._read_turns(1)
+        except (ChannelAway, MessageRefused):
+            return None
+        started = at_path(turns[0], "startedAt") if turns else None
+        if not isinstance(started, int | float) or started + 1 < since or turns[0].get("status") != "completed":
+            return None
+        return answer_in(turns[0])
+
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        """A decision of the approval policy's."""
+        with suppress(ChannelAway):
+            return await self._respond(request, answer)
+        return False
+
+    async def settled(self, at_ns: int) -> None:
+        """Nothing is kept here: the server keeps its threads itself."""
+
+    async def close(self) -> None:
+        self._emit = None
+        for task in (self._task, self._subscribing, self._settling):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+
+    # --- Delivering ---
+
+    @property
+    def gone(self) -> str | None:
+        return self._gone
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+
+    def reach(self) -> Reach:
+        if self._socket is None or self._thread is None:
+            return "away"
+        if self._requests:
+            return "asking"
+        return "busy" if self._busy else "idle"
+
+    def key(self, task_id: str, leg: int) -> str:
+        return key_of(task_id, leg)
+
+    async def submit(self, key: str, text: str) -> Submitted:
+        thread, known = self._thread, {*self._turns, *self._over}
+        if thread is None:
+            raise ChannelAway("its server has no thread yet", sent=False)
+        given = [{"type": "text", "text": text}]
+        result = await self._call("turn/start", threadId=thread, input=given, clientUserMessageId=key)
+        turn = words_of(result, "turn.id")
+        if turn is None:
+            raise ChannelAway("its server began a turn without an id", sent=True)
+        if turn not in self._over:
+            self._turns.setdefault(turn, _Turn())
+        if not self._subscribed:
+            self._subscribe()
+        return Submitted(turn=turn, joined=turn in known)
+
+    async def find(self, key: str) -> FoundTurn | None:
+        if self._thread is None or self._socket is None:
+            raise ChannelAway("its server is not connected", sent=False)
+        for turn in await self._read_turns(TURNS_MAX, until=key):
+            if user_key(turn, key):
+                return self._became(turn, key)
+        return None
+
+    def _became(self, turn: _Json, key: str) -> FoundTurn:
+        id_, status = str(turn.get("id")), turn.get("status")
+        if status == "completed":
+            return FoundTurn(turn=id_, state="completed", answer=answer_in(turn, after=key))
+        if status == "failed":
+            code, message = code_of(self._channel, turn.get("error"))
+            return FoundTurn(turn=id_, state="failed", code=code, message=message)
+        if status == "interrupted" or (status == "inProgress" and not self._busy):
+            return FoundTurn(turn=id_, state="interrupted")
+        return FoundTurn(turn=id_, state="running")
+
+    async def interrupt(self, turn: str | None) -> bool:
+        turn = turn or next(reversed(self._turns), None)
+        if self._thread is None or turn is None:
+            return False
+        try:
+            await self._call("turn/interrupt", threadId=self._thread, turnId=turn)
+        except MessageRefused:
+            return False  # it is over
+        return True
+
+    async def answer(self, request: str, option: str) -> bool:
+        found = self._requests.get(request)
+        spec = self._channel.decisions.get(found[1]) if found is not None else None
+        if found is None or spec is None or (reply := reply_of(spec, found[2], option)) is None:
+            return False
+        return await self._respond(request, reply)
+
+    async def _respond(self, request: str, answer: Mapping[str, Any]) -> bool:
+        if (found := self._requests.get(request)) is None:
+            return False
+        await self._send({"id": found[0], "result": dict(answer)})
+        self._close_request(request)
+        return True
+
+    # --- the disk, in a thread ---
+
+    @property
+    def _file(self) -> Path:
+        return self._context.launch_dir / f"{self.name}.thread"
+
+    def _recall(self) -> str | None:
+        with suppress(OSError, ValueError):
+            return self._file.read_text(encoding="ascii").strip() or None
+        return None
+
+    def _remember(self) -> None:
+        with suppress(OSError, ValueError):
+            write_whole(self._file, (self._thread or "").encode("ascii"), durable=False)
+
+    # --- the connection ---
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except (aiohttp.ClientError, OSError, ValueError, ChannelAway, MessageRefused) as error:
+                self._lost(error)
+            self._retry.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._retry.wait(), RETRY_S)
+
+    def _lost(self, error: BaseException) -> None:
+        _log.debug("no app server", agent=self._context.agent_id, error=f"{type(error).__name__}: {error}")
+        refused = isinstance(error, aiohttp.ClientConnectorError)
+        now = time.monotonic()
+        self._refused_since = (self._refused_since or now) if refused else None
+        if refused and self._was_there and self._refused_since is not None and now - self._refused_since >= GONE_S:
+            self._gone = "its server has ended"
+        self._tell()
+
+    async def _listen(self) -> None:
+        connector = aiohttp.UnixConnector(str(self._context.server_socket))
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S)
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=limit) as client,
+            client.ws_connect("ws://localhost/", max_msg_size=MESSAGE_MAX, autoping=True) as socket,
+        ):
+            self._refused_since = None
+            reading = asyncio.create_task(self._read(socket))
+            try:
+                await self._greet(socket)
+                await reading
+            finally:
+                reading.cancel()
+                self._drop_connection()
+
+    def _drop_connection(self) -> None:
+        self._socket, self._subscribed = None, False
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(ChannelAway("its server closed the connection", sent=True))
+                future.exception()  # it may be that nobody waits for it any more
+        self._asked.clear()
+        self._tell()
+
+    async def _greet(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._since = time.time()
+        who = {"name": "synapsed", "title": "synapsed", "version": __version__}
+        await self._ask(socket, "initialize", {"clientInfo": who, "capabilities": {"experimentalApi": True}})
+        await socket.send_str(json.dumps({"method": "initialized"}))
+        loaded = await self._ask(socket, "thread/loaded/list", {})
+        await self._choose([str(id_) for id_ in loaded.get("data", []) if isinstance(id_, str)], socket)
+        self._socket, self._was_there = socket, True
+        if self._thread is not None:
+            with suppress(MessageRefused):
+                await self._resume()
+        self._tell()
+
+    async def _choose(self, loaded: list[str], socket: aiohttp.ClientWebSocketResponse) -> None:
+        """The thread that the terminal shows: the one that is known, unless one has begun since."""
+        found: list[tuple[float, str, Any]] = []
+        for id_ in loaded[-TURNS_MAX:]:
+            with suppress(MessageRefused):
+                thread = (await self._ask(socket, "thread/read", {"threadId": id_})).get("thread")
+                if isinstance(thread, dict) and not thread.get("ephemeral"):
+                    created = thread.get("createdAt")
+                    found.append((created if isinstance(created, int | float) else 0, id_, thread.get("status")))
+        self._threads |= {id_ for _, id_, _ in found}
+        known = next((each for each in found if each[1] == self._thread), None)
+        newest = max(found, key=lambda each: (each[0], each[1]), default=None)
+        best = known if known is not None and newest is not None and known[0] >= newest[0] else newest
+        if best is not None:
+            self._busy = at_path(best[2], "type") == "active"
+            self._follow(best[1])
+
+    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        async for message in socket:
+            if message.type is not aiohttp.WSMsgType.TEXT:
+                continue
+            with suppress(ValueError, RecursionError):
+                if isinstance(told := json.loads(message.data), dict):
+                    self._hear(told)
+
+    async def _ask(self, socket: aiohttp.ClientWebSocketResponse, method: str, params: _Json) -> _Json:
+        """The server's answer. Raises ChannelAway, MessageRefused."""
+        self._number += 1
+        number, future = self._number, asyncio.get_running_loop().create_future()
+        self._asked[number] = future
+        try:
+            try:
+                await socket.send_str(json.dumps({"id": number, "method": method, "params": params}))
+            except (aiohttp.ClientError, OSError) as error:
+                raise ChannelAway(f"its server closed the connection: {error}", sent=True) from None
+            answer: _Json = await asyncio.wait_for(future, REQUEST_S)
+        except TimeoutError:
+            raise ChannelAway(f"its server does not answer {method}", sent=True) from None
+        finally:
+            self._asked.pop(number, None)
+        if "error" in answer:
+            raise MessageRefused(f"its server refuses {method}: {words_of(answer, 'error.message') or 'no reason'}")
+        result = answer.get("result")
+        return result if isinstance(result, dict) else {}
+
+    async def _call(self, method: str, **params: Any) -> _Json:
+        if self._socket is None:
+            raise ChannelAway("its server is not connected", sent=False)
+        return await self._ask(self._socket, method, params)
+
+    async def _send(self, message: _Json) -> None:
+        if self._socket is None:
+            raise ChannelAway("its server is not connected", sent=False)
+        try:
+            await self._socket.send_str(json.dumps(message))
+        except (aiohttp.ClientError, OSError) as error:
+            raise ChannelAway(f"its server closed the connection: {error}", sent=True) from None
+
+    # --- the thread ---
+
+    def _follow(self, thread: str) -> None:
+        """From now on that thread is the agent's."""
+        if thread == self._thread and self._subscribed:
+            return
+        changed = thread != self._thread
+        self._thread = thread
+        if changed:
+            self._subscribed = False
+            self._requests.clear()
+            asyncio.get_running_loop().run_in_executor(None, self._remember)
+            self._say(SessionStarted(channel=self.name, at_ns=time.monotonic_ns(), session=thread))
+        self._tell()
+
+    def _subscribe(self) -> None:
+        if self._subscribing is None or self._subscribing.done():
+            self._subscribing = asyncio.create_task(self._subscribed_soon())
+
+    async def _subscribed_soon(self) -> None:
+        for number in range(SUBSCRIBE_TRIES):
+            try:
+                await self._resume()
+            except MessageRefused:
+                await asyncio.sleep(min(0.02 * (number + 1), 0.5))
+            except ChannelAway:
+                return
+            else:
+                return
+
+    async def _resume(self) -> None:
+        """Have the server tell of what happens in the thread, and read what was missed. Raises MessageRefused for one
+        that has had no turn yet."""
+        thread = self._thread
+        result = await self._call("thread/resume", threadId=thread, excludeTurns=True)
+        if thread != self._thread:
+            return
+        self._subscribed = True
+        self._busy = at_path(result, "thread.status.type") == "active"
+        await self._catch_up()
+        self._tell()
+
+    async def _catch_up(self) -> None:
+        """Tell what the last turns have had that was not told."""
+        for turn in reversed(await self._read_turns(2)):
+            id_, status = str(turn.get("id")), turn.get("status")
+            if id_ in self._over:
+                continue
+            known = self._turns.setdefault(id_, _Turn())
+            for item in _items(turn):
+                self._hear_item("item/completed", {"item": item, "turnId": id_, "threadId": self._thread}, id_)
+            if status in ("completed", "failed", "interrupted"):
+                self._end({"turn": turn}, id_)
+            else:
+                known.whole = True
+
+    async def _read_turns(self, count: int, *, until: str | None = None) -> list[_Json]:
+        """The last `count` turns with all that is in them, the newest first; no more than those up to the one with the
+        message `until`."""
+        read: list[_Json] = []
+        cursor = None
+        while len(read) < count:
+            page = await self._call(
+                "thread/turns/list",
+                threadId=self._thread,
+                limit=min(count - len(read), TURNS_READ),
+                itemsView="full",
+                cursor=cursor,
+            )
+            turns = [turn for turn in page.get("data", []) if isinstance(turn, dict)]
+            read += turns
+            cursor = page.get("nextCursor")
+            if not turns or cursor is None or (until is not None and any(user_key(turn, until) for turn in turns)):
+                break
+        return read
+
+    # --- what is told ---
+
+    def _hear(self, told: _Json) -> None:
+        method, params = told.get("method"), told.get("params")
+        if not isinstance(method, str):
+            number = told.get("id")
+            if isinstance(number, int) and (future := self._asked.get(number)) is not None and not future.done():
+                future.set_result(told)
+            return
+        params = params if isinstance(params, dict) else {}
+        thread = params.get("threadId")
+        if method == "thread/started":
+            self._hear_thread(params)
+        elif method == "account/rateLimits/updated":
+            if (windows := limits_in(params)) is not None:
+                plan = words_of(params, "rateLimits.planType")
+                self._say(LimitsTold(channel=self.name, at_ns=time.monotonic_ns(), windows=windows, plan=plan))
+        elif thread != self._thread:
+            if method == "turn/started" and thread in self._threads:  # somebody went back to it in the terminal
+                self._follow(str(thread))
+                self._subscribe()
+        elif "id" in told:
+            self._hear_request(told["id"], method, params)
+        else:
+            self._hear_in_thread(method, params)
+        self._tell()
+
+    def _hear_thread(self, params: _Json) -> None:
+        thread = params.get("thread")
+        id_ = words_of(thread, "id")
+        if id_ is None or not isinstance(thread, dict) or thread.get("ephemeral") or thread.get("parentThreadId"):
+            return
+        self._threads.add(id_)
+        self._busy = at_path(thread, "status.type") == "active"
+        self._follow(id_)
+
+    def _hear_request(self, id_: Any, method: str, params: _Json) -> None:
+        spec, request = self._channel.decisions.get(method), str(id_)
+        if spec is None or request in self._requests:
+            return
+        if (command := words_of(params, "command")) is not None:
+            params = {**params, "command": script_in(command)}
+        self._requests[request] = (id_, method, params)
+        self._say(
+            PermissionAsked(
+                channel=self.name,
+                at_ns=time.monotonic_ns(),
+                session=self._thread,
+                turn=words_of(params, "turnId"),
+                tool=tool_of(spec, params),
+                input={key: value for key, value in params.items() if key in ("command", "cwd", "reason")},
+                request=request,
+                event=method,
+                told=params,
+                question=question_of(spec, params),
+                options=options_of(spec, params),
+                again=self._was_asked(params),
+            )
+        )
+
+    def _was_asked(self, params: _Json) -> bool:
+        """Whether that was asked before this connection began: it is asked again of each that comes."""
+        at_ms = params.get("startedAtMs")
+        if isinstance(at_ms, int | float):
+            return at_ms < self._since * 1000
+        return time.time() - self._since < ASKED_AGAIN_S
+
+    def _hear_in_thread(self, method: str, params: _Json) -> None:
+        turn = words_of(params, "turnId") or words_of(params, "turn.id") or ""
+        match method:
+            case "thread/status/changed":
+                self._busy = at_path(params, "status.type") == "active"
+            case "turn/started":
+                self._turns.setdefault(turn, _Turn()).whole = True
+                self._busy = True
+            case "item/started" | "item/completed":
+                self._hear_item(method, params, turn)
+            case "item/agentMessage/delta":
+                self._hear_piece(params, turn)
+            case "thread/tokenUsage/updated":
+                known = self._turns.get(turn)
+                if known is not None and len(known.used) < USED_MAX:
+                    known.used.append(params)
+            case "turn/plan/updated" | "turn/diff/updated":
+                self._hear_work(method, params, turn)
+            case "serverRequest/resolved":
+                self._close_request(str(params.get("requestId")))
+            case "turn/completed":
+                self._end(params, turn)
+
+    def _hear_item(self, method: str, params: _Json, turn: str) -> None:
+        item = params.get("item")
+        if not isinstance(item, dict):
+            return
+        match item.get("type"):
+            case "userMessage":
+                self._accept(item, turn)
+            case "agentMessage" if method == "item/completed":
+                self._said(str(item.get("id")), clean(str(item.get("text") or "")), turn)
+            case _ if (call := call_in(item, self._channel.called)) is not None:
+                self._hear_call(method, call, turn)
+
+    def _hear_call(self, method: str, call: CalledTool, turn: str) -> None:
+        common: dict[str, Any] = {
+            "channel": self.name,
+            "at_ns": time.monotonic_ns(),
+            "session": self._thread,
+            "turn": turn or None,
+            "call": call.id,
+            "tool": call.tool,
+            "input": call.input,
+        }
+        if method == "item/started":
+            self._say(ToolBegan(**common))
+        else:
+            self._say(
+                ToolOver(
+                    **common, output=call.output, error=call.error, denied=call.denied, duration_ms=call.duration_ms
+                )
+            )
+
+    def _accept(self, item: _Json, turn: str) -> None:
+        id_ = str(item.get("id"))
+        if id_ in self._accepted:
+            return
+        _keep(self._accepted, id_)
+        self._turns.setdefault(turn, _Turn()).last = None  # what was said before it answers another message
+        key = words_of(item, "clientId")
+        own = is_own(key)
+        self._say(
+            PromptAccepted(
+                channel=self.name,
+                at_ns=time.monotonic_ns(),
+                session=self._thread,
+                turn=turn,
+                prompt=text_of_message(item),
+                key=key if own else None,
+                own=own,
+            )
+        )
+
+    def _said(self, id_: str, text: str, turn: str) -> None:
+        """A message is whole: the one before it was not the last."""
+        known = self._turns.setdefault(turn, _Turn())
+        if known.last is not None and known.last[0] != id_ and known.last[1]:
+            now = time.monotonic_ns()
+            self._say(
+                AssistantSaid(
+                    channel=self.name,
+                    at_ns=now,
+                    session=self._thread,
+                    turn=turn,
+                    message_id=known.last[0],
+                    text=known.last[1],
+                )
+            )
+        known.last = (id_, text)
+
+    def _hear_piece(self, params: _Json, turn: str) -> None:
+        known, piece = self._turns.get(turn), params.get("delta")
+        if known is None or not known.whole or not isinstance(piece, str):
+            return  # its beginning was not heard
+        now = time.monotonic_ns()
+        id_ = str(params.get("itemId"))
+        self._say(
+            AssistantSaying(
+                channel=self.name, at_ns=now, session=self._thread, turn=turn, message_id=id_, piece=clean(piece)
+            )
+        )
+
+    def _hear_work(self, method: str, params: _Json, turn: str) -> None:
+        now = time.monotonic_ns()
+        if method == "turn/plan/updated":
+            steps, note = plan_in(params), words_of(params, "explanation")
+            self._say(PlanTold(channel=self.name, at_ns=now, session=self._thread, turn=turn, steps=steps, note=note))
+        elif isinstance(diff := params.get("diff"), str):
+            self._say(DiffTold(channel=self.name, at_ns=now, session=self._thread, turn=turn, diff=clean(diff)))
+
+    def _end(self, params: _Json, turn: str) -> None:
+        if turn in self._over:
+            return
+        _keep(self._over, turn)
+        known = self._turns.pop(turn, _Turn())
+        for request in [request for request, (_, _, asked) in self._requests.items() if asked.get("turnId") == turn]:
+            self._close_request(request)
+        common: dict[str, Any] = {
+            "channel": self.name,
+            "at_ns": time.monotonic_ns(),
+            "session": self._thread,
+            "turn": turn,
+        }
+        line = self._channel.usage
+        if line is not None and (found := used(known.used, line)) is not None:
+            self._say(TurnUsed(**common, **found))
+        match at_path(params, "turn.status"):
+            case "completed":
+                self._say(TurnEnded(**common, answer=known.last[1] if known.last is not None else _summary(params)))
+            case "failed":
+                code, message = code_of(self._channel, at_path(params, "turn.error"))
+                self._say(TurnFailed(**common, code=code, message=message))
+            case _:
+                self._say(TurnInterrupted(**common))
+        self._busy = False
+
+    def _close_request(self, request: str) -> None:
+        if self._requests.pop(request, None) is not None:
+            self._say(PermissionOver(channel=self.name, at_ns=time.monotonic_ns(), request=request))
+
+    def _say(self, fact: ChannelFact) -> None:
+        if self._emit is not None:
+            self._emit(fact)
+
+    def _settle(self) -> None:
+        """A thread that rests has no open turn: the end of one that began before it was resumed may not have come."""
+        rests = self._turns and not self._busy and self._subscribed
+        if rests and (self._settling is None or self._settling.done()):
+            self._settling = asyncio.create_task(self._settled_soon())
+
+    async def _settled_soon(self) -> None:
+        for wait in SETTLE_AFTER_S:
+            await asyncio.sleep(wait)
+            if self._busy or not self._turns or not self._subscribed:
+                return
+            with suppress(ChannelAway, MessageRefused):
+                await self._catch_up()
+        for turn in [] if self._busy else list(self._turns):
+            self._end({"turn": {"status": "interrupted"}}, turn)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._settle()
+        if (told := (self.reach(), self._gone)) != self._told_reach:
+            self._told_reach = told
+            self._changed()
+
+
+def _items(turn: _Json) -> list[_Json]:
+    items = turn.get("items")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _summary(params: _Json) -> str | None:
+    """The answer as the end of a turn has it, None where it has none: the turn's messages are then asked for."""
+    turn = params.get("turn")
+    if not isinstance(turn, dict) or turn.get("itemsView") == "notLoaded":
+        return "" if isinstance(turn, dict) and turn.get("items") == [] else None
+    return answer_in(turn)
+
+
+def _keep(kept: dict[str, None], id_: str) -> None:
+    kept[id_] = None
+    while len(kept) > TURNS_MAX:
+        del kept[next(iter(kept))]

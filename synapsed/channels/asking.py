@@ -1,0 +1,81 @@
+"""What a program asks over a channel that takes a person's answer: the question in words, its options, and the answer
+in the program's own words. Pure; the profile says where everything is (`DecisionSpec`).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from synapsed.channels.transcripts import at_path, clean
+from synapsed.channelspec import ChoiceSpec, DecisionSpec
+from synapsed.model.facts import Choice
+
+QUESTION_MAX = 100_000
+"""Characters of a question; of a longer one the beginning is shown."""
+
+_VALUE = re.compile(r"\{=([\w.*-]+)\}")
+
+
+def texts_at(told: Any, path: str) -> list[str]:
+    """What stands at the dotted `path`, in each item of a list where it has a `*`. Several words are one command."""
+    before, star, after = path.partition("*")
+    if star:
+        items = at_path(told, before.rstrip("."))
+        return [text for item in items for text in texts_at(item, after.lstrip("."))] if isinstance(items, list) else []
+    value = at_path(told, path) if path else told
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        return [" ".join(value)]
+    return [value] if isinstance(value, str) and value.strip() else []
+
+
+def tool_of(spec: DecisionSpec, told: Mapping[str, Any]) -> str:
+    """What the tool is called."""
+    tool = at_path(told, spec.tool)
+    return tool if isinstance(tool, str) and tool else spec.called or ""
+
+
+def question_of(spec: DecisionSpec, told: Mapping[str, Any]) -> str:
+    """What a person is asked: the question, and below it the whole command, or what else the call is about."""
+    asked = spec.question.replace("{tool}", tool_of(spec, told) or "it")
+    asked = _VALUE.sub(lambda match: " ".join(texts_at(told, match[1])), asked)
+    lines = [line.rstrip() for line in asked.split("\n")]
+    command = next((text for path in spec.command for text in texts_at(told, path)), None)
+    about = [command] if command is not None else _subjects(spec, told)
+    return clean("\n".join([*filter(None, lines), *about]))[:QUESTION_MAX]
+
+
+def _subjects(spec: DecisionSpec, told: Mapping[str, Any]) -> list[str]:
+    groups = [[entry] if isinstance(entry, str) else entry for entry in spec.subject]
+    found = ([text for path in group for text in texts_at(told, path)] for group in groups)
+    return next(filter(None, found), [])
+
+
+def options_of(spec: DecisionSpec, told: Mapping[str, Any]) -> tuple[Choice, ...]:
+    """The ways in which this question may be answered."""
+    return tuple(
+        Choice(key=each.key, label=_label(each, told), aliases=tuple(each.aliases))
+        for each in spec.choices
+        if each.needs is None or at_path(told, each.needs) not in (None, "", [], {})
+    )
+
+
+def _label(choice: ChoiceSpec, told: Mapping[str, Any]) -> str:
+    return clean(_VALUE.sub(lambda match: " ".join(texts_at(told, match[1])), choice.label))
+
+
+def reply_of(spec: DecisionSpec, told: Mapping[str, Any], key: str) -> dict[str, Any] | None:
+    """The answer of the option `key`, None if this question has no such option."""
+    choice = next((each for each in spec.choices if each.key == key), None)
+    if choice is None or key not in {each.key for each in options_of(spec, told)}:
+        return None
+    filled = _filled(choice.reply, told)
+    assert isinstance(filled, dict)
+    return filled
+
+
+def _filled(value: Any, told: Mapping[str, Any]) -> Any:
+    if isinstance(value, str) and (whole := _VALUE.fullmatch(value)):
+        return at_path(told, whole[1])
+    if isinstance(value, dict):
+        return {key: _filled(item, told) for key, item in value.items()}
+    return [_filled(item, told) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,247 @@
+"""Performs one turn at a time over a channel that delivers: what its machine wants, one command after the other.
+
+So nothing is given before the record that says so is durable, and facts that come meanwhile are heard in their order.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.errors import ChannelAway, MessageRefused, NotReady
+from synapsed.interfaces import Delivering, Delivery
+from synapsed.model.facts import AssistantSaying, ChannelFact
+from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnRecord, LinkTurnSaid
+from synapsed.model.records import TurnRecord
+from synapsed.profiles import AnswerSpec, Profile, StreamSpec
+from synapsed.pty import channel_turn as turns
+from synapsed.pty.channel_turn import ChannelPhase, ChannelTurn, ChannelTurnState
+from synapsed.pty.streaming import TurnStream
+from synapsed.tasks.sender_mark import system_mark
+
+TELL_EVERY_S = 0.05
+"""How often it is looked whether there is a piece of the answer to tell, while one is said."""
+
+STOP_AGAIN_S = 1.0
+"""A program that was told to stop a turn that it had not begun with yet is told so again."""
+
+WAIT_S = 1.0
+"""How often a turn whose channel is away is told that time passes."""
+
+log = structlog.get_logger(__name__)
+
+
+class ChannelDelivery:
+    """`emit` is given what becomes of the turn."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        profile: Profile,
+        channel: Delivering,
+        *,
+        clock: Clock,
+        emit: Callable[[LinkEvent], None],
+        over: Callable[[], None],
+    ) -> None:
+        """`over` is called when a turn is."""
+        self._agent_id = agent_id
+        self._profile = profile
+        self._channel = channel
+        self._clock = clock
+        self._emit = emit
+        self._told_over = over
+        self._streams = profile.model_copy(
+            update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
+        )
+        self.turn: ChannelTurn | None = None
+        self._delivery: Delivery | None = None
+        self._stream: TurnStream | None = None
+        self._work: deque[turns.ChannelCommand] = deque()
+        self._came = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._saved: asyncio.Future[None] | None = None
+        self._teller: asyncio.TimerHandle | None = None
+
+    # --- the way in ---
+
+    def record(self, record: TurnRecord) -> TurnRecord:
+        """The record of a turn that is about to be begun: the message is given as soon as it is durable."""
+        key, now = self._channel.key(record.task_id, 0), self._clock.wall()
+        state = ChannelTurnState(channel=self._channel.name, key=key, minted_at=now)
+        return record.model_copy(update={"link": state.model_dump(mode="json")})
+
+    def begin(self, delivery: Delivery) -> None:
+        """Begin the turn, or go on with it. Raises NotReady while one runs."""
+        if self.turn is not None:
+            raise NotReady("a turn runs already", task=self.turn.task_id)
+        state = ChannelTurnState.model_validate(delivery.record.link)
+        note = self._profile.prompts.denial_note
+        denial = system_mark(delivery.task_id) + note if note else None
+        self.turn = ChannelTurn(delivery.task_id, delivery.text, state, denial=denial)
+        self._delivery = delivery
+        self._ended.clear()
+        if self._profile.stream.enabled:
+            self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
+        self._add(self.turn.begin(fresh=delivery.fresh))
+
+    def recorded(self) -> None:
+        """The record is durable."""
+        if self._saved is not None and not self._saved.done():
+            self._saved.set_result(None)
+
+    # --- what comes in ---
+
+    def told(self, fact: ChannelFact) -> None:
+        """The channel reported something."""
+        if self.turn is None:
+            return
+        if isinstance(fact, AssistantSaying):
+            if self._stream is not None and self.turn.state.turn in (None, fact.turn):
+                self._stream.told(fact)
+                self._tell_soon()
+            return
+        self._add(self.turn.told(fact))
+
+    def changed(self) -> None:
+        """The channel is reached in another way than before."""
+        if self.turn is None:
+            return
+        if (why := self._channel.gone) is not None:
+            self._add(self.turn.gone(why))
+        elif self._channel.reach() == "away":
+            self._add(self.turn.lost(self._clock.wall()))
+        else:
+            self._add(self.turn.reached(self._channel.reach()))
+
+    def drop(self) -> None:
+        """The program has ended: what becomes of the turn is told by that."""
+        self._end()
+
+    # --- what is asked ---
+
+    async def interrupt(self, within: float) -> bool:
+        """StopTurn the turn; whether it is over by then."""
+        turn = self.turn
+        if turn is None:
+            return False
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within
+        while self.turn is turn and (left := until - loop.time()) > 0:
+            self._add(turn.interrupt())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), min(left, STOP_AGAIN_S))
+        if self.turn is turn:
+            self._add(turn.go_on())
+        return turn.over
+
+    # --- the worker ---
+
+    def _add(self, commands: Sequence[turns.ChannelCommand]) -> None:
+        if commands:
+            self._work.extend(commands)
+            self._came.set()
+
+    async def run(self) -> None:
+        """The worker; ends by being cancelled."""
+        while True:
+            try:
+                await asyncio.wait_for(self._came.wait(), WAIT_S)
+            except TimeoutError:
+                if self.turn is not None:
+                    self._add(self.turn.waited(self._clock.wall()))
+            self._came.clear()
+            while self._work and self.turn is not None:
+                turn, command = self.turn, self._work.popleft()
+                more = await self._perform(turn, command)
+                if turn is self.turn:
+                    self._work.extendleft(reversed(more))
+            if self.turn is None:
+                self._work.clear()
+
+    async def _perform(self, turn: ChannelTurn, command: turns.ChannelCommand) -> Sequence[turns.ChannelCommand]:
+        match command:
+            case turns.SaveRecord():
+                await self._save(turn)
+            case turns.GiveMessage(key, text):
+                return await self._submit(turn, key, text)
+            case turns.LookUp(key):
+                return await self._find(turn, key)
+            case turns.RenewKey(leg):
+                return turn.keyed(self._channel.key(turn.task_id, leg), self._clock.wall())
+            case turns.StopTurn(what):
+                await self._stop(what)
+            case turns.TellNews(event):
+                if not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
+                    self._end()
+                self._emit(event)
+        return []
+
+    async def _save(self, turn: ChannelTurn) -> None:
+        if self._delivery is None or turn.over:
+            return
+        self._saved = asyncio.get_running_loop().create_future()
+        link = turn.state.model_dump(mode="json")
+        self._emit(LinkTurnRecord(self._delivery.record.model_copy(update={"link": link})))
+        ended = asyncio.ensure_future(self._ended.wait())
+        either: set[asyncio.Future[Any]] = {self._saved, ended}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+
+    async def _submit(self, turn: ChannelTurn, key: str, text: str) -> Sequence[turns.ChannelCommand]:
+        try:
+            return turn.submitted(await self._channel.submit(key, text))
+        except ChannelAway as error:
+            log.info("a message was not taken yet", agent_id=self._agent_id, error=error.message, sent=error.sent)
+            return [*turn.unsent(error.message, sent=error.sent, now=self._clock.wall()), *self._reached(turn)]
+        except MessageRefused as error:
+            return turn.refused(error.message)
+
+    async def _find(self, turn: ChannelTurn, key: str) -> Sequence[turns.ChannelCommand]:
+        try:
+            found = await self._channel.find(key)
+        except ChannelAway as error:
+            return turn.unsent(error.message, sent=True, now=self._clock.wall())
+        return turn.found(found, self._channel.reach(), self._clock.wall())
+
+    def _reached(self, turn: ChannelTurn) -> Sequence[turns.ChannelCommand]:
+        """A server that refused one connection, and is there, is asked again."""
+        return turn.reached(self._channel.reach()) if turn.phase is ChannelPhase.SENDING else []
+
+    async def _stop(self, what: str) -> None:
+        try:
+            await self._channel.interrupt(what)
+        except ChannelAway as error:
+            log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
+
+    def _end(self) -> None:
+        self.turn = self._delivery = self._stream = None
+        if self._teller is not None:
+            self._teller.cancel()
+            self._teller = None
+        self._ended.set()
+        self._told_over()
+
+    # --- the answer while it is said ---
+
+    def _tell_soon(self) -> None:
+        if self._teller is None:
+            self._teller = asyncio.get_running_loop().call_later(TELL_EVERY_S, self._tell_pieces)
+
+    def _tell_pieces(self) -> None:
+        self._teller = None
+        turn, stream = self.turn, self._stream
+        if turn is None or stream is None:
+            return
+        if turn.phase is ChannelPhase.WORKING:
+            if (piece := stream.take(self._clock.monotonic())) is not None:
+                self._emit(LinkTurnSaid(turn.task_id, piece.text, piece.append))
+            if stream.due is None:
+                return
+        self._tell_soon()

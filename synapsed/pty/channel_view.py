@@ -1,0 +1,182 @@
+"""What an agent does and asks, where its program takes messages over a channel: what the terminal shows, and what the
+channel says, put together. Pure; times are monotonic seconds.
+
+Whether a message can be given is the channel's to say: a half-written draft is no obstacle, as nothing is typed. What
+the program asks over the channel is the prompt, with the options that it gives; the dialog that the terminal shows of
+it is the same prompt. Dialogs that the channel knows nothing of (of trust, menus of the terminal's own) stay what they
+are.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from synapsed.errors import InvalidChoice
+from synapsed.interfaces import Reach
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PermissionAsked
+from synapsed.model.link import LinkObserved
+from synapsed.model.task import Prompt, PromptOption
+from synapsed.profiles import Profile
+
+PAUSE_S = 10.0
+"""A person who has pressed no key for so long has paused: a message does not come between two words of theirs."""
+
+SAME_S = 1.0
+"""A dialog on the terminal may come so long before the channel tells of it, and stay so long after what it asks is
+answered."""
+
+ASKING_MAX = 50
+"""Questions that are open at once; the oldest are forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What stands beside an observation of the terminal."""
+
+    now: float
+    reach: Reach
+    channel: str
+    in_turn: bool
+    """A message was given that is not over."""
+    draft: bool
+    """A person's words stand in the composer."""
+    hands_at: float
+    """When a person last pressed a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelQuestion:
+    """A question that was not answered."""
+
+    asked: PermissionAsked
+    prompt: Prompt
+
+
+class ChannelView:
+    """Of one program."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._policy = profile.delivery.while_typing
+        self._open: dict[str, ChannelQuestion] = {}
+        self._closed_at = float("-inf")
+        self._dialog: tuple[str, float] | None = None
+        """The permission dialog on the terminal that the channel has not told of, and since when."""
+        self.due: float | None = None
+        """When what is seen may change though nothing else does."""
+
+    # --- what the program asks ---
+
+    @property
+    def open(self) -> ChannelQuestion | None:
+        """What was asked first, of what is open."""
+        return next(iter(self._open.values()), None)
+
+    def asked(self, fact: PermissionAsked) -> None:
+        if fact.request is None or not fact.options or fact.request in self._open:
+            return
+        self._open[fact.request] = ChannelQuestion(fact, _prompt(fact))
+        while len(self._open) > ASKING_MAX:
+            del self._open[next(iter(self._open))]
+
+    def over(self, request: str, now: float) -> None:
+        """Somebody has answered, or it is asked no more."""
+        if self._open.pop(request, None) is not None:
+            self._closed_at = now
+
+    def forget(self, now: float) -> None:
+        """The turn that asked is over."""
+        for request in list(self._open):
+            self.over(request, now)
+
+    def find(self, prompt_id: str | None) -> ChannelQuestion | None:
+        """The open question of that prompt, or the first where none is named."""
+        if prompt_id is None:
+            return self.open
+        return next((each for each in self._open.values() if each.prompt.prompt_id == prompt_id), None)
+
+    # --- what it does ---
+
+    def seen(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
+        """What is told of an observation of the terminal."""
+        self.due = None
+        if beside.reach == "away" and not beside.in_turn:
+            return seen
+        if (asks := self.open) is not None:
+            evidence = f"{beside.channel}: it asks"
+            return replace(
+                seen,
+                activity=Activity.WAITING,
+                evidence=evidence,
+                prompt=asks.prompt,
+                can_receive=False,
+                held="dialog",
+                asking=0,
+            )
+        seen = self._without_the_same(seen, beside)
+        if seen.prompt is not None or seen.activity in (Activity.STARTING, Activity.WAITING):
+            return replace(seen, can_receive=False)
+        if beside.in_turn or beside.reach != "idle":
+            works = seen.activity is Activity.READY
+            evidence = f"{beside.channel}: a turn runs" if works else seen.evidence
+            activity = Activity.BUSY if works else seen.activity
+            return replace(seen, activity=activity, evidence=evidence, can_receive=False, held=None)
+        held = self._held(beside)
+        return replace(seen, can_receive=held is None, held=held)
+
+    def _without_the_same(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
+        """Without the dialog of a question that the channel is about to tell of, or has seen answered."""
+        if seen.prompt is None or seen.prompt.type != "permission":
+            self._dialog = None
+            return seen
+        if self._dialog is None or self._dialog[0] != seen.prompt.prompt_id:
+            self._dialog = (seen.prompt.prompt_id, beside.now)
+        until = max(self._dialog[1], self._closed_at) + SAME_S
+        if beside.now >= until:
+            return seen
+        self.due = until
+        return replace(
+            seen, activity=Activity.BUSY, evidence=f"{beside.channel}: a turn runs", prompt=None, can_receive=False
+        )
+
+    def _held(self, beside: Beside) -> str | None:
+        if not beside.draft or self._policy == "deliver":
+            return None
+        if self._policy == "hold":
+            return "typing"
+        until = beside.hands_at + PAUSE_S
+        if beside.now >= until:
+            return None
+        self.due = until
+        return "typing"
+
+
+def chosen(asks: ChannelQuestion, text: str) -> str:
+    """The key of the option that `text` names: by its key, its label or an alias. Raises InvalidChoice."""
+    wanted = " ".join(text.split()).casefold()
+    ways: tuple[Callable[[PermissionAsked], dict[str, str]], ...] = (
+        lambda asked: {option.key.casefold(): option.key for option in asked.options},
+        lambda asked: {alias.casefold(): option.key for option in asked.options for alias in option.aliases},
+        lambda asked: {" ".join(option.label.split()).casefold(): option.key for option in asked.options},
+    )
+    for way in ways:
+        if (key := way(asks.asked).get(wanted)) is not None:
+            return key
+    offered = ", ".join(f"{option.key} ({option.label})" for option in asks.prompt.options)
+    raise InvalidChoice(
+        f"{text[:80]!r} is not among the options: {offered}",
+        options=[option.model_dump() for option in asks.prompt.options],
+        prompt_id=asks.prompt.prompt_id,
+    )
+
+
+def _prompt(asked: PermissionAsked) -> Prompt:
+    options = [PromptOption(key=option.key, label=option.label) for option in asked.options]
+    known_by = json.dumps([asked.channel, asked.session, asked.request, asked.question])
+    return Prompt(
+        prompt_id=hashlib.sha256(known_by.encode()).hexdigest()[:16],
+        type="permission",
+        prompt=asked.question,
+        options=options,
+    )

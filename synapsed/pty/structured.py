@@ -1,0 +1,355 @@
+"""The link to a program in a terminal that also takes messages over a channel of its own (`interfaces.Delivering`).
+
+Messages, answers to what is asked over the channel, and the stopping of turns go over the channel while the program is
+reached that way; whatever else an agent's link does, the terminal's does (`PtyLink`), and all of it where the channel
+is away. A turn that was begun one way ends that way: the record says which (`channel_turn`).
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+
+from synapsed import aio
+from synapsed.clock import Clock
+from synapsed.errors import ChannelAway, NotTaken
+from synapsed.interfaces import Attachment, Delivering, Delivery, ScreenWatch, SideChannel
+from synapsed.model.agent import Testimony
+from synapsed.model.facts import (
+    ChannelFact,
+    PermissionAsked,
+    PermissionOver,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.profiles import Profile
+from synapsed.pty.channel_delivery import ChannelDelivery
+from synapsed.pty.channel_turn import BY
+from synapsed.pty.channel_view import Beside, ChannelView, chosen
+from synapsed.pty.link import PtyLink
+
+STOP_S = 10.0
+"""How long a program may take to stop a turn that it was told to stop; then it has not confirmed it."""
+
+REACHED_S = 5.0
+"""How long an adopted program's channel may take to answer before what its terminal shows is told alone."""
+
+CHANNEL_AWAY = "CHANNEL_AWAY"
+"""Code of the alert: messages are typed, since the program does not answer over its channel."""
+
+log = structlog.get_logger(__name__)
+
+
+class TappedChannel:
+    """A channel of which somebody else hears, too; to the terminal's link it is as any."""
+
+    def __init__(self, channel: Delivering, hear: Callable[[ChannelFact], None]) -> None:
+        self.name = channel.name
+        self._channel = channel
+        self._hear = hear
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        def both(fact: ChannelFact) -> None:
+            emit(fact)  # first: what a turn's end is told with is told before it
+            self._hear(fact)
+
+        await self._channel.open(both)
+
+    async def poll(self) -> None:
+        await self._channel.poll()
+
+    async def last_answer(self, since_ns: int) -> str | None:
+        return await self._channel.last_answer(since_ns)
+
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        return await self._channel.reply(request, answer)
+
+    async def settled(self, at_ns: int) -> None:
+        await self._channel.settled(at_ns)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+class StructuredLink:
+    """`interfaces.AgentLink`. `terminal` makes the link of the terminal, with the channels that it is given."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: str,
+        profile: Profile,
+        channels: Sequence[SideChannel],
+        channel: Delivering,
+        clock: Clock,
+        terminal: Callable[[Sequence[SideChannel]], PtyLink],
+        adopted: bool,
+    ) -> None:
+        """`adopted`: the program ran before, and its channel can be reached at once."""
+        self._agent_id = agent_id
+        self._channel = channel
+        self._clock = clock
+        self._view = ChannelView(profile)
+        self._emit: Callable[[LinkEvent], None] = lambda _event: None
+        self._turns = ChannelDelivery(agent_id, profile, channel, clock=clock, emit=self._say, over=self._turn_over)
+        tapped = TappedChannel(channel, self._hear)
+        self._terminal = terminal([tapped if each is channel else each for each in channels])
+        self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
+        self._seen: LinkObserved | None = None
+        """What the terminal showed last."""
+        self._told: LinkObserved | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._opening = adopted
+        """Nothing is told of what the terminal shows before the channel is reached, too."""
+        self._reached = asyncio.Event()
+        self._moved = asyncio.Event()
+        """The channel is reached in another way than before."""
+        self._exited = False
+        self._typed_instead = False
+        """A message was typed since the channel was away, which was told."""
+        channel.watch(self._changed)
+
+    # --- life ---
+
+    @property
+    def launch(self) -> LaunchRecord:
+        return self._terminal.launch
+
+    @property
+    def attached(self) -> int:
+        return self._terminal.attached
+
+    @property
+    def writers(self) -> int:
+        return self._terminal.writers
+
+    @property
+    def hands_at(self) -> float:
+        return self._terminal.hands_at
+
+    @property
+    def output(self) -> int:
+        return self._terminal.output
+
+    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+        self._emit = emit
+        self._tasks.spawn(self._turns.run())
+        await self._terminal.open(self._on_event)
+        if self._opening and not self._exited:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._reached.wait(), REACHED_S)
+        self._opening = False
+        self._observe()
+
+    def give_up(self) -> None:
+        self._terminal.give_up()
+
+    def leave_unreached(self) -> None:
+        self._terminal.leave_unreached()
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._tasks.cancel()
+        await self._terminal.close()
+
+    # --- what comes in ---
+
+    def _on_event(self, event: LinkEvent) -> None:
+        match event:
+            case LinkObserved():
+                self._seen = event
+                self._observe()
+                return
+            case LinkExited():
+                self._exited = True
+                self._turns.drop()
+        self._emit(event)
+
+    def _hear(self, fact: ChannelFact) -> None:
+        match fact:
+            case PermissionAsked():
+                self._view.asked(fact)
+                self._observe()
+            case PermissionOver():
+                self._view.over(fact.request, self._clock.monotonic())
+                self._observe()
+            case TurnEnded() | TurnFailed() | TurnInterrupted():
+                self._view.forget(self._clock.monotonic())
+        self._turns.told(fact)
+
+    def _changed(self) -> None:
+        """The channel is reached in another way."""
+        self._moved.set()
+        if self._channel.reach() != "away" or self._channel.gone is not None:
+            self._reached.set()
+        self._turns.changed()
+        if (why := self._channel.gone) is not None and not self._exited:
+            self._exited = True
+            self._alert(f"{why}: its program is ended, as it can do nothing without it", "happened")
+            self._tasks.spawn(self._terminal.signal(signal.SIGKILL))  # as a failure: its restart policy counts
+        if self._typed_instead and self._channel.reach() != "away":
+            self._typed_instead = False
+            self._alert("messages go over its channel again", "over")
+        self._observe()
+
+    def _say(self, event: LinkEvent) -> None:
+        self._emit(event)
+
+    def _turn_over(self) -> None:
+        self._observe()
+
+    def _alert(self, message: str, state: Any) -> None:
+        log.warning("link alert", agent_id=self._agent_id, code=CHANNEL_AWAY, state=state, message=message)
+        self._emit(LinkAlert(CHANNEL_AWAY, message, state))
+
+    # --- what it does ---
+
+    def _view_of(self, seen: LinkObserved) -> LinkObserved:
+        reach = self._channel.reach() if self._channel.gone is None else "away"
+        beside = Beside(
+            now=self._clock.monotonic(),
+            reach=reach,
+            channel=self._channel.name,
+            in_turn=self._turns.turn is not None,
+            draft=self._terminal.has_draft,
+            hands_at=self._terminal.hands_at,
+        )
+        return self._view.seen(seen, beside)
+
+    def _observe(self) -> None:
+        """Tell what there is to tell by now."""
+        if self._seen is None or self._exited or self._opening:
+            return
+        told = self._view_of(self._seen)
+        self._look_again()
+        if told != self._told:
+            self._told = told
+            self._emit(told)
+
+    def _look_again(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (due := self._view.due) is not None:
+            wait = max(0.0, due - self._clock.monotonic()) + 0.001
+            self._timer = asyncio.get_running_loop().call_later(wait, self._observe)
+
+    async def observe(self) -> LinkObserved:
+        self._seen = await self._terminal.observe()
+        told = self._view_of(self._seen)
+        self._look_again()
+        return told
+
+    async def explain(self) -> list[Testimony]:
+        return await self._terminal.explain()
+
+    # --- the turn ---
+
+    def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
+        reach = self._channel.reach() if self._channel.gone is None else "away"
+        if not command and reach == "idle":
+            return self._turns.record(record)
+        if reach == "away" and not self._typed_instead:
+            self._typed_instead = True
+            self._alert("its program does not answer over its channel: messages are typed at its terminal", "begins")
+        return self._terminal.prepare(record, command=command)
+
+    async def deliver(self, delivery: Delivery) -> None:
+        if delivery.record.link.get("by") == BY:
+            self._turns.begin(delivery)
+            self._observe()
+        else:
+            await self._terminal.deliver(delivery)
+
+    def recorded(self, record: TurnRecord) -> None:
+        if record.link.get("by") == BY:
+            self._turns.recorded()
+        else:
+            self._terminal.recorded(record)
+
+    def taken(self, fact: ChannelFact) -> None:
+        self._terminal.taken(fact)
+
+    def settled(self) -> None:
+        self._terminal.settled()
+
+    async def interrupt(self) -> bool:
+        if self._turns.turn is not None:
+            return await self._turns.interrupt(STOP_S)
+        if self._terminal.in_turn or self._channel.reach() == "away":
+            return await self._terminal.interrupt()
+        return await self._interrupt_others()
+
+    async def _interrupt_others(self) -> bool:
+        """Stop a turn that was not begun from here; no key is pressed, which would do something else by now."""
+        if self._channel.reach() == "idle":
+            return False
+        try:
+            await self._channel.interrupt(None)
+        except ChannelAway as error:
+            log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
+            return False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                while self._channel.reach() in ("busy", "asking"):
+                    self._moved.clear()
+                    await self._moved.wait()
+        return self._channel.reach() == "idle"
+
+    # --- what is asked ---
+
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
+        asks = self._view.find(prompt_id)
+        if asks is None:
+            return await self._terminal.answer(text, prompt_id)
+        request = asks.asked.request
+        assert request is not None, "what has options has it"
+        try:
+            took = await self._channel.answer(request, chosen(asks, text))
+        except ChannelAway as error:
+            raise NotTaken(f"its program did not take the answer: {error.message}", prompt_id=prompt_id) from None
+        self._view.over(request, self._clock.monotonic())
+        self._observe()
+        if not took:
+            raise NotTaken("somebody else has answered it just now", prompt_id=asks.prompt.prompt_id)
+        return False
+
+    async def press(self, keys: Sequence[str]) -> None:
+        await self._terminal.press(keys)
+
+    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
+        return await self._terminal.reply(asked, answer)
+
+    async def stop(self, grace: float) -> LinkExited:
+        return await self._terminal.stop(grace)
+
+    async def signal(self, signum: int) -> None:
+        await self._terminal.signal(signum)
+
+    # --- the screen ---
+
+    async def screen_text(self, limit: int | None = None) -> str:
+        return await self._terminal.screen_text(limit)
+
+    async def screen_as(self, fmt: ScreenForm) -> Shown:
+        return await self._terminal.screen_as(fmt)
+
+    async def keep_screen(self) -> None:
+        await self._terminal.keep_screen()
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        return await self._terminal.attach(cols=cols, rows=rows, read_only=read_only)
+
+    def watch(self) -> ScreenWatch:
+        return self._terminal.watch()
+
+    async def poke(self) -> None:
+        await self._terminal.poke()

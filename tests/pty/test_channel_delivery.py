@@ -1,0 +1,246 @@
+"""Turns over a channel, performed: in the order in which they were decided, and never before the record is durable."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from synapsed.errors import ChannelAway, MessageRefused, NotReady
+from synapsed.interfaces import Delivering, Delivery, FoundTurn, Reach, Submitted
+from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact, PromptAccepted, TurnEnded, TurnInterrupted
+from synapsed.model.link import (
+    LinkEvent,
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnRecord,
+    LinkTurnSaid,
+    LinkUndelivered,
+)
+from synapsed.model.records import TurnRecord
+from synapsed.profiles import Profile
+from synapsed.pty.channel_delivery import ChannelDelivery
+from tests.fakes.clock import FakeClock, until
+
+
+class FakeChannel:
+    """A program that takes messages; the test says what it does with them."""
+
+    name = "server"
+
+    def __init__(self) -> None:
+        self.now: Reach = "idle"
+        self.gone: str | None = None
+        self.given: list[tuple[str, str]] = []
+        self.looked_for: list[str] = []
+        self.stopped: list[str | None] = []
+        self.answers: list[tuple[str, str]] = []
+        self.fails: list[Exception] = []
+        self.knows: dict[str, FoundTurn] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._changed: Callable[[], None] = lambda: None
+        self._emit: Callable[[ChannelFact], None] = lambda _fact: None
+        self._keys = 0
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+
+    def reach(self) -> Reach:
+        return self.now
+
+    def key(self, task_id: str, leg: int) -> str:
+        self._keys += 1
+        return f"{task_id}.{leg}.{self._keys}"
+
+    async def submit(self, key: str, text: str) -> Submitted:
+        self.given.append((key, text))
+        await self.gate.wait()
+        if self.fails:
+            raise self.fails.pop(0)
+        return Submitted(turn=f"turn-{len(self.given)}")
+
+    async def find(self, key: str) -> FoundTurn | None:
+        self.looked_for.append(key)
+        if self.fails:
+            raise self.fails.pop(0)
+        return self.knows.get(key)
+
+    async def interrupt(self, turn: str | None) -> bool:
+        self.stopped.append(turn)
+        return True
+
+    async def answer(self, request: str, option: str) -> bool:
+        self.answers.append((request, option))
+        return True
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        self._emit = emit
+
+    async def poll(self) -> None: ...
+
+    async def last_answer(self, since_ns: int) -> str | None:
+        return None
+
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        return True
+
+    async def settled(self, at_ns: int) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Played:
+    def __init__(self, *, durable: bool = True) -> None:
+        self.channel = FakeChannel()
+        self.events: list[LinkEvent] = []
+        self.clock = FakeClock()
+        self.durable = durable
+        self.given_when_durable: list[int] = []
+        self.turns = ChannelDelivery(
+            "agent", Profile(name="x", command="x"), self.channel, clock=self.clock, emit=self._emit, over=lambda: None
+        )
+
+    def _emit(self, event: LinkEvent) -> None:
+        self.events.append(event)
+        if isinstance(event, LinkTurnRecord) and self.durable:
+            asyncio.get_running_loop().call_soon(self.turns.recorded)
+
+    def begin(self, *, fresh: bool = True, **link: Any) -> None:
+        record = self.turns.record(TurnRecord(task_id="task", launch_id="launch"))
+        record.link.update(link)
+        self.turns.begin(Delivery(task_id="task", text="the message", record=record, fresh=fresh))
+
+    def tell(self, kind: type[ChannelFact], **fields: Any) -> None:
+        self.turns.told(kind(**{"channel": "server", "at_ns": 1, "turn": "turn-1", **fields}))
+
+    async def until(self, kind: type[Any]) -> Any:
+        await until(lambda: any(isinstance(event, kind) for event in self.events))
+        return next(event for event in self.events if isinstance(event, kind))
+
+    def news(self) -> list[type[Any]]:
+        return [type(event) for event in self.events if not isinstance(event, LinkTurnRecord)]
+
+
+@pytest.fixture
+async def played() -> AsyncIterator[Played]:
+    it = Played()
+    worker = asyncio.create_task(it.turns.run())
+    yield it
+    worker.cancel()
+    await asyncio.wait([worker])
+
+
+def test_the_fake_is_a_channel_that_delivers() -> None:
+    async def check() -> None:
+        assert isinstance(FakeChannel(), Delivering)
+
+    asyncio.run(check())
+
+
+async def test_a_turn(played: Played) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    assert [text for _, text in played.channel.given] == ["the message"]
+    played.tell(TurnEnded, answer="done")
+    ended: LinkTurnEnded = await played.until(LinkTurnEnded)
+    assert (ended.answer, ended.exact) == ("done", True)
+    assert played.turns.turn is None
+
+
+async def test_all_that_was_told_at_once_is_told_on_in_its_order(played: Played) -> None:
+    """The end is decided before what came ahead of it was performed: nothing of it gets lost."""
+    played.channel.gate.clear()
+    played.begin()
+    await until(lambda: bool(played.channel.given))
+    key = played.channel.given[0][0]
+    played.tell(PromptAccepted, key=key)
+    played.tell(AssistantSaid, message_id="m1", text="first")
+    played.tell(TurnEnded, answer="done")
+    played.channel.gate.set()
+    await played.until(LinkTurnEnded)
+    assert played.news() == [LinkTurnAccepted, LinkTurnProgress, LinkTurnEnded]
+
+
+async def test_two_turns_are_not_begun_at_once(played: Played) -> None:
+    played.begin()
+    with pytest.raises(NotReady):
+        played.begin()
+
+
+async def test_nothing_is_given_under_a_new_key_before_that_is_durable(played: Played) -> None:
+    played.durable = False
+    played.begin(fresh=False, minted_at=0.0)
+    await until(lambda: bool(played.channel.looked_for))
+    record: LinkTurnRecord = await played.until(LinkTurnRecord)
+    assert played.channel.given == []
+    played.turns.recorded()
+    await until(lambda: bool(played.channel.given))
+    assert played.channel.given[0][0] == record.record.link["key"]
+
+
+async def test_a_connection_that_breaks_while_it_is_given(played: Played) -> None:
+    played.channel.fails = [ChannelAway("reset", sent=True)]
+    played.channel.now = "away"
+    played.begin()
+    await until(lambda: len(played.channel.given) == 1)
+    await until(lambda: not played.channel.fails)
+    key = played.channel.given[0][0]
+    played.channel.knows[key] = FoundTurn(turn="turn-1", state="completed", answer="it had it")
+    played.channel.now = "idle"
+    played.turns.changed()
+    assert (await played.until(LinkTurnEnded)).answer == "it had it"
+    assert len(played.channel.given) == 1
+
+
+async def test_a_refusal(played: Played) -> None:
+    played.channel.fails = [MessageRefused("too long")]
+    played.begin()
+    assert (await played.until(LinkUndelivered)).reason == "too long"
+
+
+async def test_a_server_that_is_gone(played: Played) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    played.channel.gone = "its server has ended"
+    played.turns.changed()
+    assert (await played.until(LinkTurnFailed)).code == "AGENT_EXITED"
+
+
+async def test_an_interrupt_is_confirmed_by_the_program(played: Played) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    stopping = asyncio.create_task(played.turns.interrupt(10))
+    await until(lambda: played.channel.stopped == ["turn-1"])
+    assert not stopping.done()
+    played.tell(TurnInterrupted)
+    assert await stopping
+    assert (await played.until(LinkTurnInterrupted)).reason == "interrupted"
+
+
+async def test_an_interrupt_that_is_not_confirmed_lets_the_turn_go_on(played: Played) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    assert not await played.turns.interrupt(0.01)
+    played.tell(TurnEnded, answer="all the same")
+    assert (await played.until(LinkTurnEnded)).answer == "all the same"
+
+
+async def test_pieces_of_the_answer_are_told(played: Played) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    for piece in ("Hello", " there"):
+        played.tell(AssistantSaying, message_id="m1", piece=piece)
+    said: LinkTurnSaid = await played.until(LinkTurnSaid)
+    assert (said.text, said.append) == ("Hello there", True)
+
+
+async def test_pieces_of_another_turn_are_not(played: Played) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    played.tell(AssistantSaying, message_id="m0", piece="of another", turn="turn-0")
+    played.tell(AssistantSaying, message_id="m1", piece="mine")
+    assert (await played.until(LinkTurnSaid)).text == "mine"

@@ -1,0 +1,302 @@
+"""The machine of a turn over a channel, played without any: given once, looked up before it is given again."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsed.interfaces import FoundTurn, Submitted
+from synapsed.model.facts import (
+    AssistantSaid,
+    ChannelFact,
+    PromptAccepted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
+from synapsed.model.link import (
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkUndelivered,
+)
+from synapsed.pty.channel_turn import (
+    KEY_KEEPS_S,
+    NEXT,
+    SENDING_S,
+    ChannelCommand,
+    ChannelPhase,
+    ChannelTurn,
+    ChannelTurnState,
+    GiveMessage,
+    LookUp,
+    RenewKey,
+    SaveRecord,
+    StopTurn,
+    TellNews,
+)
+
+NOW = 1000.0
+
+
+def turn(**state: Any) -> ChannelTurn:
+    fields = {"channel": "server", "key": "k1", "minted_at": NOW, **state}
+    return ChannelTurn("task", "the message", ChannelTurnState(**fields), denial="it was denied")
+
+
+def working(**state: Any) -> ChannelTurn:
+    return turn(phase=ChannelPhase.WORKING, turn="t1", taken=True, **state)
+
+
+def told(kind: type[ChannelFact], **fields: Any) -> ChannelFact:
+    return kind(**{"channel": "server", "at_ns": 1, "turn": "t1", **fields})
+
+
+def events(commands: list[ChannelCommand]) -> list[Any]:
+    return [command.event for command in commands if isinstance(command, TellNews)]
+
+
+def test_a_message_is_given_and_its_answer_told() -> None:
+    it = turn()
+    assert it.begin(fresh=True) == [GiveMessage("k1", "the message")]
+    save, accepted = it.submitted(Submitted(turn="t1"))
+    assert save == SaveRecord()
+    assert events([accepted]) == [LinkTurnAccepted("task", "server: turn begun")]
+    assert events(it.told(told(AssistantSaid, message_id="m", text="first"))) == [
+        LinkTurnProgress("task", "m", "first")
+    ]
+    assert events(it.told(told(TurnEnded, answer="done"))) == [
+        LinkTurnEnded("task", "done", True, "server: turn ended")
+    ]
+    assert it.over
+
+
+def test_an_end_that_comes_before_the_answer_to_the_submission_is_kept() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    assert it.told(told(TurnEnded, answer="of another", turn="t0")) == []
+    assert it.told(told(TurnEnded, answer="fast")) == []
+    commands = it.submitted(Submitted(turn="t1"))
+    assert [type(event) for event in events(commands)] == [LinkTurnAccepted, LinkTurnEnded]
+    assert events(commands)[1].answer == "fast"
+
+
+def test_the_prompt_s_key_says_whose_turn_it_is() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    assert it.told(told(PromptAccepted, key="other", turn="t0")) == []
+    assert events(it.told(told(PromptAccepted, key="k1"))) == [LinkTurnAccepted("task", "server: prompt accepted")]
+    assert it.submitted(Submitted(turn="t1")) == []
+    assert it.told(told(TurnEnded, answer="x", turn="t0")) == []
+    assert not it.over
+
+
+def test_one_that_joined_a_turn_of_the_person_says_so() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    (said,) = events(it.submitted(Submitted(turn="t1", joined=True)))
+    assert said.evidence == "server: joined a turn of the person's"
+
+
+# --- a daemon, or a connection, that ended ---------------------------------------------------------------------------
+
+
+def test_after_a_restart_the_program_is_asked_before_anything_is_given() -> None:
+    assert turn().begin(fresh=False) == [LookUp("k1")]
+    assert working().begin(fresh=False) == [LookUp("k1")]
+
+
+def test_what_the_program_has_is_not_given_again() -> None:
+    it = turn()
+    it.begin(fresh=False)
+    commands = it.found(FoundTurn(turn="t1", state="completed", answer="it is"), "idle", NOW)
+    assert GiveMessage not in map(type, commands)
+    assert [type(event) for event in events(commands)] == [LinkTurnAccepted, LinkTurnEnded]
+
+
+def test_what_it_does_not_have_is_given_once_it_rests() -> None:
+    it = turn()
+    it.begin(fresh=False)
+    assert it.found(None, "busy", NOW) == []
+    assert it.reached("busy") == [LookUp("k1")]
+    assert it.found(None, "idle", NOW) == [GiveMessage("k1", "the message")]
+
+
+def test_a_key_that_is_old_is_replaced_durably_first() -> None:
+    it = turn()
+    it.begin(fresh=False)
+    late = NOW + KEY_KEEPS_S + 1
+    assert it.found(None, "idle", late) == [RenewKey(0)]
+    assert it.keyed("k2", late) == [SaveRecord(), GiveMessage("k2", "the message")]
+    assert it.state.key == "k2"
+
+
+def test_a_submission_that_was_cut_off_is_looked_up() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    assert it.unsent("reset", sent=True, now=NOW) == []
+    assert it.reached("away") == []
+    assert it.reached("idle") == [LookUp("k1")]
+    assert it.reached("idle") == []  # it was asked already
+    assert events(it.found(FoundTurn(turn="t1", state="running"), "busy", NOW)) == [
+        LinkTurnAccepted("task", "server: it has the message")
+    ]
+
+
+def test_where_it_cannot_be_looked_up_it_is_never_given_again() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    it.unsent("reset", sent=True, now=NOW)
+    assert it.waited(NOW + SENDING_S - 1) == []
+    (event,) = events(it.waited(NOW + SENDING_S))
+    assert isinstance(event, LinkTurnFailed)
+    assert event.code == "TIMEOUT"
+    assert it.over
+
+
+def test_an_end_that_was_missed_is_asked_for() -> None:
+    it = working()
+    assert it.lost(NOW) == []
+    assert it.reached("idle") == [LookUp("k1")]
+    assert events(it.found(FoundTurn(turn="t1", state="completed", answer="meanwhile"), "idle", NOW)) == [
+        LinkTurnEnded("task", "meanwhile", True, "server: found completed")
+    ]
+
+
+def test_an_end_without_its_answer_is_asked_for() -> None:
+    it = working()
+    assert it.told(told(TurnEnded)) == [LookUp("k1")]
+
+
+def test_a_conversation_that_has_it_no_more() -> None:
+    it = working()
+    it.begin(fresh=False)
+    (event,) = events(it.found(None, "idle", NOW))
+    assert (type(event), event.code) == (LinkTurnFailed, "INTERRUPTED")
+
+
+# --- how else it ends ------------------------------------------------------------------------------------------------
+
+
+def test_a_refused_message_is_undelivered() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    assert events(it.refused("too long")) == [LinkUndelivered("task", "too long")]
+
+
+def test_a_failure_has_its_code() -> None:
+    assert events(working().told(told(TurnFailed, code="RATE_LIMITED", message="slow down"))) == [
+        LinkTurnFailed("task", "RATE_LIMITED", "slow down", "server: turn failed")
+    ]
+
+
+def test_a_server_that_is_gone_takes_the_turn_with_it() -> None:
+    (event,) = events(working().gone("its server ended"))
+    assert (event.code, event.message) == ("AGENT_EXITED", "its server ended")
+
+
+def test_who_stopped_it() -> None:
+    stopped = told(TurnInterrupted)
+    assert events(working().told(stopped))[0].reason == "person"
+    it = working()
+    assert it.interrupt() == [SaveRecord(), StopTurn("t1")]
+    (event,) = events(it.told(stopped))
+    assert (type(event), event.reason) == (LinkTurnInterrupted, "interrupted")
+
+
+def test_one_that_is_stopped_before_it_is_taken_is_stopped_then() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    assert it.interrupt() == [SaveRecord()]
+    assert it.submitted(Submitted(turn="t1"))[-1] == StopTurn("t1")
+
+
+def test_one_that_was_not_stopped_goes_on() -> None:
+    it = working()
+    it.interrupt()
+    assert it.go_on() == [SaveRecord()]
+    assert events(it.told(told(TurnEnded, answer="all the same")))[0].answer == "all the same"
+
+
+def test_a_denial_that_stopped_it_is_told_to_the_model_once() -> None:
+    it = working()
+    assert it.told(told(TurnInterrupted, refused=True)) == [RenewKey(1)]
+    assert it.keyed("k2", NOW) == [SaveRecord(), GiveMessage("k2", "it was denied")]
+    it.submitted(Submitted(turn="t2"))
+    (event,) = events(it.told(told(TurnInterrupted, refused=True, turn="t2")))
+    assert event.reason == "refused"
+
+
+def test_a_channel_s_facts_only() -> None:
+    assert working().told(told(TurnEnded, channel="hooks", answer="x")) == []
+
+
+FACTS = st.sampled_from(
+    [
+        told(PromptAccepted, key="k1"),
+        told(PromptAccepted, key="other", turn="t0"),
+        told(AssistantSaid, text="x"),
+        told(TurnEnded, answer="x"),
+        told(TurnEnded),
+        told(TurnEnded, answer="x", turn="t0"),
+        told(TurnFailed),
+        told(TurnInterrupted),
+        told(TurnInterrupted, refused=True),
+    ]
+)
+STEPS = st.one_of(
+    FACTS,
+    st.sampled_from(["submitted", "unsent", "lost", "idle", "busy", "found", "none", "stop", "on", "wait", "gone"]),
+)
+
+
+@given(steps=st.lists(STEPS, max_size=30), fresh=st.booleans())
+def test_in_any_order_it_is_given_only_where_the_program_said_that_it_has_it_not(steps: list[Any], fresh: bool) -> None:
+    it = turn()
+    outcomes, allowed, given_ = 0, fresh, 0
+    now = NOW
+    pending = list(it.begin(fresh=fresh))
+    for step in [None, *steps]:
+        now += 1
+        if step is not None:
+            pending = list(_play(it, step, now))
+            allowed = allowed or (step == "none" and it.phase is ChannelPhase.SENDING)
+        for command in pending:
+            if isinstance(command, GiveMessage) and command.text == "the message":
+                assert allowed, (step, command)
+                allowed, given_ = False, given_ + 1
+            if isinstance(command, TellNews) and not isinstance(command.event, LinkTurnAccepted | LinkTurnProgress):
+                outcomes += 1
+    assert outcomes == it.over
+    assert given_ <= 1 + steps.count("none")
+    assert it.phase in NEXT
+
+
+def _play(it: ChannelTurn, step: Any, now: float) -> list[ChannelCommand]:
+    if isinstance(step, ChannelFact):
+        return it.told(step)
+    ways: dict[str, Any] = {
+        "submitted": lambda: it.submitted(Submitted(turn="t1")),
+        "unsent": lambda: it.unsent("reset", sent=True, now=now),
+        "lost": lambda: it.lost(now),
+        "idle": lambda: it.reached("idle"),
+        "busy": lambda: it.reached("busy"),
+        "found": lambda: it.found(FoundTurn(turn="t1", state="running"), "busy", now),
+        "none": lambda: it.found(None, "idle", now),
+        "stop": it.interrupt,
+        "on": it.go_on,
+        "wait": lambda: it.waited(now),
+        "gone": lambda: it.gone("ended"),
+    }
+    return list(ways[step]())
+
+
+@pytest.mark.parametrize("phase", [ChannelPhase.WORKING, ChannelPhase.OVER])
+def test_an_illegal_step_changes_nothing(phase: ChannelPhase) -> None:
+    it = turn(phase=phase, turn="t1")
+    with pytest.raises(ValueError, match="does not go from"):
+        it._go(phase)
+    assert it.phase is phase
