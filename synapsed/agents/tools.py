@@ -130,6 +130,9 @@ class Tools:
 
     async def _accepted(self, fact: PromptAccepted) -> None:
         task = self._turns.current
+        if fact.own is False:
+            self._typed.accepted(fact)
+            return
         if task is not None and fact.at_ns >= self._since * 1e9:
             self._used.belongs(fact, task)
             return

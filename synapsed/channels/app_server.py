@@ -66,6 +66,8 @@ GONE_S = 3.0
 REQUEST_S = 10.0
 MESSAGE_MAX = 64 << 20
 """Bytes of one message of the server's."""
+WAITS = "waitingOnApproval"
+"""Flag of a thread that has asked for an approval, which a client that resumes it is asked for as well."""
 ASKED_AGAIN_S = 1.0
 """What comes so soon after the connection began, and does not say when it was asked, was asked before."""
 SUBSCRIBE_TRIES = 50
@@ -74,6 +76,8 @@ TURNS_READ = 20
 """How many of a thread's last turns are asked for at once."""
 TURNS_MAX = 200
 """Turns that are remembered, and how many are looked through for a message."""
+LARGE = 64 * 1024
+"""Characters of a message that is read in a thread."""
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
 """How long after a thread has come to rest, and then after each other, its turns are read for ends that were not told;
 a server that writes slowly tells of them last."""
@@ -111,6 +115,9 @@ class AppServerChannel:
         self._settling: asyncio.Task[None] | None = None
         self._retry = asyncio.Event()
         self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._greeted = False
+        """The connection has brought what is known of the thread."""
+        self._request_came = asyncio.Event()
         self._asked: dict[int, asyncio.Future[_Json]] = {}
         self._number = 0
         self._thread: str | None = None
@@ -183,7 +190,7 @@ class AppServerChannel:
         self._changed = changed
 
     def reach(self) -> Reach:
-        if self._socket is None or self._thread is None:
+        if not self._greeted or self._thread is None:
             return "away"
         if self._requests:
             return "asking"
@@ -210,21 +217,20 @@ class AppServerChannel:
     async def find(self, key: str) -> FoundTurn | None:
         if self._thread is None or self._socket is None:
             raise ChannelAway("its server is not connected", sent=False)
-        for turn in await self._read_turns(TURNS_MAX, until=key):
+        for number, turn in enumerate(await self._read_turns(TURNS_MAX, until=key)):
             if user_key(turn, key):
-                return self._became(turn, key)
+                return self._became(turn, key, newest=number == 0)
         return None
 
-    def _became(self, turn: _Json, key: str) -> FoundTurn:
+    def _became(self, turn: _Json, key: str, *, newest: bool) -> FoundTurn:
         id_, status = str(turn.get("id")), turn.get("status")
         if status == "completed":
             return FoundTurn(turn=id_, state="completed", answer=answer_in(turn, after=key))
         if status == "failed":
             code, message = code_of(self._channel, turn.get("error"))
             return FoundTurn(turn=id_, state="failed", code=code, message=message)
-        if status == "interrupted" or (status == "inProgress" and not self._busy):
-            return FoundTurn(turn=id_, state="interrupted")
-        return FoundTurn(turn=id_, state="running")
+        runs = newest and self._busy and id_ not in self._over  # the pages call it interrupted until it has ended
+        return FoundTurn(turn=id_, state="running" if runs else "interrupted")
 
     async def interrupt(self, turn: str | None) -> bool:
         turn = turn or next(reversed(self._turns), None)
@@ -303,7 +309,7 @@ class AppServerChannel:
                 self._drop_connection()
 
     def _drop_connection(self) -> None:
-        self._socket, self._subscribed = None, False
+        self._socket, self._subscribed, self._greeted = None, False, False
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(ChannelAway("its server closed the connection", sent=True))
@@ -322,6 +328,7 @@ class AppServerChannel:
         if self._thread is not None:
             with suppress(MessageRefused):
                 await self._resume()
+        self._greeted = True
         self._tell()
 
     async def _choose(self, loaded: list[str], socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -346,7 +353,9 @@ class AppServerChannel:
             if message.type is not aiohttp.WSMsgType.TEXT:
                 continue
             with suppress(ValueError, RecursionError):
-                if isinstance(told := json.loads(message.data), dict):
+                large = len(message.data) > LARGE
+                told = await asyncio.to_thread(json.loads, message.data) if large else json.loads(message.data)
+                if isinstance(told, dict):
                     self._hear(told)
 
     async def _ask(self, socket: aiohttp.ClientWebSocketResponse, method: str, params: _Json) -> _Json:
@@ -422,21 +431,27 @@ class AppServerChannel:
         self._subscribed = True
         self._busy = at_path(result, "thread.status.type") == "active"
         await self._catch_up()
+        if WAITS in (at_path(result, "thread.status.activeFlags") or []) and not self._requests:
+            self._request_came.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._request_came.wait(), ASKED_AGAIN_S)
         self._tell()
 
     async def _catch_up(self) -> None:
         """Tell what the last turns have had that was not told."""
-        for turn in reversed(await self._read_turns(2)):
+        read = await self._read_turns(2)
+        for turn in reversed(read):
             id_, status = str(turn.get("id")), turn.get("status")
+            runs = turn is read[0] and self._busy and status not in ("completed", "failed")
             if id_ in self._over:
                 continue
             known = self._turns.setdefault(id_, _Turn())
             for item in _items(turn):
                 self._hear_item("item/completed", {"item": item, "turnId": id_, "threadId": self._thread}, id_)
-            if status in ("completed", "failed", "interrupted"):
-                self._end({"turn": turn}, id_)
-            else:
+            if runs or status == "inProgress":
                 known.whole = True
+            else:
+                self._end({"turn": turn}, id_)
 
     async def _read_turns(self, count: int, *, until: str | None = None) -> list[_Json]:
         """The last `count` turns with all that is in them, the newest first; no more than those up to the one with the
@@ -501,6 +516,7 @@ class AppServerChannel:
         if (command := words_of(params, "command")) is not None:
             params = {**params, "command": script_in(command)}
         self._requests[request] = (id_, method, params)
+        self._request_came.set()
         self._say(
             PermissionAsked(
                 channel=self.name,

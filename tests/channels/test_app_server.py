@@ -579,7 +579,7 @@ async def test_the_next_daemon_goes_on_with_the_same_thread(launch: Launch, serv
     server.status = "active"
     key = first.key("t", 0)
     user = {"type": "userMessage", "id": "u1", "clientId": key, "content": []}
-    server.turns = [{"id": "turn-1", "status": "inProgress", "items": [user]}]
+    server.turns = [{"id": "turn-1", "status": "interrupted", "items": [user]}]  # as it is told of one that runs
     second, facts = made(launch), Facts()
     await second.open(facts)
     try:

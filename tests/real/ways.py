@@ -1,0 +1,99 @@
+"""The ways in which a message goes to a real program, and what each program can do by which of them.
+
+    python -m tests.real.ways [PYTEST ARGUMENT …]    # runs the contract, and writes docs/ways.md
+
+`tests/real/test_ways.py` is the one contract; what a way cannot do is told by it as well, in a word.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["STRUCTURED", "WAYS", "Way", "note"]
+
+RESULTS = "SYNAPSED_WAYS"
+"""Names a file to which each outcome is appended, a JSON line."""
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ways.md"
+
+OFF = {
+    "codex": "[channels.server]\ncompanion = []\n",
+    "opencode": "[channels.server]\ndelivers = false\n",
+}
+"""What a user's profile has who wants messages typed all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """`kind`: `keys` (typed at its terminal), `structured` (over its own server, beside the terminal)."""
+
+    cli: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.cli}-{self.kind}"
+
+    def profile(self) -> str | None:
+        """What has to stand in the user's own profile of the program."""
+        return OFF.get(self.cli) if self.kind == "keys" else None
+
+
+STRUCTURED = (Way("codex", "structured"), Way("opencode", "structured"))
+
+WAYS = (
+    *STRUCTURED,
+    Way("codex", "keys"),
+    Way("opencode", "keys"),
+    Way("claude", "keys"),
+    Way("gemini", "keys"),
+)
+
+
+def note(way: Way, what: str, outcome: str) -> None:
+    """It was shown that this is so."""
+    if path := os.environ.get(RESULTS):
+        with Path(path).open("a") as file:
+            file.write(json.dumps([str(way), what, outcome]) + "\n")
+
+
+HEAD = """\
+# Ways to a program
+
+What was shown of each program, by the way in which its messages go: `keys` are typed at its terminal, `structured` go
+over its own server beside the terminal ([how](how-it-works.md#beside-the-terminal)). One contract runs over all of them
+(`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes this page.
+
+"""
+
+
+def table(lines: Sequence[str]) -> str:
+    """The page, of what was noted."""
+    told = [json.loads(line) for line in lines]
+    columns = [way for way in map(str, WAYS) if any(way == each[0] for each in told)]
+    rows = list(dict.fromkeys(what for _, what, _ in told))
+    outcomes = {(way, what): outcome for way, what, outcome in told}
+    page = [
+        HEAD,
+        f"| | {' | '.join(column.replace('-', ', ') for column in columns)} |",
+        f"|---{'|---' * len(columns)}|",
+    ]
+    page += [f"| {what} | {' | '.join(outcomes.get((way, what), '') for way in columns)} |" for what in rows]
+    return page[0] + "\n".join(page[1:]) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
+        command = [sys.executable, "-m", "tests.real.run", "-q", "tests/real/test_ways.py", *arguments]
+        code = subprocess.run(command, env={**os.environ, RESULTS: results.name}, check=False).returncode
+        if code == 0:
+            DOCUMENT.write_text(table(results.read().splitlines()))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
