@@ -96,8 +96,8 @@ class _Turn:
         self.last: tuple[str, str] | None = None
         """Id and text of the last message of the program's."""
         self.used: list[_Json] = []
-        self.whole = False
-        """It was heard from its beginning."""
+        self.begun: str | None = None
+        """Id of the message that is being said, if it was heard from its beginning."""
 
 
 class AppServerChannel:
@@ -439,18 +439,16 @@ class AppServerChannel:
 
     async def _catch_up(self) -> None:
         """Tell what the last turns have had that was not told."""
-        read = await self._read_turns(2)
+        read = await self._read_turns(2 if self._over else 1)  # what was over before is not told again
         for turn in reversed(read):
             id_, status = str(turn.get("id")), turn.get("status")
             runs = turn is read[0] and self._busy and status not in ("completed", "failed")
             if id_ in self._over:
                 continue
-            known = self._turns.setdefault(id_, _Turn())
+            self._turns.setdefault(id_, _Turn())
             for item in _items(turn):
                 self._hear_item("item/completed", {"item": item, "turnId": id_, "threadId": self._thread}, id_)
-            if runs or status == "inProgress":
-                known.whole = True
-            else:
+            if not (runs or status == "inProgress"):
                 self._end({"turn": turn}, id_)
 
     async def _read_turns(self, count: int, *, until: str | None = None) -> list[_Json]:
@@ -547,7 +545,7 @@ class AppServerChannel:
             case "thread/status/changed":
                 self._busy = at_path(params, "status.type") == "active"
             case "turn/started":
-                self._turns.setdefault(turn, _Turn()).whole = True
+                self._turns.setdefault(turn, _Turn())
                 self._busy = True
             case "item/started" | "item/completed":
                 self._hear_item(method, params, turn)
@@ -562,6 +560,7 @@ class AppServerChannel:
             case "serverRequest/resolved":
                 self._close_request(str(params.get("requestId")))
             case "turn/completed":
+                self._busy = False
                 self._end(params, turn)
 
     def _hear_item(self, method: str, params: _Json, turn: str) -> None:
@@ -571,7 +570,9 @@ class AppServerChannel:
         match item.get("type"):
             case "userMessage":
                 self._accept(item, turn)
-            case "agentMessage" if method == "item/completed":
+            case "agentMessage" if method == "item/started":
+                self._turns.setdefault(turn, _Turn()).begun = str(item.get("id"))
+            case "agentMessage":
                 self._said(str(item.get("id")), clean(str(item.get("text") or "")), turn)
             case _ if (call := call_in(item, self._channel.called)) is not None:
                 self._hear_call(method, call, turn)
@@ -633,11 +634,10 @@ class AppServerChannel:
         known.last = (id_, text)
 
     def _hear_piece(self, params: _Json, turn: str) -> None:
-        known, piece = self._turns.get(turn), params.get("delta")
-        if known is None or not known.whole or not isinstance(piece, str):
+        known, piece, id_ = self._turns.get(turn), params.get("delta"), str(params.get("itemId"))
+        if known is None or known.begun != id_ or not isinstance(piece, str):
             return  # its beginning was not heard
         now = time.monotonic_ns()
-        id_ = str(params.get("itemId"))
         self._say(
             AssistantSaying(
                 channel=self.name, at_ns=now, session=self._thread, turn=turn, message_id=id_, piece=clean(piece)
@@ -676,7 +676,6 @@ class AppServerChannel:
                 self._say(TurnFailed(**common, code=code, message=message))
             case _:
                 self._say(TurnInterrupted(**common))
-        self._busy = False
 
     def _close_request(self, request: str) -> None:
         if self._requests.pop(request, None) is not None:

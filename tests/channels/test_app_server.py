@@ -194,6 +194,8 @@ async def test_a_turn(channel: tuple[AppServerChannel, Facts], server: AppServer
     assert (accepted.turn, accepted.prompt, accepted.key, accepted.own) == ("turn-1", "do it", key, True)
     assert it.reach() == "busy"
     await server.says("First I look.", "m1")
+    await server.tell("item/agentMessage/delta", turnId="turn-1", itemId="m0", delta="of one that had begun before")
+    await server.item({"type": "agentMessage", "id": "m2", "text": ""}, started=True)
     await server.tell("item/agentMessage/delta", turnId="turn-1", itemId="m2", delta="Done")
     await server.says("Done.", "m2")
     last = {"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 3}
