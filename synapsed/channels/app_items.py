@@ -119,13 +119,13 @@ def words_of(value: Any, path: str) -> str | None:
 
 def user_key(turn: dict[str, Any], key: str) -> bool:
     """Whether the turn has the message of that key."""
-    return any(item.get("clientId") == key for item in _items(turn))
+    return any(item.get("clientId") == key for item in items_of(turn))
 
 
 def answer_in(turn: dict[str, Any], *, after: str | None = None) -> str:
     """The turn's last message of the program's; behind the user's message `after`, where that is given."""
     answer, counts = "", after is None
-    for item in _items(turn):
+    for item in items_of(turn):
         if item.get("type") == "userMessage" and item.get("clientId") == after:
             counts, answer = True, ""
         elif item.get("type") == "agentMessage" and counts:
@@ -187,6 +187,7 @@ def limits_in(params: dict[str, Any]) -> tuple[LimitWindow, ...] | None:
     return tuple(found) or None
 
 
-def _items(turn: dict[str, Any]) -> list[dict[str, Any]]:
+def items_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    """The turn's items."""
     items = turn.get("items")
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

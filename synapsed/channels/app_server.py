@@ -21,43 +21,28 @@ import structlog
 
 from synapsed import __version__
 from synapsed.channels.app_items import (
-    CalledTool,
     answer_in,
-    call_in,
     code_of,
-    is_own,
     key_of,
     limits_in,
-    plan_in,
     script_in,
-    text_of_message,
     user_key,
     words_of,
 )
+from synapsed.channels.app_turns import AppTurns
 from synapsed.channels.asking import options_of, question_of, reply_of, tool_of
 from synapsed.channels.injection import LaunchContext
-from synapsed.channels.transcripts import at_path, clean, used
+from synapsed.channels.transcripts import at_path
 from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.files import write_whole
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import (
-    AssistantSaid,
-    AssistantSaying,
     ChannelFact,
-    DiffTold,
     LimitsTold,
     PermissionAsked,
     PermissionOver,
-    PlanTold,
-    PromptAccepted,
     SessionStarted,
-    ToolBegan,
-    ToolOver,
-    TurnEnded,
-    TurnFailed,
-    TurnInterrupted,
-    TurnUsed,
 )
 
 RETRY_S = 0.2
@@ -81,23 +66,10 @@ LARGE = 64 * 1024
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
 """How long after a thread has come to rest, and then after each other, its turns are read for ends that were not told;
 a server that writes slowly tells of them last."""
-USED_MAX = 1000
-"""Requests of one turn whose use is added up."""
 
 _log = structlog.get_logger(__name__)
 
 type _Json = dict[str, Any]
-
-
-class _Turn:
-    """What was told of a turn that is not over."""
-
-    def __init__(self) -> None:
-        self.last: tuple[str, str] | None = None
-        """Id and text of the last message of the program's."""
-        self.used: list[_Json] = []
-        self.begun: str | None = None
-        """Id of the message that is being said, if it was heard from its beginning."""
 
 
 class AppServerChannel:
@@ -125,11 +97,7 @@ class AppServerChannel:
         self._busy = False
         self._threads: set[str] = set()
         """Those of the program's that were told, but for those of its own for a moment."""
-        self._turns: dict[str, _Turn] = {}
-        self._over: dict[str, None] = {}
-        """Turns whose end was told."""
-        self._accepted: dict[str, None] = {}
-        """User's messages that were told, by their items' ids."""
+        self._turns = AppTurns(name, channel, self._say)
         self._requests: dict[str, tuple[Any, str, _Json]] = {}
         """Open questions: the server's own id, method and parameters, by that id as text."""
         self._was_there = False
@@ -143,7 +111,7 @@ class AppServerChannel:
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
         """Begin; returns before the server is up."""
         self._emit = emit
-        self._thread = await asyncio.to_thread(self._recall)
+        self._thread = self._turns.thread = await asyncio.to_thread(self._recall)
         self._was_there = self._thread is not None
         self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
 
@@ -200,7 +168,7 @@ class AppServerChannel:
         return key_of(task_id, leg)
 
     async def submit(self, key: str, text: str) -> Submitted:
-        thread, known = self._thread, {*self._turns, *self._over}
+        thread, known = self._thread, {*self._turns.open, *self._turns.over}
         if thread is None:
             raise ChannelAway("its server has no thread yet", sent=False)
         given = [{"type": "text", "text": text}]
@@ -208,8 +176,7 @@ class AppServerChannel:
         turn = words_of(result, "turn.id")
         if turn is None:
             raise ChannelAway("its server began a turn without an id", sent=True)
-        if turn not in self._over:
-            self._turns.setdefault(turn, _Turn())
+        self._turns.began(turn)
         if not self._subscribed:
             self._subscribe()
         return Submitted(turn=turn, joined=turn in known)
@@ -229,11 +196,11 @@ class AppServerChannel:
         if status == "failed":
             code, message = code_of(self._channel, turn.get("error"))
             return FoundTurn(turn=id_, state="failed", code=code, message=message)
-        runs = newest and self._busy and id_ not in self._over  # the pages call it interrupted until it has ended
+        runs = newest and self._busy and id_ not in self._turns.over  # the pages call it interrupted until it has ended
         return FoundTurn(turn=id_, state="running" if runs else "interrupted")
 
     async def interrupt(self, turn: str | None) -> bool:
-        turn = turn or next(reversed(self._turns), None)
+        turn = turn or next(reversed(self._turns.open), None)
         if self._thread is None or turn is None:
             return False
         try:
@@ -398,7 +365,7 @@ class AppServerChannel:
         if thread == self._thread and self._subscribed:
             return
         changed = thread != self._thread
-        self._thread = thread
+        self._thread = self._turns.thread = thread
         if changed:
             self._subscribed = False
             self._requests.clear()
@@ -439,17 +406,12 @@ class AppServerChannel:
 
     async def _catch_up(self) -> None:
         """Tell what the last turns have had that was not told."""
-        read = await self._read_turns(2 if self._over else 1)  # what was over before is not told again
+        read = await self._read_turns(2 if self._turns.over else 1)  # what was over before is not told again
         for turn in reversed(read):
-            id_, status = str(turn.get("id")), turn.get("status")
-            runs = turn is read[0] and self._busy and status not in ("completed", "failed")
-            if id_ in self._over:
-                continue
-            self._turns.setdefault(id_, _Turn())
-            for item in _items(turn):
-                self._hear_item("item/completed", {"item": item, "turnId": id_, "threadId": self._thread}, id_)
-            if not (runs or status == "inProgress"):
-                self._end({"turn": turn}, id_)
+            ended = turn.get("status") in ("completed", "failed")
+            self._turns.read(
+                turn, runs=turn.get("status") == "inProgress" or (turn is read[0] and self._busy and not ended)
+            )
 
     async def _read_turns(self, count: int, *, until: str | None = None) -> list[_Json]:
         """The last `count` turns with all that is in them, the newest first; no more than those up to the one with the
@@ -545,137 +507,14 @@ class AppServerChannel:
             case "thread/status/changed":
                 self._busy = at_path(params, "status.type") == "active"
             case "turn/started":
-                self._turns.setdefault(turn, _Turn())
                 self._busy = True
-            case "item/started" | "item/completed":
-                self._hear_item(method, params, turn)
-            case "item/agentMessage/delta":
-                self._hear_piece(params, turn)
-            case "thread/tokenUsage/updated":
-                known = self._turns.get(turn)
-                if known is not None and len(known.used) < USED_MAX:
-                    known.used.append(params)
-            case "turn/plan/updated" | "turn/diff/updated":
-                self._hear_work(method, params, turn)
             case "serverRequest/resolved":
                 self._close_request(str(params.get("requestId")))
             case "turn/completed":
                 self._busy = False
-                self._end(params, turn)
-
-    def _hear_item(self, method: str, params: _Json, turn: str) -> None:
-        item = params.get("item")
-        if not isinstance(item, dict):
-            return
-        match item.get("type"):
-            case "userMessage":
-                self._accept(item, turn)
-            case "agentMessage" if method == "item/started":
-                self._turns.setdefault(turn, _Turn()).begun = str(item.get("id"))
-            case "agentMessage":
-                self._said(str(item.get("id")), clean(str(item.get("text") or "")), turn)
-            case _ if (call := call_in(item, self._channel.called)) is not None:
-                self._hear_call(method, call, turn)
-
-    def _hear_call(self, method: str, call: CalledTool, turn: str) -> None:
-        common: dict[str, Any] = {
-            "channel": self.name,
-            "at_ns": time.monotonic_ns(),
-            "session": self._thread,
-            "turn": turn or None,
-            "call": call.id,
-            "tool": call.tool,
-            "input": call.input,
-        }
-        if method == "item/started":
-            self._say(ToolBegan(**common))
-        else:
-            self._say(
-                ToolOver(
-                    **common, output=call.output, error=call.error, denied=call.denied, duration_ms=call.duration_ms
-                )
-            )
-
-    def _accept(self, item: _Json, turn: str) -> None:
-        id_ = str(item.get("id"))
-        if id_ in self._accepted:
-            return
-        _keep(self._accepted, id_)
-        self._turns.setdefault(turn, _Turn()).last = None  # what was said before it answers another message
-        key = words_of(item, "clientId")
-        own = is_own(key)
-        self._say(
-            PromptAccepted(
-                channel=self.name,
-                at_ns=time.monotonic_ns(),
-                session=self._thread,
-                turn=turn,
-                prompt=text_of_message(item),
-                key=key if own else None,
-                own=own,
-            )
-        )
-
-    def _said(self, id_: str, text: str, turn: str) -> None:
-        """A message is whole: the one before it was not the last."""
-        known = self._turns.setdefault(turn, _Turn())
-        if known.last is not None and known.last[0] != id_ and known.last[1]:
-            now = time.monotonic_ns()
-            self._say(
-                AssistantSaid(
-                    channel=self.name,
-                    at_ns=now,
-                    session=self._thread,
-                    turn=turn,
-                    message_id=known.last[0],
-                    text=known.last[1],
-                )
-            )
-        known.last = (id_, text)
-
-    def _hear_piece(self, params: _Json, turn: str) -> None:
-        known, piece, id_ = self._turns.get(turn), params.get("delta"), str(params.get("itemId"))
-        if known is None or known.begun != id_ or not isinstance(piece, str):
-            return  # its beginning was not heard
-        now = time.monotonic_ns()
-        self._say(
-            AssistantSaying(
-                channel=self.name, at_ns=now, session=self._thread, turn=turn, message_id=id_, piece=clean(piece)
-            )
-        )
-
-    def _hear_work(self, method: str, params: _Json, turn: str) -> None:
-        now = time.monotonic_ns()
-        if method == "turn/plan/updated":
-            steps, note = plan_in(params), words_of(params, "explanation")
-            self._say(PlanTold(channel=self.name, at_ns=now, session=self._thread, turn=turn, steps=steps, note=note))
-        elif isinstance(diff := params.get("diff"), str):
-            self._say(DiffTold(channel=self.name, at_ns=now, session=self._thread, turn=turn, diff=clean(diff)))
-
-    def _end(self, params: _Json, turn: str) -> None:
-        if turn in self._over:
-            return
-        _keep(self._over, turn)
-        known = self._turns.pop(turn, _Turn())
-        for request in [request for request, (_, _, asked) in self._requests.items() if asked.get("turnId") == turn]:
-            self._close_request(request)
-        common: dict[str, Any] = {
-            "channel": self.name,
-            "at_ns": time.monotonic_ns(),
-            "session": self._thread,
-            "turn": turn,
-        }
-        line = self._channel.usage
-        if line is not None and (found := used(known.used, line)) is not None:
-            self._say(TurnUsed(**common, **found))
-        match at_path(params, "turn.status"):
-            case "completed":
-                self._say(TurnEnded(**common, answer=known.last[1] if known.last is not None else _summary(params)))
-            case "failed":
-                code, message = code_of(self._channel, at_path(params, "turn.error"))
-                self._say(TurnFailed(**common, code=code, message=message))
-            case _:
-                self._say(TurnInterrupted(**common))
+                for request in [id_ for id_, (_, _, asked) in self._requests.items() if asked.get("turnId") == turn]:
+                    self._close_request(request)
+        self._turns.hear(method, params, turn)
 
     def _close_request(self, request: str) -> None:
         if self._requests.pop(request, None) is not None:
@@ -687,19 +526,19 @@ class AppServerChannel:
 
     def _settle(self) -> None:
         """A thread that rests has no open turn: the end of one that began before it was resumed may not have come."""
-        rests = self._turns and not self._busy and self._subscribed
+        rests = self._turns.open and not self._busy and self._subscribed
         if rests and (self._settling is None or self._settling.done()):
             self._settling = asyncio.create_task(self._settled_soon())
 
     async def _settled_soon(self) -> None:
         for wait in SETTLE_AFTER_S:
             await asyncio.sleep(wait)
-            if self._busy or not self._turns or not self._subscribed:
+            if self._busy or not self._turns.open or not self._subscribed:
                 return
             with suppress(ChannelAway, MessageRefused):
                 await self._catch_up()
-        for turn in [] if self._busy else list(self._turns):
-            self._end({"turn": {"status": "interrupted"}}, turn)
+        for turn in [] if self._busy else list(self._turns.open):
+            self._turns.end({"turn": {"status": "interrupted"}}, turn)
         self._tell()
 
     def _tell(self) -> None:
@@ -707,22 +546,3 @@ class AppServerChannel:
         if (told := (self.reach(), self._gone)) != self._told_reach:
             self._told_reach = told
             self._changed()
-
-
-def _items(turn: _Json) -> list[_Json]:
-    items = turn.get("items")
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-
-
-def _summary(params: _Json) -> str | None:
-    """The answer as the end of a turn has it, None where it has none: the turn's messages are then asked for."""
-    turn = params.get("turn")
-    if not isinstance(turn, dict) or turn.get("itemsView") == "notLoaded":
-        return "" if isinstance(turn, dict) and turn.get("items") == [] else None
-    return answer_in(turn)
-
-
-def _keep(kept: dict[str, None], id_: str) -> None:
-    kept[id_] = None
-    while len(kept) > TURNS_MAX:
-        del kept[next(iter(kept))]
