@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check lint test-clients test-real test-versions test-strangers soak test-faults fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check lint test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,9 @@ soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and 
 
 test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 	@$(PY) -m pytest -q -m faults tests/faults
+
+test-fleet: $(STAMP) ## the fleet over real brokers: kills, full disks, losses of power, forgeries
+	@$(PY) -m pytest -q -m "fleet or not fleet" tests/fleet
 
 fuzz: $(STAMP) ## the tests with drawn examples, at random, again and again; keeps what it finds; MINUTES=10
 	@$(PY) -m tests.fuzz --minutes $(or $(MINUTES),10)

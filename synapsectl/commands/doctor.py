@@ -89,7 +89,8 @@ def _one_by_one(ctx: CommandContext, findings: Iterator[Finding]) -> Iterator[Fi
 
 
 def _findings(ctx: CommandContext) -> Iterator[Finding]:
+    from synapsectl.checkup.fleet import look_at_fleet
     from synapsectl.checkup.home import look_inside
     from synapsectl.checkup.surroundings import look_around
 
-    return chain(look_around(ctx), look_inside(ctx))
+    return chain(look_around(ctx), look_inside(ctx), look_at_fleet(ctx))

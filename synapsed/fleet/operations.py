@@ -20,6 +20,7 @@ from synapsed.fleet import tls
 from synapsed.fleet.addresses import local_url, reachable
 from synapsed.fleet.admin import administering, opened, revoke
 from synapsed.fleet.broker import BrokerFolder, ask_health
+from synapsed.fleet.checks import check
 from synapsed.fleet.dial import options
 from synapsed.fleet.home import Home
 from synapsed.fleet.invitation import VALID_S as INVITATION_S
@@ -362,6 +363,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "remove": remove,
     "status": status,
     "repair": repair,
+    "check": check,
 }
 
 

@@ -143,6 +143,7 @@ async def test_a_host_that_is_removed_ends_at_once(box: FleetHome, tmp_path: Pat
         await asyncio.to_thread(box.do, "remove", name="gone")
 
 
+@pytest.mark.fleet
 async def test_who_was_removed_while_the_broker_was_down_does_not_come_back(tmp_path: Path) -> None:
     with fleet(tmp_path) as box:
         gone = await asyncio.to_thread(box.joined, tmp_path / "gone", "gone")
@@ -382,6 +383,7 @@ async def test_a_man_in_the_middle_gets_no_word_in_the_clear(box: FleetHome, rog
 # --- what happens to a broker ---
 
 
+@pytest.mark.fleet
 def test_both_processes_killed_and_it_goes_on_with_what_it_had(tmp_path: Path) -> None:
     with fleet(tmp_path) as box:
 
@@ -397,6 +399,7 @@ def test_both_processes_killed_and_it_goes_on_with_what_it_had(tmp_path: Path) -
         assert asyncio.run(say()) == 2
 
 
+@pytest.mark.fleet
 def test_a_server_that_dies_is_started_again(tmp_path: Path) -> None:
     with fleet(tmp_path) as box:
         first = box.server_pid
@@ -436,6 +439,7 @@ async def test_what_somebody_changed_at_the_broker_is_mended(box: FleetHome) -> 
     await admin.close()
 
 
+@pytest.mark.fleet
 def test_one_broker_per_home(box: FleetHome) -> None:
     box_again = FleetHome(box.folder)
     box_again.start()
@@ -444,6 +448,7 @@ def test_one_broker_per_home(box: FleetHome) -> None:
     assert "runs already" in (box.folder / "broker.log").read_text()
 
 
+@pytest.mark.fleet
 def test_leaving_is_the_end_of_it(tmp_path: Path) -> None:
     with fleet(tmp_path) as box:
         laptop = box.joined(tmp_path / "laptop", "laptop")
@@ -459,6 +464,7 @@ def test_leaving_is_the_end_of_it(tmp_path: Path) -> None:
         assert not list(box.home.keyring.folder.glob("*.seed"))
 
 
+@pytest.mark.fleet
 def test_a_certificate_is_made_again_in_time(tmp_path: Path) -> None:
     from datetime import UTC, datetime, timedelta
 

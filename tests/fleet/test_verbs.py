@@ -79,6 +79,7 @@ def laptop(tmp_path: Path) -> Iterator[Machine]:
 
 
 @needs_namespaces
+@pytest.mark.fleet
 def test_two_commands_from_nothing_on_two_machines(tmp_path: Path) -> None:
     with two_houses() as (here, there):
         box, laptop = Machine(tmp_path / "box", here), Machine(tmp_path / "laptop", there)
@@ -134,6 +135,7 @@ def test_a_whole_life(box: Machine, laptop: Machine, tmp_path: Path) -> None:
     laptop.ctl("fleet", "leave", code=2)
 
 
+@pytest.mark.fleet
 def test_a_known_host_joins_over_ssh(box: Machine, laptop: Machine, tmp_path: Path) -> None:
     """ssh's stand-in runs the command there; what it was given says that no secret stood in a command line."""
     ssh = tmp_path / "ssh"
@@ -187,6 +189,7 @@ def test_an_agent_changes_nothing(box: Machine) -> None:
         del box.environ[name]
 
 
+@pytest.mark.fleet
 def test_a_create_that_was_interrupted_goes_on(box: Machine) -> None:
     """The first was killed after its keys were made, and before anybody was a member."""
     box.ctl("fleet", "create", "--name", "box", "--listen", f"127.0.0.1:{free_port()}")
