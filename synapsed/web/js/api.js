@@ -56,8 +56,15 @@ async function request(method, path, { body, key, patience = PATIENCE_MS } = {})
     const message = typeof error.message === "string" ? error.message : `The daemon answered ${answer.status}.`;
     throw new ApiError(answer.status, String(error.code ?? "HTTP"), message, error.details ?? {});
   }
+  const next = /<([^>]+)>; *rel="next"/.exec(answer.headers.get("Link") ?? "")?.[1];
+  if (next) following.set(told, next);
   return told;
 }
+
+/** Where a list goes on that was answered in part. @type {WeakMap<object, string>} */
+const following = new WeakMap();
+/** @param {object} list @returns {string} "" where there is no more */
+export const nextOf = (list) => following.get(list) ?? "";
 
 /** @param {string} path */
 export const get = (path) => request("GET", path);

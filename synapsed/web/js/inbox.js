@@ -33,9 +33,6 @@ function forget(id, until) {
   put({ given: all });
 }
 
-/** @param {Item} item */
-const stillThere = (item) => now().inbox?.some((one) => one.id === item.id && one.prompt_id === item.prompt_id) ?? true;
-
 /**
  * Give an answer, and go on trying while the line is bad and the question stands.
  * @param {Item} item @param {string} text @param {string} label
@@ -64,7 +61,9 @@ export async function answer(item, text, label) {
       }
       if (["PROMPT_CHANGED", "NOT_WAITING", "TASK_NOT_FOUND", "UNKNOWN_AGENT"].includes(error.code)) {
         const how = unsure ? "no longer asked: this answer, or another one, was taken" : "answered elsewhere";
-        note(item, { state: "done", label: unsure ? label : "", note: now().given.get(item.id)?.note || how, until: Date.now() + SHOWN_MS });
+        const known = now().given.get(item.id);
+        const told = known?.state === "done" ? known.note : how;
+        note(item, { state: "done", label: unsure ? label : "", note: told, until: Date.now() + SHOWN_MS });
         return;
       }
       note(item, { state: "refused", label, note: error.message, until: 0 });

@@ -211,6 +211,6 @@ export function Screen({ agent, desk }) {
     h("footer", { class: "under" },
       h("span", { class: "quiet" }, told.cols ? `${told.cols} × ${told.rows}` : "", told.still ? ` · ${told.still}` : "", told.line || !told.cols ? "" : " · not live"),
       h("span", null,
-        h("button", { type: "button", class: "tiny", onClick: () => resize(-1), "aria-label": "Smaller" }, "A−"),
-        h("button", { type: "button", class: "tiny", onClick: () => resize(1), "aria-label": "Larger" }, "A+"))));
+        h("button", { type: "button", class: "tiny", onClick: () => resize(-1), "aria-label": "A− smaller" }, "A−"),
+        h("button", { type: "button", class: "tiny", onClick: () => resize(1), "aria-label": "A+ larger" }, "A+"))));
 }

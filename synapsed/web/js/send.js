@@ -89,7 +89,7 @@ export function Send({ agent, desk }) {
 }
 
 /** @type {[string, string, string][]} */
-const KEYS = [["Esc", "Esc", "Escape"], ["Tab", "Tab", "Tab"], ["Left", "←", "Left"], ["Up", "↑", "Up"], ["Down", "↓", "Down"], ["Right", "→", "Right"], ["Enter", "⏎", "Enter"], ["C-c", "^C", "Control C"]];
+const KEYS = [["Esc", "Esc", "Esc"], ["Tab", "Tab", "Tab"], ["Left", "←", "Left"], ["Up", "↑", "Up"], ["Down", "↓", "Down"], ["Right", "→", "Right"], ["Enter", "⏎", "Enter"], ["C-c", "^C", "Control C"]];
 
 /** @param {{agent: string}} props */
 export function Keys({ agent }) {

@@ -2,7 +2,7 @@
 
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
-import { ApiError, agentPath, get, post } from "./api.js";
+import { ApiError, agentPath, get, nextOf, post } from "./api.js";
 import { diff, markdown } from "./markdown.js";
 import { past } from "./past.js";
 import { may, now, onEvent, toast } from "./store.js";
@@ -52,7 +52,7 @@ function joined(before, more) {
 export function Conversation({ agent, agentId, clock }) {
   const [tasks, setTasks] = useState(/** @type {Task[]|null} */ (null));
   const [problem, setProblem] = useState("");
-  const [more, setMore] = useState(false);
+  const [more, setMore] = useState("");
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const list = useRef(/** @type {Task[]} */ ([]));
   const put = (/** @type {Task[]} */ next) => {
@@ -81,7 +81,7 @@ export function Conversation({ agent, agentId, clock }) {
         const found = await get(`${agentPath(agent)}/tasks?limit=${PAGE}`);
         if (left) return;
         put(found);
-        setMore(found.length === PAGE);
+        setMore(nextOf(found));
         setProblem("");
       } catch (error) {
         if (!left && error instanceof ApiError) setProblem(error.message);
@@ -120,12 +120,11 @@ export function Conversation({ agent, agentId, clock }) {
     if (box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [tasks === null, newest?.id]);
   const earlier = async () => {
-    const last = list.current.at(-1);
-    if (!last) return;
     try {
-      const found = await get(`${agentPath(agent)}/tasks?limit=${PAGE}&before=${encodeURIComponent(last.id)}`);
+      const at = new URL(more, location.href);
+      const found = await get(at.pathname + at.search);
       put([...list.current, ...found]);
-      setMore(found.length === PAGE);
+      setMore(nextOf(found));
     } catch (error) {
       if (error instanceof ApiError) toast(error.message);
     }

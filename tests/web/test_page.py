@@ -1,0 +1,271 @@
+"""The page on a phone and at a desk, in front of the fake control."""
+
+import re
+
+from playwright.async_api import expect
+
+from synapsed.interfaces import TaskFilter
+from synapsed.model.agent import Activity
+from synapsed.model.events import ActivityChanged
+from tests.fakes.clock import until
+from tests.web.conftest import DESK, PHONE, Devices, Worker, question
+
+
+async def test_who_is_there(devices: Devices, worker: Worker):
+    page = await devices.open()
+    await expect(page.locator(".agents .name")).to_have_text(["ann", "bob"])
+    await expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    await worker.control.tell(
+        "synapse-codex-8120", ActivityChanged(activity=Activity.BUSY, evidence="hook: a tool runs")
+    )
+    await expect(page.locator(".agents .dot").first).to_have_attribute("aria-label", "busy")
+    await expect(page.locator(".agents .name")).to_have_text(["bob", "ann"])
+
+
+async def test_a_tap_answers_the_question_that_is_shown(devices: Devices, worker: Worker):
+    page = await devices.open()
+    task = await worker.ask("ann", question("Run it?"))
+    card = page.locator(".card")
+    await expect(card.locator(".question")).to_have_text("Run it?")
+    await expect(card.locator(".where")).to_have_text("…/shop/api")
+    await expect(page).to_have_title("(1) synapsed")
+    await expect(card.get_by_role("button", name="Approve")).to_have_attribute("data-key", "1")
+    await expect(card.get_by_role("button", name="Deny")).to_have_attribute("data-key", "3")
+    await expect(card.get_by_role("button", name="Yes, and don't ask again")).to_be_visible()
+    await card.get_by_role("button", name="Approve").tap()
+    await expect(card.locator(".outcome")).to_contain_text("Yes")
+    await worker.seen_to("ann", "i1", task, by="person", where="http")
+    await expect(card.locator(".outcome")).to_contain_text("taken")
+    await expect(page.locator(".card")).to_have_count(0)
+    assert worker.answers == [(task, "1", "p1")]
+
+
+async def test_an_answer_in_words_of_ones_own(devices: Devices, worker: Worker):
+    page = await devices.open()
+    task = await worker.ask("ann", question())
+    await page.get_by_role("button", name="In your own words").tap()
+    await page.get_by_label("Your answer").fill("only in /tmp <b>please</b>")
+    await page.get_by_role("button", name="Answer").tap()
+    await expect(page.locator(".outcome")).to_contain_text("only in /tmp <b>please</b>")
+    assert worker.answers == [(task, "only in /tmp <b>please</b>", "p1")]
+
+
+async def test_two_devices_at_once(devices: Devices, worker: Worker):
+    one, two = await devices.open(), await devices.open("/", **DESK)
+    task = await worker.ask("ann", question())
+    for page in (one, two):
+        await expect(page.locator(".card")).to_have_count(1)
+    await one.get_by_role("button", name="Approve").tap()
+    await two.get_by_role("button", name="Deny").click()
+    await expect(one.locator(".outcome")).to_contain_text("taken")
+    await expect(two.locator(".outcome")).to_contain_text(re.compile("answered"))
+    taken = [answer for answer in worker.answers if answer[1] == "1"]
+    assert taken == [(task, "1", "p1")]
+    assert (await worker.control.tasks.find(task)).status != "input_required"
+
+
+async def test_who_was_faster_is_told(devices: Devices, worker: Worker):
+    page = await devices.open()
+    task = await worker.ask("ann", question())
+    await expect(page.locator(".card")).to_have_count(1)
+    await worker.seen_to("ann", "i1", task, by="person", where="terminal")
+    await expect(page.locator(".outcome")).to_have_text(re.compile("answered by a person at its terminal"))
+    await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+
+
+async def test_a_tap_on_a_bad_line_is_sent_when_it_is_back(devices: Devices, worker: Worker):
+    page = await devices.open()
+    task = await worker.ask("ann", question())
+    await expect(page.locator(".card")).to_have_count(1)
+    await page.context.set_offline(True)
+    await expect(page.get_by_text("Offline. What is shown may be old.")).to_be_visible()
+    await page.get_by_role("button", name="Approve").tap()
+    await expect(page.locator(".outcome")).to_contain_text("bad line: it is sent again")
+    assert worker.answers == []
+    await page.context.set_offline(False)
+    await expect(page.locator(".outcome")).to_contain_text("taken")
+    await expect(page.get_by_text("Offline.")).to_have_count(0)
+    assert worker.answers == [(task, "1", "p1")]
+
+
+async def test_an_answer_whose_word_was_lost_counts_once(devices: Devices, worker: Worker):
+    page = await devices.open()
+    task = await worker.ask("ann", question())
+    lost = []
+
+    async def lose(route):
+        if not lost:
+            lost.append((await route.fetch()).status)
+            await route.abort()
+        else:
+            await route.continue_()
+
+    await page.route("**/input", lose)
+    await page.get_by_role("button", name="Approve").tap()
+    await expect(page.locator(".outcome")).to_contain_text(re.compile("taken|no longer asked"))
+    assert lost == [200]
+    assert [answer for answer in worker.answers if (await worker.control.tasks.find(task)).prompt] == []
+    assert worker.answers[0] == (task, "1", "p1")
+
+
+async def test_an_answer_that_is_refused_can_be_given_again(devices: Devices, worker: Worker):
+    page = await devices.open()
+    task = await worker.ask("ann", question())
+    refusal = {"error": {"code": "NOT_TAKEN", "message": "It still asks the same.", "details": {}}}
+    await page.route("**/input", lambda route: route.fulfill(status=409, json=refusal), times=1)
+    await page.get_by_role("button", name="Approve").tap()
+    await expect(page.get_by_role("alert")).to_have_text("It still asks the same.")
+    await page.get_by_role("button", name="Approve").tap()
+    await expect(page.locator(".outcome")).to_contain_text("taken")
+    assert worker.answers == [(task, "1", "p1")]
+
+
+async def test_a_message_with_a_file(devices: Devices, worker: Worker):
+    page = await devices.open("/#/agent/ann")
+    await page.get_by_label("Message to ann").fill("Look at this")
+    await page.locator("input[type=file]").set_input_files(
+        [{"name": "日本 <i>.txt", "mimeType": "text/plain", "buffer": b"words"}]
+    )
+    await expect(page.locator(".files li span")).to_have_text(["日本 <i>.txt"])
+    await page.get_by_role("button", name="Send").tap()
+    await expect(page.get_by_label("Message to ann")).to_have_value("")
+    await page.get_by_role("tab", name="Conversation").tap()
+    await expect(page.locator(".asked .said")).to_have_text("Look at this\n📎 日本 <i>.txt")
+    ((task,), _) = await worker.control.tasks.page(TaskFilter(limit=5))
+    assert [part.type for part in task.message.parts] == ["text", "file"]
+
+
+async def test_a_conversation_as_it_is_written(devices: Devices, worker: Worker):
+    page = await devices.open("/#/agent/ann", **DESK)
+    await page.get_by_label("Message to ann").fill("What is it?")
+    await page.get_by_label("Message to ann").press("Enter")
+    task = page.locator(".task")
+    await expect(task.locator(".said")).to_have_text("What is it?")
+    task_id = await task.get_attribute("data-task")
+    assert task_id is not None
+    await worker.control.say(task_id, "# A title\n\nSome **bold** ", append=False)
+    await expect(task.locator(".answer h3")).to_have_text("A title")
+    await worker.control.say(task_id, "words and `code`.\n\n- one\n- two\n", append=True)
+    await expect(task.locator(".answer li")).to_have_text(["one", "two"])
+    await expect(task.locator(".answer strong")).to_have_text("bold")
+    text = (
+        "A link to [there](https://example.org/x) and [nowhere](javascript:alert(1)).\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |"
+    )
+    await worker.control.complete(task_id, text)
+    await expect(task.locator(".answer a")).to_have_attribute("href", "https://example.org/x")
+    await expect(task.locator(".answer td")).to_have_text(["1", "2"])
+    await expect(task.locator(".answer")).to_contain_text("[nowhere](javascript:alert(1))")
+    await expect(task.locator(".state")).to_have_text("completed")
+
+
+async def test_the_screen_is_shown_as_it_changes(devices: Devices, worker: Worker):
+    page = await devices.open("/#/agent/ann")
+    await expect(page.locator(".r")).to_have_text(["the screen"])
+    worker.control.rows = ['[[2,"> "],[4,["日","本"],"#ff0000"],[2,"ok","","#00ff00",1]]', '[[3,"new"]]']
+    worker.control.watches.note()
+    await expect(page.locator(".r")).to_have_text(["> 日本ok", "new"])
+    red = page.locator(".w2").first
+    await expect(red).to_have_css("color", "rgb(255, 0, 0)")
+    sizes = await page.evaluate(
+        """() => {
+          const [wide] = document.querySelectorAll(".w2");
+          const probe = document.createElement("span");
+          probe.style.display = "inline-block";
+          probe.style.width = "2ch";
+          document.querySelector(".cells").append(probe);
+          return [wide.getBoundingClientRect().width, probe.getBoundingClientRect().width];
+        }"""
+    )
+    assert abs(sizes[0] - sizes[1]) < 0.1
+    assert worker.control.attachments == []
+
+
+async def test_keys_of_the_terminal(devices: Devices, worker: Worker):
+    page = await devices.open("/#/agent/ann")
+    await page.get_by_role("button", name="Esc", exact=True).tap()
+    await page.get_by_role("button", name="Control C").tap()
+    await until(lambda: sum(call[0] == "press" for call in worker.control.calls) == 2, "two keys are pressed")
+    pressed = [call[2:] for call in worker.control.calls if call[0] == "press"]
+    assert pressed == [("Esc",), ("C-c",)]
+
+
+async def test_a_device_that_was_removed(devices: Devices, worker: Worker):
+    page = await devices.open()
+    await expect(page.locator(".agents .name")).to_have_count(2)
+    refusal = {"error": {"code": "UNAUTHORIZED", "message": "no", "details": {}}}
+    await page.route("**/whoami", lambda route: route.fulfill(status=401, json=refusal))
+    await page.route_web_socket("**/events*", lambda socket: socket.close())
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(page.get_by_text("This device is not let in")).to_be_visible()
+
+
+async def test_the_keyboard_at_the_desk(devices: Devices, worker: Worker):
+    task = await worker.ask("ann", question())
+    page = await devices.open("/", **DESK)
+    await expect(page.locator(".card")).to_have_count(1)
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.keyboard.press("y")
+    await expect(page.locator(".outcome")).to_contain_text("taken")
+    assert worker.answers == [(task, "1", "p1")]
+    await page.keyboard.press("g")
+    await page.keyboard.press("e")
+    await expect(page.get_by_role("heading", name="Events")).to_be_visible()
+    await expect(page.locator(".events .type").first).to_be_visible()
+    await page.keyboard.press("/")
+    await page.keyboard.type("bob")
+    await expect(page.locator(".left .agents .name")).to_have_text(["bob"])
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".right h2")).to_have_text("bob")
+
+
+async def test_sixty_agents_without_a_stutter(devices: Devices, worker: Worker):
+    for number in range(60):
+        worker.control.add(f"agent-{number:02}", "dummy", 8200 + number)
+    page = await devices.open("/", **DESK)
+    await expect(page.locator(".left .agents .name")).to_have_count(62)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.evaluate("() => { for (const row of document.querySelectorAll('.left .row')) row.before = true; }")
+    for turn in range(10):
+        activity = Activity.BUSY if turn % 2 == 0 else Activity.READY
+        for number in range(60):
+            data = ActivityChanged(activity=activity, evidence=f"turn {turn}")
+            await worker.control.tell(f"synapse-dummy-{8200 + number}", data)
+    await worker.control.tell("synapse-dummy-8230", ActivityChanged(activity=Activity.BUSY, evidence="the last"))
+    await expect(page.locator(".left .says").filter(has_text="the last")).to_have_count(1)
+    kept = await page.evaluate("() => [...document.querySelectorAll('.left .row')].filter((row) => row.before).length")
+    assert kept == 62, "rows are kept, and moved"
+    lists = [url for url in asked if url.endswith("/agents")]
+    assert len(lists) <= 12, "601 events are no reason to ask 601 times"
+
+
+async def test_a_daemon_that_goes_on_is_gone_on_with(devices: Devices, worker: Worker):
+    page = await devices.open("/#/events", **DESK)
+    await expect(page.get_by_role("heading", name="Events")).to_be_visible()
+    await worker.control.tell("synapse-codex-8120", ActivityChanged(activity=Activity.BUSY, evidence="before"))
+    await expect(page.locator(".events .says").first).to_contain_text("before")
+    await page.context.set_offline(True)
+    await expect(page.get_by_text("Offline.")).to_be_visible()
+    for number in range(3):
+        data = ActivityChanged(activity=Activity.READY, evidence=f"meanwhile {number}")
+        await worker.control.tell("synapse-codex-8120", data)
+    await page.context.set_offline(False)
+    await expect(page.locator(".events .says").first).to_contain_text("meanwhile 2")
+    told = await page.locator(".events .says").all_text_contents()
+    assert [text for text in told if "meanwhile" in text] == [f"ready · meanwhile {number}" for number in (2, 1, 0)]
+
+
+async def test_a_phone_shows_what_it_has_in_its_width(devices: Devices, worker: Worker):
+    await worker.ask("ann", question("word " * 200 + "x" * 400))
+    worker.control.rows = [f'[[120,"{"─" * 120}"]]'] * 40
+    for path in ("/", "/#/agent/ann", "/#/events", "/#/settings"):
+        page = await devices.open(path, **PHONE)
+        await expect(page.locator(".card, .events, .settings").first).to_be_visible()
+        wide = await page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, path
