@@ -281,15 +281,16 @@ def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
     from synapsectl.fleet.unit import service_of
 
     persons_only(ctx)
-    if ask_fleet(ctx, "status")["broker"] is None:
-        raise CtlError("no broker runs on this host")
+    broker = ask_fleet(ctx, "status")["broker"]
+    if broker is None:
+        raise CtlError("no broker is kept on this host")
     service = service_of(ctx)
     with ctx.busy("restarting the broker"):
         if service.is_installed() or service.name == "process":
             service.restart()
         else:
             service.install()
-        told = ask_fleet(ctx, "settle")
+        told = ask_fleet(ctx, "settle", not_pid=broker["server_pid"] if broker["pid"] else None)
     ctx.out.either(told, as_json=args.json, line="the broker runs")
     return DONE
 

@@ -139,6 +139,13 @@ class BrokerFolder:
             file.flush()
             yield
 
+    def server_pid(self) -> int | None:
+        """Of the server that runs, or did when its keeper was killed."""
+        for path in self.path.glob("*.ports"):
+            with contextlib.suppress(ValueError):
+                return int(path.stem.rpartition("_")[2])
+        return None
+
     def destroy(self) -> None:
         """What it has kept with it. Raises StoreError."""
         try:

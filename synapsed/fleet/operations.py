@@ -35,7 +35,7 @@ from synapsed.fleetspec import HOST_NAME, FleetBroker, bytes_of, is_url
 
 STORE_MAX: Final = 20 * GIB
 JOIN_S: Final = 10.0
-SETTLE_S: Final = 40.0
+SETTLE_S: Final = 80.0
 """For a broker that has just been started: it reads its store first."""
 POLL_S: Final = 0.2
 
@@ -83,12 +83,15 @@ def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
 
 
 async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
-    """Wait until the broker that was started here serves, and make what it is to keep. Raises Unreachable."""
+    """Wait until the broker that was started here serves, and make what it is to keep; `not_pid` is the server that is
+    to give way first. Raises Unreachable."""
+    folder = BrokerFolder(home.broker)
     ring, url = home.keyring, local_url(_broker(config, body).listen)
     until = time.monotonic() + float(body.get("seconds") or SETTLE_S)
     while True:
         members = ring.members()
         try:
+            _given_way(folder, body.get("not_pid"))
             async with administering(ring, [url]) as admin:
                 done = await admin.ensure(
                     replicas=members.plan.replicas, store=members.plan.store, hosts=sorted(members.hosts)
@@ -97,9 +100,15 @@ async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
                 return {"done": done}
         except (Unreachable, RemoteRefused) as error:
             if time.monotonic() > until:
-                log = BrokerFolder(home.broker).path / "log" / "nats-server.log"
+                log = folder.path / "log" / "nats-server.log"
                 raise type(error)(f"{error.message}; what the broker says is in {log}") from None
         await asyncio.sleep(POLL_S)
+
+
+def _given_way(folder: BrokerFolder, pid: int | None) -> None:
+    """Raises Unreachable while the server `pid` has no successor."""
+    if pid and folder.server_pid() in (None, pid):
+        raise Unreachable("the broker has not started again yet", sent=False)
 
 
 def invite(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
@@ -306,6 +315,7 @@ def _broker_state(folder: BrokerFolder, config: Config) -> Told:
     return {
         "name": folder.read()["name"],
         "pid": folder.pid(),
+        "server_pid": folder.server_pid(),
         "listen": settings.listen,
         "healthy": health.healthy,
         "says": None if health.healthy else health.told,
