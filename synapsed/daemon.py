@@ -9,6 +9,7 @@ opposite order.
 import asyncio
 import contextlib
 import fcntl
+import importlib
 import os
 import random
 import resource
@@ -20,12 +21,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 
 from synapsed import __version__
 from synapsed.a2a.addressbook import AddressBook
+from synapsed.a2a.carriers import Carriers
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
@@ -70,6 +72,9 @@ from synapsed.supervisor.retention import Retention
 from synapsed.telemetry.loop import watch_loop
 from synapsed.telemetry.pipeline import Telemetry
 
+if TYPE_CHECKING:
+    from synapsed.fleet.service import Fleet
+
 TOLD_S = 2.0
 """What the database gets to write down that the daemon came up, or goes."""
 PREMISES_EVERY_S = 1.0
@@ -111,6 +116,7 @@ class _Parts:
     token: str
     backups: Backups
     telemetry: Telemetry
+    fleet: "Fleet | None"
 
 
 class Daemon:
@@ -250,6 +256,7 @@ class Daemon:
             traced=config.traces.share,
         )
         up.push_async_callback(externals.close)
+        carriers = Carriers(externals)
         screens = ScreenPool()
         up.push_async_callback(screens.close)
         manager = Manager(
@@ -278,12 +285,18 @@ class Daemon:
             timers=asyncio.get_running_loop(),
             rng=random.random,
             on_shutdown=lambda keep_agents: self._shut_down(stop, keep_agents),
-            elsewhere=externals,
+            elsewhere=carriers,
         )
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
         await externals.restore()
+        fleet: Fleet | None = None
+        if config.fleet is not None:
+            opening = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.opening")
+            means = {"store": store, "control": manager, "clock": self._clock}
+            carried = await up.enter_async_context(opening.opened(config.fleet, paths, **means))
+            fleet, carriers.fleet = carried, carried.carrier
         telemetry = Telemetry(
             config,
             store=store,
@@ -323,6 +336,7 @@ class Daemon:
             traced=config.traces.share,
             texts=store.texts,
             history=history,
+            fleet=fleet,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
@@ -335,7 +349,9 @@ class Daemon:
             timers=asyncio.get_running_loop(),
         )
         backups = Backups(paths.database, paths.backups, days=config.store.backup_days, clock=self._clock)
-        return _Parts(manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry)
+        return _Parts(
+            manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry, fleet
+        )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
         means = TunnelDeps(
@@ -373,6 +389,8 @@ class Daemon:
             await parts.manager.autostart()
             await parts.externals.resume()
             parts.hosts.start()
+            if parts.fleet is not None:
+                await parts.fleet.start()
             parts.automation.start()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")

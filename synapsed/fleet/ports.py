@@ -1,4 +1,4 @@
-"""What the parts of the fleet ask of each other: the broker, as far as it is used, and who is believed."""
+"""What the parts of the fleet ask of each other: the broker, as far as it is used."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -77,6 +77,10 @@ class Broker(Protocol):
         """The last message of each of the subjects."""
         ...
 
+    async def next(self, stream: str, consumer: str, *, wait: float) -> "Delivered | None":
+        """The next message that a consumer gives within so many seconds; 0: if there is one now."""
+        ...
+
     async def ask(self, subject: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """A question to a member, answered by JSON."""
         ...
@@ -105,13 +109,4 @@ class Delivered(Protocol):
 
     async def later(self, seconds: float) -> None:
         """It comes again after so long."""
-        ...
-
-
-class Believed(Protocol):
-    """Whose certificates count (`trust`)."""
-
-    def host_key(self, jwt: str) -> tuple[str, str]:
-        """The host that the certificate is for, and its public key. Raises ValueError unless the fleet has signed it,
-        and it has neither ended nor been revoked."""
         ...

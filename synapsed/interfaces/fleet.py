@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from synapsed.model.agent import AgentView
 from synapsed.model.fleetviews import FleetHeld, FleetHost, FleetOut, FleetStatus
 
 
@@ -13,6 +14,14 @@ class FleetControl(Protocol):
 
     async def hosts(self) -> Sequence[FleetHost]:
         """With this one."""
+        ...
+
+    async def agents(self) -> list[AgentView]:
+        """Those of the other hosts, under their addresses."""
+        ...
+
+    async def teams(self) -> dict[str, list[str]]:
+        """The members of teams on the other hosts, as addresses."""
         ...
 
     async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:

@@ -44,6 +44,8 @@ class OutRow:
     stream: str | None = None
     seq: int | None = None
     attempt: int = 0
+    at: float = 0.0
+    """Since when it is under way, in seconds since the epoch: given by the database."""
 
     @property
     def wire(self) -> str:

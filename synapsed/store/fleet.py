@@ -20,7 +20,8 @@ QUARANTINE_KEPT: Final = 1000
 QUARANTINE_TEXT: Final = 2000
 """Characters of headers that are kept of what is in quarantine; nothing of the body."""
 
-_OUT: Final = "id, dst, kind, task_id, n, body, state, stream, seq, attempt"
+_PUT: Final = "id, dst, kind, task_id, n, body, state, stream, seq, attempt"
+_OUT: Final = f"{_PUT}, at"
 
 
 def task_put(connection: sqlite3.Connection, origin: FleetOrigin, task_id: str, *, new: bool) -> None:
@@ -53,7 +54,7 @@ def apply(connection: sqlite3.Connection, change: FleetChange, sealer: Sealer) -
     for row in change.put:
         body = None if row.body is None else sealer.seal(row.body)
         connection.execute(
-            f"INSERT OR REPLACE INTO fleet_out ({_OUT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
+            f"INSERT OR REPLACE INTO fleet_out ({_PUT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
             (row.id, row.dst, row.kind, row.task_id, row.n, body, row.state, row.stream, row.seq, row.attempt),
         )
     connection.executemany("DELETE FROM fleet_out WHERE id = ? AND n <= ? AND dst = ?", change.closed)
@@ -129,6 +130,13 @@ class FleetTable:
         query = f"SELECT {_OUT} FROM fleet_out WHERE id = ?"  # noqa: S608 - a constant
         found = await self._database.read(lambda connection: _rows(connection.execute(query, (row_id,))))
         return found[0] if found else None
+
+    async def oldest(self) -> float | None:
+        """Since when the oldest row is open, in seconds since the epoch."""
+        (found,) = await self._database.read(
+            lambda connection: connection.execute("SELECT min(at) FROM fleet_out").fetchone()
+        )
+        return None if found is None else float(found)
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many rows are open, by host and state."""
@@ -284,6 +292,7 @@ def _rows(cursor: sqlite3.Cursor) -> list[OutRow]:
             stream=r[7],
             seq=r[8],
             attempt=r[9],
+            at=r[10],
         )
         for r in cursor
     ]

@@ -170,7 +170,8 @@ CREATE TABLE fleet_out (
   state TEXT NOT NULL,            -- new, piped
   stream TEXT,                    -- when the broker's stream was made that has it
   seq INTEGER,                    -- and where it stands there
-  attempt INTEGER NOT NULL DEFAULT 0
+  attempt INTEGER NOT NULL DEFAULT 0,
+  at REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0) -- seconds since the epoch
 );
 CREATE INDEX fleet_out_due ON fleet_out (seq_no) WHERE state = 'new';
 CREATE INDEX fleet_out_task ON fleet_out (task_id);

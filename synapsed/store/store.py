@@ -128,6 +128,8 @@ class SqliteStore:
         self._fleet = FleetTable(database)
         self._order = asyncio.Lock()
         self._in_order = 0
+        self.on_owed: Callable[[], None] | None = None
+        """Is called when other hosts may be owed something: rows of the fleet, or tasks of theirs, have changed."""
         self.texts = texts
         """The large texts that are being written, to the database or to clients."""
 
@@ -380,6 +382,8 @@ class SqliteStore:
             for task in change.tasks:
                 self._recent.put(task)
             self._log.publish(ids, change.events)
+            if self.on_owed is not None and change.durable:
+                self.on_owed()
 
         if change.unfinished or self._in_order:
             act = self._write_in_order(change, show)

@@ -6,7 +6,6 @@ from synapsed.api.answers import Team
 from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.operation import operation
 from synapsed.api.query import Flag, Query, flag
-from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView
 
 
@@ -20,12 +19,29 @@ def routes() -> list[web.RouteDef]:
 
 @operation("The agents", "as `synapsectl list --json`")
 async def list_agents(request: web.Request, query: AgentsQuery, context: ApiContext) -> list[AgentView]:
-    agents = [*context.control.directory.agents(), *(await context.hosts.agents() if query.hosts else ())]
+    agents = context.control.directory.agents()
+    if query.hosts:
+        agents += await elsewhere(context)
     rights = rights_of(request)
     return [one if rights.may_see_agent(one.id) else one.unseen() for one in agents]
 
 
+async def elsewhere(context: ApiContext) -> list[AgentView]:
+    """The agents of the other hosts: those of the fleet, and of hosts that are reached by ssh. What both tell of is
+    told as the fleet does, which is how it is sent to."""
+    fleet = await context.fleet.agents() if context.fleet is not None else []
+    known = {one.name for one in fleet}
+    return [*fleet, *(one for one in await context.hosts.agents() if one.name not in known)]
+
+
+class TeamsQuery(Query):
+    hosts: Flag = flag("their members on other hosts of the fleet too, as addresses")
+
+
 @operation("The teams", "each with its members")
-async def list_teams(request: web.Request, control: Control) -> list[Team]:
-    teams = control.directory.teams()
+async def list_teams(request: web.Request, query: TeamsQuery, context: ApiContext) -> list[Team]:
+    teams = dict(context.control.directory.teams())
+    if query.hosts and context.fleet is not None:
+        for name, members in (await context.fleet.teams()).items():
+            teams[name] = [*teams.get(name, ()), *members]
     return [Team(name=name, members=members) for name, members in teams.items()]

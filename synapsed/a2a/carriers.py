@@ -1,0 +1,54 @@
+"""Who carries a task to an agent elsewhere: couriers (HTTP, over a socket that ssh brings or over the network), or the
+fleet. A task stays with the carrier that it began with; an address is asked of the fleet first."""
+
+from typing import Protocol
+
+from synapsed.errors import UnknownAgent
+from synapsed.interfaces import Elsewhere, OutboundQuestion, SendRequest
+from synapsed.model.external import carried_by_fleet, is_any
+from synapsed.model.task import Message, Task
+
+
+class Carrier(Elsewhere, Protocol):
+    """One way to agents elsewhere: it finds them, sends to them, and cancels and answers what it has sent."""
+
+
+class Carriers:
+    """All of them as one (`interfaces.Elsewhere`). `fleet` is put there by the daemon, where there is one."""
+
+    def __init__(self, couriers: Carrier) -> None:
+        self._couriers = couriers
+        self.fleet: Carrier | None = None
+
+    def find(self, address: str) -> str | None:
+        if self.fleet is not None and (found := self.fleet.find(address)) is not None:
+            return found
+        if is_any(address.removeprefix("@")):
+            raise UnknownAgent(
+                f"{address[:80]!r} means an agent of a fleet, and this host is in none: 'synapsectl fleet create' "
+                "makes one, 'synapsectl fleet join LINE' joins one",
+                address=address[:80],
+            )
+        return self._couriers.find(address)
+
+    async def send(
+        self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
+    ) -> Task:
+        by_fleet = self.fleet is not None and self.fleet.find(alias) is not None
+        carrier = self.fleet if self.fleet is not None and by_fleet else self._couriers
+        return await carrier.send(alias, request, asking, sender=sender)
+
+    async def cancel(self, task: Task) -> Task:
+        return await self._of(task).cancel(task)
+
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+        return await self._of(task).answer(task, message, prompt_id)
+
+    def _of(self, task: Task) -> Carrier:
+        if not carried_by_fleet(task):
+            return self._couriers
+        if self.fleet is None:
+            raise UnknownAgent(
+                f"{task.agent_id} is reached by the fleet, and this host is in none any more", agent=task.agent_id
+            )
+        return self.fleet

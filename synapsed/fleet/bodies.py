@@ -1,0 +1,239 @@
+"""What hosts say to each other, as documents: written and read. Does no I/O.
+
+A message is A2A's SendMessage as it goes over HTTP (`tenant` is the agent), an update A2A's Task. Whatever is read came
+from another host: it is checked, and of its metadata only that is taken which another host may say.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf import json_format
+
+import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
+from synapsed.a2a.convert import message_dict, message_from, struct_dict, task_dict
+from synapsed.a2a.errors import A2aError
+from synapsed.a2a.extensions import taken
+from synapsed.a2a.remote import snapshot_from
+from synapsed.a2a.wire import Snapshot
+from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
+from synapsed.fleet.envelope import BODY_MAX, BadEnvelope, encoded
+from synapsed.fleet.names import ANY
+from synapsed.interfaces import SendRequest
+from synapsed.model.agent import ADDRESS_MAX
+from synapsed.model.external import KEY as EXTERNAL
+from synapsed.model.external import host_of
+from synapsed.model.fleet import KEY as FLEET
+from synapsed.model.fleet import FleetOrigin
+from synapsed.model.sender import KEY as SENDER
+from synapsed.model.sender import Sender, Tier
+from synapsed.model.task import Message, Task
+from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY
+from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
+from synapsed.tasks.transitions import COMMAND, NEW_CONVERSATION
+
+PERSON: Final = "person"
+"""What another host's person is called, before the `@`."""
+URGENT: Final = 5
+_LOCAL: Final = frozenset(
+    {DIRECTION, IN_REPLY_TO, REPLY, REPLY_TO, RESPONSE_EXPECTED, COMMAND, NEW_CONVERSATION, EXTERNAL, FLEET, SENDER}
+)
+"""Keys of metadata that mean something on the host only on which they were set."""
+GONE: Final = {"gone": True}
+"""An update of a task that was removed by its age."""
+IDS_MAX: Final = 1000
+"""Ids in one receipt, or question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A message that another host has sent, and to whom: an agent, or `any:CLASS`."""
+
+    to: str
+    request: SendRequest
+
+
+# --- messages --------------------------------------------------------------------------------------------------------
+
+
+def message_body(task: Task, *, own_name: str) -> bytes:
+    """Raises TooLarge."""
+    to = task.agent_id if task.agent_id.startswith(ANY) else (host_of(task.agent_id) or ("",))[0]
+    there = task.metadata.get(EXTERNAL)
+    said_by = there.get("from") if isinstance(there, dict) else None
+    metadata = {key: value for key, value in task.metadata.items() if key not in _LOCAL}
+    if said_by:
+        metadata[SENDER] = {"sender_id": f"{said_by}@{own_name}"}
+    metadata["synapsed"] = {"priority": task.priority}
+    document = {
+        "tenant": to,
+        "message": message_dict(task.message, metadata=metadata),
+        "configuration": {"returnImmediately": True},
+    }
+    body = encoded(document)
+    if len(body) > BODY_MAX:
+        raise TooLarge(
+            f"the message has {len(body)} bytes as it goes to another host, {BODY_MAX} are allowed: give a file's "
+            "address in place of the file",
+            limit=BODY_MAX,
+        )
+    return body
+
+
+def read_message(document: Mapping[str, Any], origin: FleetOrigin, *, persons: frozenset[str]) -> Addressed:
+    """Raises BadEnvelope for what is no message; InvalidRequest for one that cannot be taken. A person of another host
+    is one here only if this host says so (`persons`); an agent is `name@host`, whatever it says."""
+    try:
+        asked = json_format.ParseDict(dict(document), pb.SendMessageRequest(), ignore_unknown_fields=True)
+    except (json_format.ParseError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise BadEnvelope("it is no A2A message") from error
+    if not asked.tenant or len(asked.tenant) > ADDRESS_MAX:
+        raise BadEnvelope("it names no agent")
+    try:
+        message = message_from(asked.message)
+        told = {**(message.metadata or {}), **struct_dict(asked.metadata)}
+        priority, metadata = taken(told)
+    except A2aError as error:
+        raise InvalidRequest(str(error)) from error
+    sender = _sender(metadata.get(SENDER), origin.src)
+    person = sender is None and origin.src in persons
+    metadata = {key: value for key, value in metadata.items() if key not in _LOCAL}
+    hops = metadata.get(HOPS)
+    if not isinstance(hops, int) or isinstance(hops, bool) or hops < 0:
+        metadata.pop(HOPS, None)
+    if not person:
+        sender = sender or Sender(id=f"{PERSON}@{origin.src}", tier=Tier.EXTERNAL)
+        metadata[SENDER] = sender.metadata()
+        if priority >= URGENT:
+            raise InvalidRequest(f"a message from another host has priority {URGENT - 1} at most", field="priority")
+    request = SendRequest(
+        message=message.model_copy(update={"metadata": None}),
+        priority=priority,
+        metadata=metadata,
+        key=f"{origin.src}/{origin.id}",
+        of_agent=not person,
+        origin=origin,
+    )
+    return Addressed(asked.tenant, request)
+
+
+def _sender(claimed: Any, src: str) -> Sender | None:
+    """The agent of the host `src` that is meant; None for its person. What stands behind an `@` is the host's to claim
+    no more than what is before it is another's."""
+    named = Sender.of({SENDER: claimed}) if claimed is not None else None
+    if named is None:
+        return None
+    name = named.id.partition("@")[0][:80] or "agent"
+    return Sender(id=f"{name}@{src}", tier=Tier.EXTERNAL)
+
+
+# --- updates ---------------------------------------------------------------------------------------------------------
+
+
+def update_body(task: Task) -> bytes:
+    """The task as it is here. One whose answer does not fit is told with the beginning of it (`truncated`)."""
+    body = encoded({"task": _shown(task)})
+    if len(body) <= BODY_MAX:
+        return body
+    room = BODY_MAX // 8
+    cut = task.model_copy(
+        update={
+            "artifacts": [
+                artifact.model_copy(update={"parts": [part.model_copy(update={"text": part.text[:room]})]})
+                for artifact in task.artifacts
+                if artifact.artifact_id == "answer"
+                for part in artifact.parts[:1]
+                if part.type == "text"
+            ],
+            "truncated": True,
+        }
+    )
+    return encoded({"task": _shown(cut)})
+
+
+def _shown(task: Task) -> dict[str, Any]:
+    told = task.model_copy(update={"metadata": {}})
+    return task_dict(told, history_length=0)
+
+
+def read_update(document: Mapping[str, Any]) -> Snapshot | None:
+    """None where the task is not known there any more. Raises BadEnvelope."""
+    if document == GONE:
+        return None
+    task = document.get("task")
+    try:
+        if isinstance(task, dict):
+            return snapshot_from(task)
+    except RemoteRefused as error:
+        raise BadEnvelope("it is no A2A task") from error
+    raise BadEnvelope("it has no task")
+
+
+# --- receipts --------------------------------------------------------------------------------------------------------
+
+
+def receipt_body(ids: Sequence[str], refused: Mapping[str, Any]) -> bytes:
+    """`refused`: code and message of those that were not taken, and never will be."""
+    return encoded({"ids": list(ids), "refused": dict(refused)})
+
+
+def read_receipt(document: Mapping[str, Any]) -> tuple[list[str], dict[str, tuple[str, str]]]:
+    """The ids, and for those that were refused the code and why. Raises BadEnvelope."""
+    ids, refused = document.get("ids"), document.get("refused")
+    if not isinstance(ids, list) or len(ids) > IDS_MAX or not all(isinstance(one, str) for one in ids):
+        raise BadEnvelope("it is no receipt")
+    told: dict[str, tuple[str, str]] = {}
+    for one, why in (refused if isinstance(refused, dict) else {}).items():
+        code, message = (why.get("code"), why.get("message")) if isinstance(why, dict) else (None, None)
+        if isinstance(code, str) and isinstance(message, str):
+            told[one] = code[:64], message[:2000]
+    return ids, told
+
+
+# --- controls --------------------------------------------------------------------------------------------------------
+
+
+def cancel_body(task_id: str) -> dict[str, Any]:
+    return {"do": "cancel", "task": task_id}
+
+
+def answer_body(task_id: str, message: Message, prompt_id: str | None) -> dict[str, Any]:
+    return {"do": "answer", "task": task_id, "message": message.model_dump(mode="json"), "prompt_id": prompt_id}
+
+
+def tell_body(task_ids: Sequence[str]) -> dict[str, Any]:
+    """What has become of these tasks of ours?"""
+    return {"do": "tell", "tasks": list(task_ids)}
+
+
+def unknown_body(task_ids: Sequence[str]) -> dict[str, Any]:
+    """These are not known here."""
+    return {"do": "unknown", "tasks": list(task_ids)}
+
+
+def task_of(document: Mapping[str, Any]) -> str:
+    """The task that a control is about. Raises BadEnvelope."""
+    if not isinstance(task := document.get("task"), str):
+        raise BadEnvelope("it names no task")
+    return task
+
+
+def tasks_of(document: Mapping[str, Any]) -> list[str]:
+    """Raises BadEnvelope."""
+    tasks = document.get("tasks")
+    if not isinstance(tasks, list) or len(tasks) > IDS_MAX or not all(isinstance(one, str) for one in tasks):
+        raise BadEnvelope("it names no tasks")
+    return tasks
+
+
+def answer_of(document: Mapping[str, Any]) -> tuple[Message, str | None]:
+    """The answer of a control, and the prompt that it is for. Raises BadEnvelope."""
+    try:
+        message = Message.model_validate(document.get("message"), extra="ignore")
+    except ValueError as error:
+        raise BadEnvelope("it has no answer") from error
+    prompt_id = document.get("prompt_id")
+    if prompt_id is not None and not isinstance(prompt_id, str):
+        raise BadEnvelope("its prompt has no id")
+    return message, prompt_id

@@ -1,0 +1,43 @@
+"""The way from the daemon into this room: the one module that it loads, and only where there is `[fleet]`."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from synapsed import __version__
+from synapsed.clock import Clock
+from synapsed.errors import ConfigError
+from synapsed.fleetspec import FleetConfig
+from synapsed.interfaces import Control
+from synapsed.paths import Paths
+from synapsed.store import SqliteStore
+
+if TYPE_CHECKING:
+    from synapsed.fleet.service import Fleet
+
+
+@asynccontextmanager
+async def opened(
+    config: FleetConfig, paths: Paths, *, store: SqliteStore, control: Control, clock: Clock
+) -> "AsyncGenerator[Fleet]":
+    """This host's part in its fleet, which is to be started. Raises ConfigError where it has no credentials, or the
+    client is not installed."""
+    try:
+        service = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.service")
+        home = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.home")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "nats":
+            raise
+        raise ConfigError(
+            "fleet: the broker's client is not installed here: install synapsed[fleet], or remove [fleet] from the "
+            "configuration"
+        ) from error
+    fleet: Fleet = service.Fleet(
+        config, home.Home(paths), store=store, control=control, clock=clock, version=__version__
+    )
+    try:
+        yield fleet
+    finally:
+        await fleet.close()

@@ -1,0 +1,225 @@
+"""What goes to other hosts: rows of the outbox are published, receipts are sent, and the audit looks after both.
+
+Everything is kept before it is published, and a row is closed by its receiver's word only. So each of these steps may
+be cut off anywhere, and is simply done again.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.errors import SynapsedError
+from synapsed.fleet import bodies, streams
+from synapsed.fleet.audit import is_lost
+from synapsed.fleet.envelope import Envelope, encoded
+from synapsed.fleet.names import MailKind, MailSubject, WorkSubject, class_of
+from synapsed.fleet.nkey import KeyPair
+from synapsed.fleet.outbox import IN_FLIGHT, Pacing
+from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker, StreamFacts
+from synapsed.fleet.sign import signed
+from synapsed.model.fleet import InRow, OutRow
+from synapsed.model.task import Task, new_id
+from synapsed.store.fleet import FleetTable
+
+BATCH: Final = 256
+"""Rows that are read at a time."""
+RECEIPTS: Final = 500
+"""Ids that are owed a receipt, and are read at a time."""
+
+log = structlog.stdlib.get_logger("synapsed.fleet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """Who this host is: the fleet's id, its own name and key."""
+
+    fleet: str
+    name: str
+    pair: KeyPair
+
+
+class TaskReader(Protocol):
+    """Where what is said of a task is read."""
+
+    async def task(self, task_id: str) -> Task | None: ...
+
+
+class Outgoing:
+    """`publish`, `receipts` and `audit` are each called by one caller at a time; they raise NoBroker."""
+
+    def __init__(
+        self,
+        *,
+        me: Speaker,
+        table: FleetTable,
+        tasks: TaskReader,
+        broker: Broker,
+        clock: Clock,
+        rng: Callable[[], float],
+    ) -> None:
+        self._me = me
+        self._table = table
+        self._tasks = tasks
+        self._broker = broker
+        self._clock = clock
+        self._rng = rng
+        self.pacing = Pacing()
+        self._created: dict[str, str] = {}
+        """When the streams were made into which is published."""
+        self._piped_at: dict[tuple[str, int], float] = {}
+        """When a row is known to be piped: of this daemon's life only, so that no clock is believed over a restart."""
+        self.stuck: dict[str, str] = {}
+        """Rows that the broker refuses, and why: for `status`."""
+
+    # --- rows ---
+
+    async def publish(self) -> bool:
+        """Publish what is due, oldest first; whether there was anything."""
+        now = self._clock.monotonic()
+        rows = await self._table.due(BATCH, without=self.pacing.blocked(now))
+        for name in {_stream_of(row) for row in rows} - self._created.keys():
+            await self._know(name)  # before anything is published there: it may be made again at any time
+        done, failed = await self._publish_rows(rows)
+        if done:
+            await self._table.piped(done)
+            for row in done:
+                self._piped_at[row.id, row.n] = self._clock.monotonic()
+                self.pacing.worked(row.dst)
+                self.stuck.pop(row.id, None)
+        if failed is not None:
+            self.pacing.broker_failed(self._clock.monotonic(), self._rng())
+            raise failed
+        return bool(rows)
+
+    async def _publish_rows(self, rows: Sequence[OutRow]) -> tuple[list[OutRow], NoBroker | None]:
+        """Those that are piped, and what ended it before its end."""
+        done: list[OutRow] = []
+        for begin in range(0, len(rows), IN_FLIGHT):
+            some = rows[begin : begin + IN_FLIGHT]
+            told = await asyncio.gather(*(self._publish_row(row) for row in some), return_exceptions=True)
+            done += [one for one in told if isinstance(one, OutRow)]
+            errors = [one for one in told if isinstance(one, BaseException)]
+            for error in errors:
+                if not isinstance(error, NoBroker):
+                    raise error
+                return done, error
+        return done, None
+
+    async def _publish_row(self, row: OutRow) -> OutRow | None:
+        """The row as it is piped; None where the broker does not take it now."""
+        envelope = await self._envelope(row)
+        try:
+            piped = await self._broker.publish(envelope)
+        except BrokerRefused as error:
+            self.pacing.refused(row.dst, self._clock.monotonic(), self._rng())
+            self.stuck[row.id] = str(error)
+            log.info("the broker takes no more for a host", host=row.dst, why=str(error))
+            return None
+        stream = self._created[_stream_of(row)]
+        return replace(row, state="piped", stream=stream, seq=piped.seq, attempt=envelope.attempt)
+
+    async def _envelope(self, row: OutRow) -> Envelope:
+        body = row.body.encode() if row.body is not None else await self._body(row)
+        subject = self.subject(row)
+        return self.sign(subject, row.wire, body, attempt=row.attempt + 1)
+
+    async def _body(self, row: OutRow) -> bytes:
+        """What is said of the row's task, as it is now."""
+        task = await self._tasks.task(row.task_id)
+        if task is None:  # it was removed by its age: whoever waits for it is told so by the reconcile
+            return encoded(bodies.GONE)
+        if row.kind == "upd":
+            return bodies.update_body(task)
+        try:
+            return bodies.message_body(task, own_name=self._me.name)
+        except SynapsedError as error:  # it was checked before it was taken
+            raise AssertionError(error.message) from error
+
+    def subject(self, row: OutRow) -> str:
+        if row.kind == "work":
+            return str(WorkSubject(row.dst.removeprefix("any:"), self._me.name))
+        return str(MailSubject(row.dst, self._me.name, MailKind(row.kind)))
+
+    def sign(self, subject: str, named: str, body: bytes, *, attempt: int = 1) -> Envelope:
+        return signed(Envelope(subject=subject, id=named, body=body, attempt=attempt), self._me.fleet, self._me.pair)
+
+    async def say(self, dst: str, kind: MailKind, body: bytes) -> None:
+        """Something that has no row, since whoever says it does so again."""
+        await self._broker.publish(self.sign(str(MailSubject(dst, self._me.name, kind)), new_id(), body))
+
+    # --- receipts ---
+
+    async def receipts(self) -> bool:
+        """Say what was taken since, to whoever has said it; whether there may be more."""
+        owed = await self._table.owed(RECEIPTS)
+        by_host: dict[str, list[InRow]] = {}
+        for row in owed:
+            by_host.setdefault(row.src, []).append(row)
+        for host, rows in by_host.items():
+            refused = {row.id: json.loads(row.refused) for row in rows if row.refused is not None}
+            try:
+                await self.say(host, MailKind.RECEIPT, bodies.receipt_body([_name(row) for row in rows], refused))
+            except BrokerRefused as error:
+                # Its mail is full. It says everything again that has no receipt, so that nothing is lost by this.
+                log.info("a receipt is not taken", host=host, why=str(error))
+            await self._table.receipted(rows)
+        return len(owed) >= RECEIPTS
+
+    # --- the audit ---
+
+    async def audit(self) -> int:
+        """Publish again what the broker may have lost; how many rows."""
+        rows = await self._table.open_rows(state="piped")
+        facts = {name: await self._know(name) for name in {_stream_of(row) for row in rows}}
+        now = self._clock.monotonic()
+        open_ = {(row.id, row.n) for row in rows}
+        self._piped_at = {key: at for key, at in self._piped_at.items() if key in open_}
+        lost = []
+        for row in rows:
+            waited = now - self._piped_at.setdefault((row.id, row.n), now)
+            if is_lost(row, self.subject(row), facts[_stream_of(row)], waited):
+                lost.append(row)
+                self._piped_at.pop((row.id, row.n), None)
+        if lost:
+            log.info("what the broker may have lost is published again", rows=len(lost))
+            await self._table.again(lost)
+        return len(lost)
+
+    async def _know(self, stream: str) -> StreamFacts:
+        mine = self._me.name
+        counted = f"syn.work.*.{mine}" if stream == streams.WORK else f"syn.to.*.{mine}.>"
+        facts = await self._broker.facts(stream, counted)
+        self._created[stream] = facts.created
+        return facts
+
+    def reconnected(self) -> None:
+        """It may be another broker, with other streams."""
+        self._created.clear()
+        self.pacing.reconnected()
+
+
+def work_class(address: str, priority: int) -> str:
+    """What stands as the destination of work for any. Raises InvalidRequest."""
+    return f"any:{class_of(address, priority)}"
+
+
+def _stream_of(row: OutRow) -> str:
+    return streams.WORK if row.kind == "work" else streams.IN
+
+
+def _name(row: InRow) -> str:
+    """What it is called by the host that has said it."""
+    return f"{row.id.removesuffix(UPDATES)}/{row.n}" if row.kind == "upd" else row.id
+
+
+UPDATES: Final = ":u"
+"""Ends the id under which it is kept which update of a task was taken last."""
+
+
+def update_taken(task_id: str) -> str:
+    return f"{task_id}{UPDATES}"

@@ -1,0 +1,111 @@
+"""What a host says of itself to all others: its agents, and that it is there. Pure.
+
+A record is written whole each time, with a number that grows. Whether a host is there is judged by the reader's own
+clock: the number has not changed for 35 s. No clock is compared with another host's. It is shown, and never a reason
+to refuse a message.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from synapsed.fleet.envelope import encoded
+
+VERSION: Final = 1
+EVERY_S: Final = 10.0
+AWAY_S: Final = 35.0
+"""Three records and a half."""
+AGENTS_MAX: Final = 500
+RECORD_MAX: Final = 200_000
+"""Bytes of a record that is read."""
+
+
+class AgentRecordOf(BaseModel):
+    """One agent of a host, as the host tells it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: str = Field(max_length=64)
+    type: str = Field(max_length=64)
+    teams: list[str] = Field(default=[], max_length=50)
+    skills: list[str] = Field(default=[], max_length=50)
+    state: str = Field(default="running", max_length=20)
+    activity: str = Field(default="unknown", max_length=20)
+    since: str = Field(default="", max_length=40)
+    queue: int = Field(default=0, ge=0)
+
+
+class HostRecord(BaseModel):
+    """`boot` tells one life of a daemon from another, `n` counts its records."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    v: int
+    host: str = Field(max_length=31)
+    jwt: str = Field(max_length=8000)
+    boot: str = Field(max_length=64)
+    n: int = Field(ge=0)
+    state: str = Field(default="up", max_length=20)
+    version: str = Field(default="", max_length=40)
+    load: float = 0.0
+    agents: list[AgentRecordOf] = Field(default=[], max_length=AGENTS_MAX)
+
+
+def read(body: bytes) -> HostRecord | None:
+    """None for what is no record."""
+    if len(body) > RECORD_MAX:
+        return None
+    try:
+        return HostRecord.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def written(record: HostRecord) -> bytes:
+    return encoded(record.model_dump())
+
+
+def digest(agents: Sequence[AgentRecordOf]) -> str:
+    """What makes a record worth writing before its time."""
+    told: list[Any] = [agent.model_dump(exclude={"since"}) for agent in agents]
+    return json.dumps(told)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """When a host's record was last another than before, by this host's clock."""
+
+    boot: str
+    n: int
+    at: float
+
+
+class Liveness:
+    """Times are `clock.monotonic()`."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, LastRecord] = {}
+
+    def note(self, record: HostRecord, now: float) -> None:
+        """A record that is read for the first time may be old: its host is there once the next one is seen."""
+        known = self._seen.get(record.host)
+        if known is None or (known.boot, known.n) != (record.boot, record.n):
+            self._seen[record.host] = LastRecord(record.boot, record.n, now)
+
+    def idle_for(self, host: str, now: float) -> float | None:
+        """Seconds since its record changed; None if it was never read."""
+        seen = self._seen.get(host)
+        return None if seen is None else now - seen.at
+
+    def forget(self, host: str) -> None:
+        self._seen.pop(host, None)
+
+    def state(self, record: HostRecord, now: float) -> str:
+        """`up`, `away`, or what the host said as it left (`sleeping`)."""
+        if record.state != "up":
+            return record.state
+        idle = self.idle_for(record.host, now)
+        return "away" if idle is None or idle >= AWAY_S else "up"

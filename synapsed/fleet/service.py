@@ -1,0 +1,395 @@
+"""The fleet, put together for the daemon: one connection, and what is done over it for as long as the daemon lives.
+
+The daemon loads this module only where there is `[fleet]`. What it gives: `carrier`, by which messages go to members
+(`interfaces.Elsewhere`), and what people ask of the fleet.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import structlog
+
+from synapsed.aio import TaskSet
+from synapsed.clock import Clock
+from synapsed.errors import Forbidden, StoreError, SynapsedError
+from synapsed.fleet import bodies, streams
+from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
+from synapsed.fleet.carrier import FleetCarrier
+from synapsed.fleet.envelope import encoded
+from synapsed.fleet.home import Home
+from synapsed.fleet.incoming import Incoming
+from synapsed.fleet.link import Link
+from synapsed.fleet.names import MailKind, urgent
+from synapsed.fleet.outgoing import Outgoing, Speaker
+from synapsed.fleet.peers import NotMet, Peers
+from synapsed.fleet.ports import BrokerRefused, NoBroker
+from synapsed.fleet.presence import Records
+from synapsed.fleet.pull import Pull
+from synapsed.fleet.views import FleetTold
+from synapsed.fleet.working import AGAIN_S, Claims, WorkDeps, Working
+from synapsed.fleetspec import FleetConfig
+from synapsed.interfaces import Control
+from synapsed.model.agent import Activity, AgentView, ProcessState
+from synapsed.model.external import KEY as EXTERNAL
+from synapsed.model.external import alias_of, carried_by_fleet
+from synapsed.model.fleet import FleetChange
+from synapsed.model.fleetviews import FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.store import SqliteStore
+
+RECEIPTS_AFTER_S: Final = 0.02
+"""What is taken within so long has its receipt in one message."""
+RECONCILE_EVERY_S: Final = 600.0
+RECONCILE_AT_ONCE: Final = 200
+"""Tasks in one question."""
+ASKED_AGAIN_S: Final = 60.0
+FORGET_EVERY_S: Final = 3600.0
+
+log = structlog.stdlib.get_logger("synapsed.fleet")
+
+
+class Bell:
+    """Something is to be done; told many times before it is, it is done once."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Returns when it was told, or after so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+        self._event.clear()
+
+
+class Agents:
+    """The agents here, as other hosts may use them (`[fleet] accept`)."""
+
+    def __init__(self, control: Control, config: FleetConfig) -> None:
+        self._control = control
+        self._config = config
+
+    def accepts(self, name: str) -> bool:
+        accept = self._config.accept
+        if "*" in accept or name in accept:
+            return True
+        teams = self._control.directory.teams()
+        return any(name in teams.get(one.removeprefix("team:"), ()) for one in accept if one.startswith("team:"))
+
+    def agent(self, address: str) -> str:
+        """See `incoming.Accepting`."""
+        agent_id = self._control.directory.resolve(address, folders=False)
+        if alias_of(agent_id) is not None:
+            raise Forbidden(f"{address[:80]} is not an agent of {self._config.name}", agent=address[:80])
+        name = self._control.directory.view(agent_id).name
+        if not self.accepts(name):
+            raise Forbidden(
+                f"{self._config.name} takes no messages of other hosts for {name}: 'accept' under [fleet] of its "
+                "config.toml says for whom it does",
+                agent=name,
+            )
+        return agent_id
+
+    def idle(self, cls: str) -> str | None:
+        """See `working.IdleAgents`."""
+        skilled = {
+            profile.name
+            for profile in self._control.directory.profiles()
+            if any(skill.get("id") == cls for skill in profile.skills)
+        }
+        for view in self._control.directory.agents():
+            if (view.type == cls or view.type in skilled) and _is_idle(view) and self.accepts(view.name):
+                return view.id
+        return None
+
+
+def _is_idle(view: AgentView) -> bool:
+    there = view.state is ProcessState.PARKED or (
+        view.state is ProcessState.RUNNING and view.activity is Activity.READY
+    )
+    return there and view.queue == 0 and view.task is None and view.held is None
+
+
+class Fleet:
+    """`start` it once, `close` it before the store. `version` is this program's."""
+
+    def __init__(
+        self, config: FleetConfig, home: Home, *, store: SqliteStore, control: Control, clock: Clock, version: str
+    ) -> None:
+        """Raises ConfigError where there are no credentials."""
+        self._config = config
+        self._home = home
+        self._store = store
+        self._clock = clock
+        self._identity = home.identity()
+        me = Speaker(fleet=self._identity.trust.fleet, name=self._identity.name, pair=self._identity.pair)
+        self._me = me
+        self._table = table = store.fleet
+        self._agents = agents = Agents(control, config)
+        inbox = f"_INBOX_{me.name}"
+        self.link = Link(lambda: self._identity.options(config.urls), inbox, on_up=self._connected)
+        self._peers = peers = Peers(table, self._identity.trust, clock)
+        self._outgoing = Outgoing(me=me, table=table, tasks=store, broker=self.link, clock=clock, rng=random.random)
+        self._due, self._owed, self._audit, self._ask = Bell(), Bell(), Bell(), Bell()
+        claims = Claims(self.link, peers)
+        persons = frozenset(config.persons)
+        self._incoming = incoming = Incoming(
+            me=me,
+            store=store,
+            table=table,
+            tasks=control.tasks,
+            directory=control.directory,
+            accepting=agents,
+            peers=peers,
+            broker=self.link,
+            outgoing=self._outgoing,
+            claims=claims,
+            clock=clock,
+            persons=persons,
+            owed=self._something_owed,
+        )
+        self._working = Working(
+            WorkDeps(
+                me=me,
+                table=table,
+                peers=peers,
+                broker=self.link,
+                outgoing=self._outgoing,
+                agents=agents,
+                persons=persons,
+                owed=self._something_owed,
+            ),
+            incoming,
+            claims,
+        )
+        self._pull = Pull(self.link, streams.IN, me.name, inbox, incoming.take)
+        self.presence = Records(
+            me=me,
+            token=lambda: self._identity.token,
+            broker=self.link,
+            peers=peers,
+            directory=control.directory,
+            events=store.events,
+            clock=clock,
+            accepts=agents.accepts,
+            version=version,
+        )
+        self.carrier = FleetCarrier(
+            me=me,
+            store=store,
+            table=table,
+            peers=peers,
+            incoming=incoming,
+            clock=clock,
+            due=self._due.set,
+            classes=self._want_class,
+        )
+        self._told = FleetTold(
+            identity=self._identity, link=self.link, presence=self.presence, table=table, clock=clock
+        )
+        self._classes: set[str] = set(config.work.classes)
+        self._asked_at: dict[str, float] = {}
+        self._tasks = TaskSet()
+        self._loops: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """What was under way goes on."""
+        await self._peers.load()
+        await self._peers.learn(self._me.name, self._identity.token)
+        store = self._store
+        store.on_owed = self._due.set
+        loops: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+            ("connection", self.link.run),
+            ("mail", self._pull.run),
+            ("outbox", self._publish),
+            ("receipts", self._receipts),
+            ("audit", self._audits),
+            ("questions", self._reconcile),
+            ("record", self.presence.announce),
+            ("peers", self._learn),
+            ("candidates", self._candidates),
+        ]
+        if self._config.work.classes:
+            loops.append(("work", lambda: self._working.ask(self._config.work.classes)))
+        for name, loop in loops:
+            self._loops.append(asyncio.create_task(self._for_ever(name, loop), name=f"fleet {name}"))
+
+    async def close(self) -> None:
+        """Let go of it: what is under way is kept."""
+        self._store.on_owed = None
+        await self.presence.bye()
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._tasks.cancel()
+
+    # --- signals ---
+
+    def _connected(self) -> None:
+        self._outgoing.reconnected()
+        for signal in (self._due, self._owed, self._audit, self._ask):
+            signal.set()
+        self._tasks.spawn(self._make_classes())
+
+    def _something_owed(self) -> None:
+        self._owed.set()
+        self._due.set()
+
+    def _want_class(self, cls: str) -> None:
+        """The stream's consumer of the class is there before the first work of it is taken, if the admin's is up."""
+        if cls not in self._classes:
+            self._classes.add(cls)
+            self._tasks.spawn(self._make_classes())
+
+    async def _make_classes(self) -> None:
+        wanted = sorted({name for cls in self._classes for name in (cls, urgent(cls.removesuffix("-hi")))})
+        if not wanted:
+            return
+        try:
+            await self.link.ask(f"syn.adm.classes.{self._me.name}", {"classes": wanted})
+        except (NoBroker, BrokerRefused) as error:
+            log.info("the classes of work are not made yet", why=str(error))
+
+    # --- loops ---
+
+    async def _for_ever(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
+        """A fault in one part takes the others along no more than a broker does."""
+        while True:
+            try:
+                await loop()
+            except (NoBroker, BrokerRefused, NotMet) as error:
+                log.debug("it waits for the broker", part=name, why=str(error))
+                await self.link.wait_up()
+            except StoreError as error:
+                if error.details.get("reason") == "closed":
+                    return
+                log.warning("the store refuses", part=name, why=error.message)
+            except Exception:
+                log.exception("a part of the fleet failed, and is begun again", part=name)
+            await asyncio.sleep(1.0)
+
+    async def _publish(self) -> None:
+        pacing = self._outgoing.pacing
+        while True:
+            now = self._clock.monotonic()
+            if (rest := pacing.resting(now)) > 0:
+                await self._due.wait(rest)
+            await self.link.wait_up()
+            try:
+                more = await self._outgoing.publish()
+            except NoBroker as error:
+                log.debug("nothing is published now", why=str(error))
+                continue
+            if not more:
+                await self._due.wait(pacing.next_at(self._clock.monotonic()))
+
+    async def _receipts(self) -> None:
+        while True:
+            await self._owed.wait()
+            await self.link.wait_up()
+            await asyncio.sleep(RECEIPTS_AFTER_S)
+            try:
+                while await self._outgoing.receipts():
+                    pass
+            except NoBroker:
+                await asyncio.sleep(0.5)
+                self._owed.set()
+
+    async def _audits(self) -> None:
+        while True:
+            await self._audit.wait(AUDIT_EVERY_S)
+            if self.link.up and await self._outgoing.audit():
+                self._due.set()
+
+    async def _candidates(self) -> None:
+        while True:
+            await self.link.wait_up()
+            await self._working.resume()
+            await asyncio.sleep(AGAIN_S)
+
+    async def _learn(self) -> None:
+        """The certificates of the others, and who is revoked."""
+        while True:
+            await self.link.wait_up()
+            await self.presence.records()
+            await asyncio.sleep(30.0)
+
+    async def _reconcile(self) -> None:
+        """Ask what became of tasks that another host has, and says nothing of."""
+        while True:
+            await self._ask.wait(RECONCILE_EVERY_S)
+            await self.link.wait_up()
+            by_host = await self._silent()
+            for host, tasks in by_host.items():
+                for begin in range(0, len(tasks), RECONCILE_AT_ONCE):
+                    some = tasks[begin : begin + RECONCILE_AT_ONCE]
+                    await self._outgoing.say(host, MailKind.CONTROL, encoded(bodies.tell_body(some)))
+
+    async def _silent(self) -> dict[str, list[str]]:
+        """Open tasks that were received, by host, but for those that were asked for just now."""
+        now = self._clock.monotonic()
+        found: dict[str, list[str]] = {}
+        open_ = [task for task in await self._store.open_tasks() if carried_by_fleet(task)]
+        self._asked_at = {task.id: self._asked_at[task.id] for task in open_ if task.id in self._asked_at}
+        for task in open_:
+            host = (task.metadata.get(EXTERNAL) or {}).get("host")
+            if host is None or now - self._asked_at.get(task.id, -ASKED_AGAIN_S) < ASKED_AGAIN_S:
+                continue
+            if await self._table.row(task.id) is None:
+                self._asked_at[task.id] = now
+                found.setdefault(host, []).append(task.id)
+        return found
+
+    # --- what people ask ---
+
+    async def agents(self) -> list[AgentView]:
+        """Those of the other hosts."""
+        return await self.presence.agents()
+
+    async def teams(self) -> dict[str, list[str]]:
+        """The members of teams on other hosts, as addresses."""
+        return await self.presence.teams()
+
+    async def status(self) -> FleetStatus:
+        return await self._told.status()
+
+    async def hosts(self) -> Sequence[FleetHost]:
+        return await self._told.hosts()
+
+    async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
+        return await self._told.outbox(host)
+
+    async def quarantine(self) -> Sequence[FleetHeld]:
+        return await self._told.quarantine()
+
+    async def outbox_retry(self, row_id: str) -> bool:
+        """Publish it again now; False where there is no such row."""
+        row = await self._table.row(row_id)
+        if row is None:
+            return False
+        await self._table.again([row])
+        self._outgoing.pacing.worked(row.dst)
+        self._due.set()
+        return True
+
+    async def outbox_cancel(self, row_id: str) -> bool:
+        """Cancel the task of the row, or drop the row where it has no open task here; False for no such row."""
+        row = await self._table.row(row_id)
+        if row is None:
+            return False
+        task = await self._store.task(row.task_id)
+        if task is not None and not task.terminal and carried_by_fleet(task):
+            try:
+                await self.carrier.cancel(task)
+            except SynapsedError as error:
+                log.info("a task of the outbox is not canceled", task=task.id, why=error.message)
+            else:
+                return True
+        await self._table.change(FleetChange(closed=((row.id, row.n, row.dst),)))
+        return True

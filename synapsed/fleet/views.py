@@ -1,0 +1,95 @@
+"""What people are told of the fleet (`interfaces.fleet.FleetControl`)."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from synapsed.clock import Clock, iso
+from synapsed.fleet.home import Identity
+from synapsed.fleet.link import Link
+from synapsed.fleet.presence import Records
+from synapsed.fleet.registry import HostRecord
+from synapsed.model.agent import Activity
+from synapsed.model.fleetviews import FleetAgent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.store.fleet import FleetTable
+
+NO_BROKER_S = 10.0
+"""Without a broker for so long people are told."""
+
+
+class FleetTold:
+    """The questions that change nothing."""
+
+    def __init__(self, *, identity: Identity, link: Link, presence: Records, table: FleetTable, clock: Clock) -> None:
+        self._identity = identity
+        self._link = link
+        self._presence = presence
+        self._table = table
+        self._clock = clock
+
+    async def status(self) -> FleetStatus:
+        counts = await self._table.counts()
+        oldest = await self._table.oldest()
+        states = {state: sum(each.get(state, 0) for each in counts.values()) for state in ("new", "piped")}
+        expires = self._identity.expires
+        return FleetStatus(
+            host=self._identity.name,
+            connected=self._link.up,
+            broker=self._link.server or None,
+            since=iso(self._link.since),
+            problem=None if self._link.up else self._link.error,
+            outbox={state: count for state, count in states.items() if count},
+            oldest=None if oldest is None else iso(oldest),
+            quarantined=len(await self._table.quarantined()),
+            expires=None if expires is None else iso(expires),
+        )
+
+    async def hosts(self) -> Sequence[FleetHost]:
+        return [self._host(told) for told in await self._presence.records()]
+
+    def _host(self, told: HostRecord) -> FleetHost:
+        here = told.host == self._identity.name
+        state = "here" if here else self._presence.state(told)
+        known: dict[str, Literal["here", "up", "away", "sleeping"]] = {
+            "here": "here",
+            "up": "up",
+            "sleeping": "sleeping",
+        }
+        idle_for = self._presence.liveness.idle_for(told.host, self._clock.monotonic())
+        return FleetHost(
+            host=told.host,
+            state=known.get(state, "away"),
+            seen=None if idle_for is None else iso(self._clock.wall() - idle_for),
+            version=told.version or None,
+            agents=[
+                FleetAgent(
+                    name=agent.name,
+                    type=agent.type,
+                    teams=agent.teams,
+                    skills=agent.skills,
+                    state=agent.state,
+                    idle=agent.activity == Activity.READY and agent.queue == 0,
+                    queue=agent.queue,
+                )
+                for agent in told.agents
+            ],
+        )
+
+    async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
+        return [
+            FleetOut(
+                id=row.id,
+                dst=row.dst,
+                kind=row.kind,
+                task=row.task_id,
+                state=row.state,
+                attempt=row.attempt,
+                since=iso(row.at),
+            )
+            for row in await self._table.open_rows(dst=host)
+        ]
+
+    async def quarantine(self) -> Sequence[FleetHeld]:
+        return [
+            FleetHeld(at=iso(one.at), subject=one.subject, reason=one.reason, size=one.size)
+            for one in await self._table.quarantined()
+        ]

@@ -1,0 +1,492 @@
+"""A fleet without processes: real stores and the real code of each host, over a broker that is a few dictionaries.
+
+Each step that leaves a host (a write, a read, a publish, an ack) can be the one before or after which its daemon is
+killed. Nothing sleeps: a host is worked until it has nothing more to do.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synapsed.errors import UnknownAgent
+from synapsed.fleet import streams
+from synapsed.fleet.carrier import FleetCarrier
+from synapsed.fleet.envelope import Envelope
+from synapsed.fleet.incoming import Incoming
+from synapsed.fleet.names import MailSubject, WorkSubject
+from synapsed.fleet.nkey import KeyPair
+from synapsed.fleet.outgoing import Outgoing, Speaker
+from synapsed.fleet.peers import Peers
+from synapsed.fleet.ports import WRONG_SEQUENCE, BrokerRefused, NoBroker, Piped, Stored, StreamFacts
+from synapsed.fleet.registry import HostRecord, written
+from synapsed.fleet.trust import Member, NotTrusted
+from synapsed.fleet.working import Claims, WorkDeps, Working
+from synapsed.interfaces import SendRequest
+from synapsed.model.fleet import KEY
+from synapsed.model.task import Message, Task, TaskState
+from synapsed.store import SqliteStore
+from synapsed.store.idempotency import Idempotency
+from synapsed.tasks import transitions
+from tests.fakes.clock import FakeClock
+
+__all__ = ["Broker", "Host", "Killed", "World"]
+
+ANSWER = "done"
+
+
+class Killed(BaseException):
+    """The daemon is no more, at this very moment."""
+
+
+class Fuse:
+    """Kills at the step with this number; steps are counted from 1. None: never."""
+
+    def __init__(self) -> None:
+        self.at: int | None = None
+        self.steps = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.at is not None and self.steps >= self.at:
+            raise Killed
+
+
+@dataclass
+class Kept:
+    """One message of a stream, and whether somebody has it in hand."""
+
+    subject: str
+    headers: Mapping[str, str]
+    body: bytes
+    seq: int
+    times: int = 0
+    out: bool = False
+
+
+@dataclass
+class Stream:
+    """A stream of the broker."""
+
+    created: str
+    messages: list[Kept] = field(default_factory=list)
+    last: int = 0
+    seen: set[str] = field(default_factory=set)
+
+
+class Broker:
+    """JetStream as far as it is used. `away`: nobody reaches it; `lose_acks`: what is published is kept, and its ack is
+    lost so often."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.streams: dict[str, Stream] = {}
+        self.records: dict[str, Stored] = {}
+        self.away = False
+        self.lose_acks = 0
+        self.lose_receipts = 0
+        self.wipe()
+
+    def wipe(self) -> None:
+        """Its disk is lost; the admin's daemon has made the streams again."""
+        self.made += 1
+        self.streams = {name: Stream(str(self.made)) for name in (streams.IN, streams.WORK, streams.CLAIM)}
+
+    def put(self, envelope: Envelope, *, first: bool) -> int:
+        kind = envelope.subject.split(".")[1]
+        stream = self.streams[{"to": streams.IN, "work": streams.WORK, "claim": streams.CLAIM}[kind]]
+        headers = envelope.headers()
+        if headers["Nats-Msg-Id"] in stream.seen:
+            return stream.last
+        if first and any(each.subject == envelope.subject for each in stream.messages):
+            raise BrokerRefused(WRONG_SEQUENCE, "wrong last sequence: 1")
+        if self.lose_receipts and envelope.subject.endswith(".rcpt"):
+            self.lose_receipts -= 1
+            return stream.last + 1
+        stream.seen.add(headers["Nats-Msg-Id"])
+        stream.last += 1
+        stream.messages.append(Kept(envelope.subject, headers, envelope.body, stream.last))
+        return stream.last
+
+    def forget_who_has_what(self) -> None:
+        """Whatever was in hand is given out again: ack_wait is over."""
+        for stream in self.streams.values():
+            for each in stream.messages:
+                each.out = False
+
+
+class Wire:
+    """The connection of one host (`ports.Broker`), which ends with its daemon."""
+
+    def __init__(self, broker: Broker, fuse: Fuse) -> None:
+        self._broker = broker
+        self._fuse = fuse
+
+    @property
+    def up(self) -> bool:
+        return not self._broker.away
+
+    @asynccontextmanager
+    async def _reached(self) -> AsyncGenerator[None]:
+        self._fuse.step()
+        if self._broker.away:
+            raise NoBroker("it is away")
+        yield
+        self._fuse.step()
+
+    async def publish(self, envelope: Envelope, *, first: bool = False) -> Piped:
+        async with self._reached():
+            seq = self._broker.put(envelope, first=first)
+            if self._broker.lose_acks:
+                self._broker.lose_acks -= 1
+                raise NoBroker("its ack was lost")
+        return Piped(seq)
+
+    async def say(self, subject: str, body: bytes) -> None:
+        async with self._reached():
+            self._broker.records[subject] = Stored(subject, {}, body, 1)
+
+    async def facts(self, stream: str, subjects: str) -> StreamFacts:
+        async with self._reached():
+            found = self._broker.streams[stream]
+            pending: dict[str, int] = {}
+            for each in found.messages:
+                pending[each.subject] = pending.get(each.subject, 0) + 1
+            first = found.messages[0].seq if found.messages else found.last + 1
+        return StreamFacts(created=found.created, first=first, last=found.last, pending=pending)
+
+    async def last(self, stream: str, subject: str) -> Stored | None:
+        async with self._reached():
+            if stream == streams.HOSTS:
+                return self._broker.records.get(subject)
+            found = [each for each in self._broker.streams[stream].messages if each.subject == subject]
+        return Stored(subject, found[-1].headers, found[-1].body, found[-1].seq) if found else None
+
+    async def all_last(self, stream: str, subjects: str) -> list[Stored]:
+        return list(self._broker.records.values())
+
+    async def ask(self, subject: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    async def next(self, stream: str, consumer: str, *, wait: float) -> "Given | None":
+        async with self._reached():
+            for each in self._broker.streams[stream].messages:
+                if not each.out and _is_for(each.subject, consumer):
+                    each.out = True
+                    each.times += 1
+                    return Given(self._broker, stream, each, self._fuse)
+        return None
+
+
+def _is_for(subject: str, consumer: str) -> bool:
+    tokens = subject.split(".")
+    return tokens[2] == consumer
+
+
+@dataclass
+class Given:
+    """A delivery."""
+
+    broker: Broker
+    stream: str
+    message: Kept
+    fuse: Fuse
+
+    @property
+    def subject(self) -> str:
+        return self.message.subject
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.message.headers
+
+    @property
+    def body(self) -> bytes:
+        return self.message.body
+
+    @property
+    def times(self) -> int:
+        return self.message.times
+
+    async def ack(self) -> None:
+        self.fuse.step()
+        with suppress(ValueError):
+            self.broker.streams[self.stream].messages.remove(self.message)
+        self.fuse.step()
+
+    async def later(self, seconds: float) -> None:
+        self.fuse.step()
+
+
+class AllMembers:
+    """A trust that takes the name of a host and its public key for a token."""
+
+    fleet = KeyPair.generate("account").public
+
+    def __init__(self) -> None:
+        self.revoked: set[str] = set()
+
+    def host(self, token: str, *, now: float) -> Member:
+        name, _, key = token.partition("|")
+        if not key or name in self.revoked:
+            raise NotTrusted("it is revoked")
+        return Member(name, key, None)
+
+    def renewed(self, account_token: str) -> "AllMembers":
+        return self
+
+
+class FusedTable:
+    """The store's rows, each call of which may be the last."""
+
+    def __init__(self, real: Any, fuse: Fuse) -> None:
+        self._real = real
+        self._fuse = fuse
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+
+        async def called(*args: Any, **kwargs: Any) -> Any:
+            self._fuse.step()
+            done = await found(*args, **kwargs)
+            self._fuse.step()
+            return done
+
+        return called
+
+
+class FusedStore:
+    """The store, likewise."""
+
+    def __init__(self, real: SqliteStore, fuse: Fuse) -> None:
+        self.real = real
+        self._fuse = fuse
+        self.fleet = FusedTable(real.fleet, fuse)
+        self.events = real.events
+
+    async def commit(self, **what: Any) -> Any:
+        self._fuse.step()
+        done = await self.real.commit(**what)
+        self._fuse.step()
+        return done
+
+    async def task(self, task_id: str) -> Task | None:
+        return await self.real.task(task_id)
+
+    async def open_tasks(self) -> list[Task]:
+        return await self.real.open_tasks()
+
+
+class Mailbox:
+    """The agents of a host: they take a message into the store, and answer when they are told to work."""
+
+    def __init__(self, store: FusedStore, clock: FakeClock) -> None:
+        self._store = store
+        self._clock = clock
+        self._once = Idempotency(store)  # type: ignore[arg-type]
+        self.typed: list[str] = []
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task:
+        async with self._once.once(request, agent_id) as (task_id, known):
+            if known is not None:
+                return known
+            metadata = dict(request.metadata)
+            if request.origin is not None:
+                metadata[KEY] = request.origin._asdict()
+            task = Task(
+                id=task_id,
+                agent_id=agent_id,
+                message=request.message,
+                metadata=metadata,
+                created_at="2026-01-01T00:00:00.000Z",
+                updated_at="2026-01-01T00:00:00.000Z",
+            )
+            commit = transitions.accepted(task)
+            await self._store.commit(events=commit.events, tasks=[task])
+            return task
+
+    async def cancel(self, task_id: str) -> Task:
+        task = await self._store.task(task_id)
+        assert task is not None
+        commit = transitions.canceled(task, reason="canceled", now=self._clock.wall())
+        await self._store.commit(events=commit.events, tasks=[commit.task])
+        return commit.task
+
+    async def work(self) -> bool:
+        """Answer everything that waits; whether there was anything."""
+        waiting = [task for task in await self._store.open_tasks() if KEY in task.metadata]
+        for task in waiting:
+            commit = transitions.completed(task, answer=ANSWER, exact=True, now=self._clock.wall())
+            await self._store.commit(events=commit.events, tasks=[commit.task])
+        return bool(waiting)
+
+
+class Accepting:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def agent(self, address: str) -> str:
+        if address != "codex":
+            raise UnknownAgent(f"no agent {address}", agent=address)
+        return "synapse-codex-1"
+
+    def idle(self, cls: str) -> str | None:
+        return "synapse-codex-1" if cls == "codex" else None
+
+
+class Host:
+    """One host over the lives of its daemon."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self.world = world
+        self.name = name
+        self.pair = KeyPair.generate("user")
+        self.fuse = Fuse()
+        self.path = world.folder / f"{name}.db"
+        self.persons: frozenset[str] = frozenset()
+        self.kills = 0
+
+    async def start(self) -> None:
+        world, self.fuse = self.world, Fuse()
+        self.store = await SqliteStore.open(self.path, clock=world.clock)
+        fused = FusedStore(self.store, self.fuse)
+        me = Speaker(fleet=world.trust.fleet, name=self.name, pair=self.pair)
+        self.wire = Wire(world.broker, self.fuse)
+        table: Any = fused.fleet
+        store: Any = fused
+        self.peers = Peers(table, world.trust, world.clock)  # type: ignore[arg-type]
+        self.outgoing = Outgoing(me=me, table=table, tasks=store, broker=self.wire, clock=world.clock, rng=lambda: 0.0)
+        self.mailbox = Mailbox(fused, world.clock)
+        claims = Claims(self.wire, self.peers)
+        agents = Accepting(self.name)
+        self.incoming = Incoming(
+            me=me,
+            store=store,
+            table=table,
+            tasks=self.mailbox,  # type: ignore[arg-type]
+            accepting=agents,
+            peers=self.peers,
+            broker=self.wire,
+            outgoing=self.outgoing,
+            claims=claims,
+            clock=world.clock,
+            persons=self.persons,
+            owed=lambda: None,
+        )
+        self.working = Working(
+            WorkDeps(
+                me=me,
+                table=table,
+                peers=self.peers,
+                broker=self.wire,
+                outgoing=self.outgoing,
+                agents=agents,
+                persons=self.persons,
+                owed=lambda: None,
+            ),
+            self.incoming,
+            claims,
+        )
+        self.carrier = FleetCarrier(
+            me=me,
+            store=store,
+            table=table,
+            peers=self.peers,
+            incoming=self.incoming,
+            clock=world.clock,
+            due=lambda: None,
+            classes=lambda _: None,
+        )
+        await self.peers.load()
+        token = f"{self.name}|{self.pair.public}"
+        await self.peers.learn(self.name, token)
+        record = HostRecord(v=1, host=self.name, jwt=token, boot="1", n=1)
+        await self.wire.say(f"$KV.SYN_HOSTS.{self.name}", written(record))
+
+    async def kill(self) -> None:
+        """And start the next daemon; what is done in a thread of the store's completes, as a commit does."""
+        self.kills += 1
+        await self.store.close()
+        self.world.broker.forget_who_has_what()
+        await self.start()
+
+    async def send(self, address: str, text: str, *, key: str) -> Task:
+        request = SendRequest(message=Message.of(text), key=key)
+        return await self.carrier.send(address, request, lambda *_, **__: nullcontext())  # type: ignore[arg-type]
+
+    async def turn(self) -> bool:
+        """Everything that this host would do now, once; whether it did anything."""
+        did = False
+        with suppress(NoBroker):
+            did = await self.outgoing.publish() or did
+            while (given := await self.wire.next(streams.IN, self.name, wait=0)) is not None:
+                did = True
+                await self.incoming.take(given)
+            for name in self.world.works.get(self.name, ()):
+                given = await self.wire.next(streams.WORK, name, wait=0)
+                if given is not None:
+                    did = True
+                    await self.working.take(given)
+            await self.working.resume()
+            did = await self.mailbox.work() or did
+            if await self.store.fleet.owed(1):
+                did = True
+                await self.outgoing.receipts()
+        return did
+
+
+class World:
+    """Hosts that know each other, and a broker. Leave it by `close`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = FakeClock()
+        self.broker = Broker()
+        self.trust = AllMembers()
+        self.hosts: dict[str, Host] = {}
+        self.works: dict[str, Sequence[str]] = {}
+
+    async def host(self, name: str) -> Host:
+        made = self.hosts[name] = Host(self, name)
+        await made.start()
+        return made
+
+    async def close(self) -> None:
+        for each in self.hosts.values():
+            await each.store.close()
+
+    async def rest(self, *, audits: int = 3) -> None:
+        """Until nobody has anything to do, though the audit was asked each time after a minute."""
+        for _ in range(audits):
+            quiet = 0
+            while quiet < 2:
+                self.broker.forget_who_has_what()
+                did = [await each.turn() for each in self.hosts.values()]
+                quiet = 0 if any(did) else quiet + 1
+            self.clock.advance(61)
+            if not self.broker.away:
+                for each in self.hosts.values():
+                    await each.outgoing.audit()
+
+    async def tasks_of(self, host: Host, state: TaskState) -> int:
+        tasks = [task for task in await _all(host.store) if task.status is state]
+        return len(tasks)
+
+    async def open_rows(self) -> int:
+        return sum([len(await each.store.fleet.open_rows()) for each in self.hosts.values()])
+
+
+async def _all(store: SqliteStore) -> list[Task]:
+    from synapsed.interfaces import TaskFilter
+
+    tasks, _ = await store.tasks(TaskFilter(limit=10_000))
+    return tasks
+
+
+def addressed(subject: str) -> str:
+    """Who is meant by a subject, for messages of assertions."""
+    try:
+        return MailSubject.parse(subject).dst
+    except ValueError:
+        return WorkSubject.parse(subject).cls
