@@ -396,7 +396,6 @@ class AppServerChannel:
         if thread != self._thread:
             return
         self._subscribed = True
-        self._busy = at_path(result, "thread.status.type") == "active"
         await self._catch_up()
         if WAITS in (at_path(result, "thread.status.activeFlags") or []) and not self._requests:
             self._request_came.clear()
@@ -441,6 +440,9 @@ class AppServerChannel:
             number = told.get("id")
             if isinstance(number, int) and (future := self._asked.get(number)) is not None and not future.done():
                 future.set_result(told)
+            if self._thread is not None and words_of(told, "result.thread.id") == self._thread:
+                # Here, in its order among what is told, and not when whoever asked goes on.
+                self._busy = at_path(told, "result.thread.status.type") == "active"
             return
         params = params if isinstance(params, dict) else {}
         thread = params.get("threadId")
@@ -524,20 +526,24 @@ class AppServerChannel:
         if self._emit is not None:
             self._emit(fact)
 
+    @property
+    def _unsettled(self) -> bool:
+        """A thread that rests has no open turn, and one that works has one: the end of one that began before the thread
+        was resumed may not have come."""
+        return self._subscribed and bool(self._turns.open) is not self._busy
+
     def _settle(self) -> None:
-        """A thread that rests has no open turn: the end of one that began before it was resumed may not have come."""
-        rests = self._turns.open and not self._busy and self._subscribed
-        if rests and (self._settling is None or self._settling.done()):
+        if self._unsettled and (self._settling is None or self._settling.done()):
             self._settling = asyncio.create_task(self._settled_soon())
 
     async def _settled_soon(self) -> None:
         for wait in SETTLE_AFTER_S:
             await asyncio.sleep(wait)
-            if self._busy or not self._turns.open or not self._subscribed:
+            if not self._unsettled:
                 return
             with suppress(ChannelAway, MessageRefused):
-                await self._catch_up()
-        for turn in [] if self._busy else list(self._turns.open):
+                await (self._call("thread/read", threadId=self._thread) if self._busy else self._catch_up())
+        for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
             self._turns.end({"turn": {"status": "interrupted"}}, turn)
         self._tell()
 

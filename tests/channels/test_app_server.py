@@ -54,6 +54,7 @@ class AppServer:
         self.begins_in: str | None = None
         self.deaf = False
         self.resumable = True
+        self.rests_after_resume = False
         self._sockets: list[web.WebSocketResponse] = []
 
     async def start(self) -> None:
@@ -123,6 +124,8 @@ class AppServer:
         }
         result = results.get(method, dict)()
         await socket.send_str(json.dumps({"id": told["id"], "result": result}))
+        if method == "thread/resume" and self.rests_after_resume:
+            await self.tell("thread/status/changed", status={"type": "idle"})
 
 
 @pytest.fixture
@@ -500,6 +503,17 @@ async def test_the_newest_thread_is_the_terminal_s(launch: Launch, server: AppSe
     try:
         await reached(it, "idle")
         assert it._thread == "new"
+    finally:
+        await it.close()
+
+
+async def test_a_thread_that_comes_to_rest_while_it_is_resumed(launch: Launch, server: AppServer) -> None:
+    """What is told right behind an answer is newer than that, also where both are read at once."""
+    server.status, server.rests_after_resume = "active", True
+    it = made(launch)
+    await it.open(Facts())
+    try:
+        await reached(it, "idle")
     finally:
         await it.close()
 
