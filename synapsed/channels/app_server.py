@@ -75,6 +75,8 @@ type _Json = dict[str, Any]
 class AppServerChannel:
     """`interfaces.Delivering`, on `context.server_socket`."""
 
+    reads_commands = False
+
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
         self._channel = channel
@@ -208,6 +210,9 @@ class AppServerChannel:
         except MessageRefused:
             return False  # it is over
         return True
+
+    def rested(self, *, stopped: bool) -> None:
+        """Its server tells of the end itself."""
 
     async def answer(self, request: str, option: str) -> bool:
         found = self._requests.get(request)

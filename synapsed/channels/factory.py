@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from synapsed.channels.app_server import AppServerChannel
+from synapsed.channels.event_files import EventFilesChannel
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.session_delivery import SessionDelivery
@@ -13,12 +14,14 @@ from synapsed.profiles import Profile
 
 _DELIVERING: Mapping[str, Callable[..., Delivering]] = {
     "app-server": AppServerChannel,
+    "event-files": EventFilesChannel,
     "session-server": SessionDelivery,
 }
 """The adapters of channels that deliver."""
 
 _ADAPTERS: Mapping[str, Callable[..., SideChannel]] = {
     "app-server": AppServerChannel,
+    "event-files": EventFilesChannel,
     "hooks": HookChannel,
     "session-server": SessionServerChannel,
 }

@@ -76,6 +76,9 @@ class Delivering(SideChannel, Protocol):
     AssistantSaid, and TurnEnded, TurnFailed or TurnInterrupted with the turn's id.
     """
 
+    reads_commands: bool
+    """A message that begins like a command of the program's would be one."""
+
     def reach(self) -> Reach: ...
 
     @property
@@ -100,7 +103,13 @@ class Delivering(SideChannel, Protocol):
         ...
 
     async def interrupt(self, turn: str | None) -> bool:
-        """Stop the turn (None: whichever runs); whether the program was told to. Raises ChannelAway."""
+        """Stop the turn (None: whichever runs); whether the program was told to: where there is no way, keys do it.
+        Raises ChannelAway."""
+        ...
+
+    def rested(self, *, stopped: bool) -> None:
+        """The terminal shows that nothing runs, though the channel says that a turn does; `stopped`: since keys of ours
+        have stopped it."""
         ...
 
     async def answer(self, request: str, option: str) -> bool:

@@ -6,13 +6,13 @@ So nothing is given before the record that says so is durable, and facts that co
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.errors import ChannelAway, MessageRefused, NotReady
+from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady
 from synapsed.interfaces import Delivering, Delivery
 from synapsed.model.facts import AssistantSaying, ChannelFact
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnRecord, LinkTurnSaid
@@ -22,6 +22,7 @@ from synapsed.pty import channel_turn as turns
 from synapsed.pty.channel_turn import ChannelPhase, ChannelTurn, ChannelTurnState
 from synapsed.pty.streaming import TurnStream
 from synapsed.tasks.sender_mark import system_mark
+from synapsed.terminal.delivery import type_message
 
 TELL_EVERY_S = 0.05
 """How often it is looked whether there is a piece of the answer to tell, while one is said."""
@@ -47,14 +48,16 @@ class ChannelDelivery:
         clock: Clock,
         emit: Callable[[LinkEvent], None],
         over: Callable[[], None],
+        press: Callable[[], Awaitable[bool]],
     ) -> None:
-        """`over` is called when a turn is."""
+        """`over` is called when a turn is; `press` stops what runs by keys, and says whether it has stopped."""
         self._agent_id = agent_id
         self._profile = profile
         self._channel = channel
         self._clock = clock
         self._emit = emit
         self._told_over = over
+        self._press = press
         self._streams = profile.model_copy(
             update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
         )
@@ -82,7 +85,10 @@ class ChannelDelivery:
         state = ChannelTurnState.model_validate(delivery.record.link)
         note = self._profile.prompts.denial_note
         denial = system_mark(delivery.task_id) + note if note else None
-        self.turn = ChannelTurn(delivery.task_id, delivery.text, state, denial=denial)
+        text = delivery.text
+        if self._channel.reads_commands:
+            text = type_message(self._profile.delivery, text, bracketed=True).text
+        self.turn = ChannelTurn(delivery.task_id, text, state, denial=denial)
         self._delivery = delivery
         self._ended.clear()
         if self._profile.stream.enabled:
@@ -216,8 +222,9 @@ class ChannelDelivery:
 
     async def _stop(self, what: str) -> None:
         try:
-            await self._channel.interrupt(what)
-        except ChannelAway as error:
+            if not await self._channel.interrupt(what) and self._channel.reach() != "idle" and await self._press():
+                self._channel.rested(stopped=True)
+        except (ChannelAway, KeeperLost) as error:
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
 
     def _end(self) -> None:

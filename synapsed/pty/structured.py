@@ -17,7 +17,7 @@ from synapsed import aio
 from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, NotTaken
 from synapsed.interfaces import Attachment, Delivering, Delivery, ScreenWatch, SideChannel
-from synapsed.model.agent import Testimony
+from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import (
     ChannelFact,
     PermissionAsked,
@@ -98,7 +98,9 @@ class StructuredLink:
         self._clock = clock
         self._view = ChannelView(profile)
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
-        self._turns = ChannelDelivery(agent_id, profile, channel, clock=clock, emit=self._say, over=self._turn_over)
+        self._turns = ChannelDelivery(
+            agent_id, profile, channel, clock=clock, emit=self._say, over=self._turn_over, press=self._press
+        )
         tapped = TappedChannel(channel, self._hear)
         self._terminal = terminal([tapped if each is channel else each for each in channels])
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
@@ -166,6 +168,8 @@ class StructuredLink:
         match event:
             case LinkObserved():
                 self._seen = event
+                if event.activity is Activity.READY and self._channel.reach() == "busy":
+                    self._channel.rested(stopped=False)
                 self._observe()
                 return
             case LinkExited():
@@ -202,6 +206,9 @@ class StructuredLink:
 
     def _say(self, event: LinkEvent) -> None:
         self._emit(event)
+
+    async def _press(self) -> bool:
+        return await self._terminal.interrupt()
 
     def _turn_over(self) -> None:
         self._observe()
@@ -293,7 +300,8 @@ class StructuredLink:
         if self._channel.reach() == "idle":
             return False
         try:
-            await self._channel.interrupt(None)
+            if not await self._channel.interrupt(None):
+                return await self._terminal.interrupt()
         except ChannelAway as error:
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
             return False

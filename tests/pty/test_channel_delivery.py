@@ -30,6 +30,7 @@ class FakeChannel:
     """A program that takes messages; the test says what it does with them."""
 
     name = "server"
+    reads_commands = False
 
     def __init__(self) -> None:
         self.now: Reach = "idle"
@@ -45,6 +46,8 @@ class FakeChannel:
         self._changed: Callable[[], None] = lambda: None
         self._emit: Callable[[ChannelFact], None] = lambda _fact: None
         self._keys = 0
+        self.rests = 0
+        self.stops = True
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -71,7 +74,10 @@ class FakeChannel:
 
     async def interrupt(self, turn: str | None) -> bool:
         self.stopped.append(turn)
-        return True
+        return self.stops
+
+    def rested(self, *, stopped: bool) -> None:
+        self.rests += 1
 
     async def answer(self, request: str, option: str) -> bool:
         self.answers.append((request, option))
@@ -99,10 +105,21 @@ class Played:
         self.events: list[LinkEvent] = []
         self.clock = FakeClock()
         self.durable = durable
+        self.pressed = 0
         self.given_when_durable: list[int] = []
         self.turns = ChannelDelivery(
-            "agent", Profile(name="x", command="x"), self.channel, clock=self.clock, emit=self._emit, over=lambda: None
+            "agent",
+            Profile(name="x", command="x"),
+            self.channel,
+            clock=self.clock,
+            emit=self._emit,
+            over=lambda: None,
+            press=self._press,
         )
+
+    async def _press(self) -> bool:
+        self.pressed += 1
+        return True
 
     def _emit(self, event: LinkEvent) -> None:
         self.events.append(event)
@@ -244,3 +261,25 @@ async def test_pieces_of_another_turn_are_not(played: Played) -> None:
     played.tell(AssistantSaying, message_id="m0", piece="of another", turn="turn-0")
     played.tell(AssistantSaying, message_id="m1", piece="mine")
     assert (await played.until(LinkTurnSaid)).text == "mine"
+
+
+async def test_a_program_that_has_no_command_for_it_is_stopped_by_keys(played: Played) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    played.channel.stops, played.channel.now = False, "busy"
+    stopping = asyncio.create_task(played.turns.interrupt(10))
+    await until(lambda: played.channel.rests == 1)
+    assert played.pressed == 1
+    played.tell(TurnInterrupted)
+    assert await stopping
+
+
+async def test_a_message_that_would_be_a_command_is_none(played: Played) -> None:
+    played.channel.reads_commands = True
+    played.turns._profile = Profile.model_validate(
+        {"name": "x", "command": "x", "delivery": {"neutralise": "^/", "neutral_prefix": "[message] "}}
+    )
+    record = played.turns.record(TurnRecord(task_id="task", launch_id="launch"))
+    played.turns.begin(Delivery(task_id="task", text="/quit now", record=record, fresh=True))
+    await played.until(LinkTurnAccepted)
+    assert [text for _, text in played.channel.given] == ["[message] /quit now"]
