@@ -7,7 +7,7 @@ import { doing, saying } from "./agents.js";
 import { Card } from "./inbox.js";
 import { Screen } from "./screen.js";
 import { may, toast, useStore } from "./store.js";
-import { folder } from "./words.js";
+import { folder, isAsked } from "./words.js";
 
 /** What is written, and the box to write: loaded beside the screen, which comes first. @type {any} */
 let talking = null;
@@ -33,7 +33,7 @@ export default function AgentView({ name, clock, desk }) {
   }, []);
   useEffect(() => setTyping(false), [name]);
   if (!agent) return h("div", { class: "agent" }, h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h("h2", null, name)), h("p", { class: "empty", "aria-busy": String(!known) }, known ? "There is no such agent (any more)." : ""));
-  const asks = (inbox ?? []).filter((item) => item.agent_id === agent.id && item.kind !== "finished");
+  const asks = (inbox ?? []).filter((item) => item.agent_id === agent.id && isAsked(item));
   const interrupt = async () => {
     try {
       const done = await post(`/control${agentPath(agent.name)}/interrupt`);

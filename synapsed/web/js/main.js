@@ -92,6 +92,7 @@ function loadRules() {
 /** @type {Record<string, () => Promise<any>>} */
 const VIEWS = {
   desk: () => import("./desk.js"),
+  out: () => import("./out.js"),
   agent: () => import("./agent.js"),
   events: () => import("./events.js"),
   usage: () => import("./usage.js"),
@@ -184,17 +185,10 @@ function Phone() {
       h(Agents, { clock })));
 }
 
-function Out() {
-  return h("main", { class: "out" },
-    h("h1", null, "synapsed"),
-    h("p", null, "This device is not let in, or was removed."),
-    h("p", null, "On the machine where your agents run: ", h("code", null, "synapsectl web"), ", or for a phone ", h("code", null, "synapsectl web --phone"), "."));
-}
-
 function App() {
   const door = useStore((state) => state.door);
   const desk = useDesk();
-  if (door === "out") return h("div", null, h(Out, null), h(Toast, null));
+  if (door === "out") return h("div", null, h(Later, { view: "out", name: "", clock: 0, desk }), h(Toast, null));
   if (door === "unknown") return h("div", null, h(Line, null), h("p", { class: "quiet boot" }, "synapsed"));
   return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), h(Toast, null));
 }

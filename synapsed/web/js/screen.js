@@ -51,7 +51,6 @@ export function spans(runs) {
     span.textContent = text;
     if (!ASCII.test(text)) {
       // Another font may draw these, in a width of its own: they get the columns that they have.
-      span.className = "fixed";
       span.style.width = `${columns}ch`;
     }
     paint(span, run);

@@ -15,23 +15,24 @@ const LONGEST_MS = 15_000;
 const UNDRAWN_MAX = 2_000_000;
 
 /**
- * xterm puts its rules into <style> elements, which the policy of this page forbids. It is given another element here, whose
- * text becomes a sheet of the document.
+ * xterm puts its rules into <style> elements, which the policy of this page forbids. While it is opened it is given others,
+ * whose text becomes a sheet of the document. (Its own `documentOverride` does not reach all that make one.)
+ * @param {() => void} act
  */
-function styledDocument() {
-  return new Proxy(document, {
-    get(target, name) {
-      if (name === "createElement") {
-        return (/** @type {string} */ tag) => (tag === "style" ? sheetElement() : target.createElement(tag));
-      }
-      const value = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+function withSheets(act) {
+  const own = /** @type {any} */ (document);
+  own.createElement = (/** @type {string} */ tag, /** @type {any} */ options) => (tag === "style" ? sheetElement() : make(tag, options));
+  try {
+    act();
+  } finally {
+    delete own.createElement;
+  }
 }
 
+const make = Document.prototype.createElement.bind(document);
+
 function sheetElement() {
-  const element = document.createElement("span");
+  const element = make("span");
   element.hidden = true;
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
@@ -79,7 +80,6 @@ class Session {
     this.order = Promise.resolve();
     this.term = new Xterm({
       allowProposedApi: true,
-      documentOverride: /** @type {any} */ (styledDocument()),
       fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
       fontSize: 13,
       scrollback: SCROLLBACK,
@@ -90,7 +90,7 @@ class Session {
     });
     this.fit = new FitAddon();
     this.term.loadAddon(this.fit);
-    this.term.open(box);
+    withSheets(() => this.term.open(box));
     this.clusters = /** @type {Promise<void>|null} */ (null);
     // Whether characters are joined in one cell is the program's to say (mode 2027): as it counts, so it is drawn.
     this.joining = false;

@@ -1,0 +1,127 @@
+"""The page in front of a real daemon: screens of the four programs, a terminal, a daemon that is killed over a tap."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.daemon import Daemon, eventually
+from tests.web.conftest import DESK, PATIENCE_MS, PHONE, Devices
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PLAYED = sorted(
+    path
+    for program in ("claude", "codex", "gemini", "opencode")
+    for path in (
+        *RECORDINGS.glob(f"{program}-[0-9]*/accept.raw"),
+        *RECORDINGS.glob(f"{program}-[0-9]*/menu.raw"),
+        *RECORDINGS.glob(f"{program}-[0-9]*/long.raw"),
+    )
+)
+PLAYER = "stty raw -echo; cat '{path}'; exec sleep 1000"
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    daemon = Daemon(tmp_path).start()
+    yield daemon
+    daemon.end()
+
+
+@pytest.fixture
+async def devices(browser: Browser, daemon: Daemon) -> AsyncGenerator[Devices]:
+    token = next(daemon.home.rglob("token")).read_text().strip()
+    devices = Devices(browser, f"http://127.0.0.1:{daemon.port}", token)
+    yield devices
+    await devices.check()
+
+
+async def shown(page: Page) -> list[str]:
+    rows: list[str] = await page.evaluate("[...document.querySelectorAll('.r')].map((row) => row.textContent)")
+    return rows
+
+
+def screen(daemon: Daemon, agent: str) -> list[str]:
+    lines: list[str] = daemon.get(f"/agents/{agent}/screen?format=json").json["lines"]
+    return [line.rstrip(" ") for line in lines]
+
+
+async def test_screens_of_the_four_programs(daemon: Daemon, devices: Devices):
+    assert len({path.parent.name.partition("-")[0] for path in PLAYED}) == 4
+    names = []
+    for path in PLAYED:
+        name = f"{path.parent.name.partition('-')[0]}-{path.stem}"
+        args = ["sh", "-c", PLAYER.format(path=path)]
+        wanted = {"profile": "generic", "name": name, "args": args, "cols": 120, "rows": 40}
+        assert daemon.request("POST", "/control/start", wanted).status == 200
+        names.append(name)
+    page = await devices.open("/", **PHONE)
+    for name in names:
+        eventually(lambda name=name: any(screen(daemon, name)), f"{name} draws")  # type: ignore[misc]
+        await page.goto(f"{devices.url}/#/agent/{name}")
+        await expect(page.locator(".bar h2")).to_have_text(name)
+        await expect(page.locator(".under")).to_contain_text("120 × 40")
+        wanted = screen(daemon, name)
+        async with asyncio.timeout(PATIENCE_MS / 1000):
+            while [row.rstrip(" ") for row in await shown(page)] != wanted:
+                await asyncio.sleep(0.1)
+                wanted = screen(daemon, name)
+        text = daemon.ctl("screen", name).out.rstrip("\n")
+        assert text.replace("\n", "").replace(" ", "") == "".join(wanted).replace(" ", "")
+    assert daemon.agent(names[0])["state"] == "running"
+
+
+async def test_a_real_terminal(daemon: Daemon, devices: Devices):
+    daemon.start_agent(
+        profile="generic",
+        name="shell",
+        args=["bash", "--norc"],
+        env={"PS1": "$ ", "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"},
+    )
+    page = await devices.open("/#/agent/shell", **DESK)
+    await expect(page.locator(".r").first).to_contain_text("$")
+    assert not await page.evaluate("performance.getEntriesByType('resource').some((one) => one.name.includes('xterm'))")
+    await page.locator("#terminal").click()
+    await expect(page.locator(".xterm-rows")).to_be_visible()
+    await expect(page.locator(".xterm-rows")).to_contain_text("$")
+    await page.keyboard.type("printf 'a%s\\n' 'bc日本'; tput cols\n")
+    await expect(page.locator(".xterm-rows")).to_contain_text(re.compile("abc *日 *本"))
+    columns = await page.evaluate("Math.round(document.querySelector('.xterm-rows').clientWidth)")
+    assert columns > 300
+    eventually(lambda: re.search(r"abc日本", "\n".join(screen(daemon, "shell"))), "the program wrote it")
+    size = daemon.get("/agents/shell/screen?format=json").json
+    assert (size["cols"], size["rows"]) != (120, 40)
+
+
+async def test_a_daemon_killed_between_a_tap_and_its_answer(daemon: Daemon, devices: Devices):
+    port = daemon.port
+    daemon.end()
+    daemon.config_file.write_text(f'[api]\nlisten = "127.0.0.1:{port}"\nagent_ports = false\n')
+    daemon.start()
+    daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
+    task = daemon.send("read -rp 'Really? (y/n) ' it; echo \"=$it=\" | tee -a log", "shell")
+    page = await devices.open("/", **PHONE)
+    await expect(page.locator(".card .question")).to_contain_text("Really?")
+    held: list[str] = []
+
+    async def hold(route: object) -> None:
+        if not held:
+            held.append("tap")
+            daemon.kill9()
+        await route.continue_()  # type: ignore[attr-defined]
+
+    await page.route("**/input", hold)
+    await page.get_by_role("button", name="y", exact=True).or_(page.get_by_role("button", name="Yes")).first.tap()
+    await expect(page.locator(".outcome")).to_contain_text("sent again")
+    daemon.start()
+    await expect(page.locator(".outcome")).to_contain_text(re.compile("taken|no longer asked"))
+    done = daemon.ended(task)
+    assert done["status"] == "completed"
+    assert json.dumps(done["artifacts"]).count("=y=") >= 1
+    assert "=y==y=" not in json.dumps(done)
+    log = "\n".join(screen(daemon, "shell"))
+    assert log.count("=y=") == 1
