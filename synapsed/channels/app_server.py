@@ -239,6 +239,11 @@ class AppServerChannel:
             return self._file.read_text(encoding="ascii").strip() or None
         return None
 
+    def _refuse(self) -> None:
+        """The next launches of this very program are without its server."""
+        with suppress(OSError):
+            write_whole(self._context.refused_file, self._context.program.encode(), durable=False)
+
     def _remember(self) -> None:
         with suppress(OSError, ValueError):
             write_whole(self._file, (self._thread or "").encode("ascii"), durable=False)
@@ -292,7 +297,12 @@ class AppServerChannel:
     async def _greet(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._since = time.time()
         who = {"name": "synapsed", "title": "synapsed", "version": __version__}
-        await self._ask(socket, "initialize", {"clientInfo": who, "capabilities": {"experimentalApi": True}})
+        try:
+            await self._ask(socket, "initialize", {"clientInfo": who, "capabilities": {"experimentalApi": True}})
+        except MessageRefused as error:
+            _log.warning("its server is not used", agent=self._context.agent_id, error=error.message)
+            await asyncio.to_thread(self._refuse)
+            raise
         await socket.send_str(json.dumps({"method": "initialized"}))
         loaded = await self._ask(socket, "thread/loaded/list", {})
         await self._choose([str(id_) for id_ in loaded.get("data", []) if isinstance(id_, str)], socket)

@@ -53,6 +53,8 @@ class LaunchContext:
     python: str = field(default_factory=lambda: sys.executable)
     companion: bool = False
     """The program is started beside a server of its own (`Channel.companion`)."""
+    program: str = ""
+    """Which program that is: another one has another word here (`program_mark`)."""
 
     @property
     def server_socket(self) -> Path:
@@ -68,6 +70,11 @@ class LaunchContext:
     def commands_file(self) -> Path:
         """Where it takes messages from."""
         return self.launch_dir / "commands.jsonl"
+
+    @property
+    def refused_file(self) -> Path:
+        """Which program's server was found to speak otherwise, until there is another program."""
+        return self.agent_dir / "server.refused"
 
     @property
     def companion_failed(self) -> Path:
@@ -119,6 +126,7 @@ class LaunchContext:
             "port": self.port,
             "python": self.python,
             "companion": self.companion,
+            "program": self.program,
         }
         return json.dumps(data).encode()
 
@@ -238,6 +246,23 @@ def plan(
 def _companion(profile: Profile) -> Channel | None:
     """The channel of the profile whose server runs beside the program."""
     return next((channel for channel in profile.channels.values() if channel.companion), None)
+
+
+def program_mark(path: str) -> str:
+    """A word for the program at `path` as it is now; empty if it cannot be looked at."""
+    try:
+        found = Path(path).resolve().stat()
+    except OSError:
+        return ""
+    return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"
+
+
+def was_refused(context: LaunchContext) -> bool:
+    """Whether this very program's server was found to speak otherwise than its channel does. Call it in a thread."""
+    try:
+        return bool(context.program) and context.refused_file.read_text() == context.program
+    except (OSError, ValueError):
+        return False
 
 
 def has_companion(profile: Profile) -> bool:

@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,6 +18,8 @@ from synapsed.channels.injection import (
     needs_port,
     plan,
     prepare,
+    program_mark,
+    was_refused,
     with_companion,
     without_nesting,
 )
@@ -91,7 +93,10 @@ class PtyLinkFactory:
             home=Path(launch.env.get("HOME") or Path.home()),
             port=free_port() if needs_port(profile) else None,
             companion=has_companion(profile),
+            program=await asyncio.to_thread(program_mark, launch.program),
         )
+        if context.companion and await asyncio.to_thread(was_refused, context):
+            context = replace(context, companion=False)
         command = plan(
             profile,
             context,

@@ -14,6 +14,7 @@ from aiohttp import web
 from synapsed.channels import app_server
 from synapsed.channels.app_items import answer_in, call_in, code_of, limits_in, script_in
 from synapsed.channels.app_server import AppServerChannel
+from synapsed.channels.injection import program_mark, was_refused
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import Delivering, FoundTurn, Submitted
 from synapsed.model.facts import (
@@ -584,6 +585,28 @@ async def test_one_that_was_never_there_is_away_and_not_gone(launch: Launch, mon
         assert (it.reach(), it.gone) == ("away", None)
     finally:
         await it.close()
+
+
+async def test_a_server_that_speaks_otherwise_is_remembered_until_there_is_another_program(
+    launch: Launch, server: AppServer, tmp_path: Path
+) -> None:
+    program = tmp_path / "codex"
+    program.write_text("1")
+    mark = program_mark(str(program))
+    context = replace(launch.context, companion=True, program=mark)
+    context.launch_dir.mkdir(parents=True, exist_ok=True)
+    server.refuses["initialize"] = "unknown method"
+    it = AppServerChannel(name="server", channel=launch.profile.channels["server"], context=context)
+    assert not was_refused(context)
+    await it.open(Facts())
+    try:
+        await until(lambda: was_refused(context))
+        assert it.reach() == "away"
+    finally:
+        await it.close()
+    program.write_text("12")
+    assert not was_refused(replace(context, program=program_mark(str(program))))
+    assert program_mark(str(tmp_path / "missing")) == ""
 
 
 async def test_the_next_daemon_goes_on_with_the_same_thread(launch: Launch, server: AppServer) -> None:

@@ -13,12 +13,11 @@ from tests.real import strangers
 from tests.real.agents import RealAgent, nonce
 from tests.real.model import Model
 from tests.real.script import expected_answer
-from tests.real.ways import Way, note
+from tests.real.ways import FILES, note
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-WAY = Way("qwen", "structured")
 N = int(os.environ.get("WAYS_N", "3"))
 DRAFT = "half a draft of mine"
 
@@ -57,8 +56,8 @@ def test_answers_are_exact_and_a_draft_is_kept(held: Held) -> None:
         agent.ask_exactly(f"{word} [[answer:{('fenced', 'lines200', 'japanese', 'quotes')[number % 4]}]]")
         assert agent.model.submissions(word) == 1
     eventually(lambda: DRAFT in agent.screen(), "the draft stands in the composer")
-    note(WAY, "answers exact", "yes")
-    note(WAY, "while a draft stands in the composer", "messages run")
+    note(FILES, "answers exact", "yes")
+    note(FILES, "while a draft stands in the composer", "messages run")
 
 
 def test_a_permission_from_either_side(held: Held) -> None:
@@ -78,8 +77,8 @@ def test_a_permission_from_either_side(held: Held) -> None:
             assert agent.daemon.ended(task)["status"] == "completed"
             assert agent.file(word).exists()
             eventually(lambda: agent.daemon.ctl("inbox", "--json").json == [], "nothing waits")
-    note(WAY, "permission answered from elsewhere", "yes")
-    note(WAY, "permission answered at the terminal", "yes")
+    note(FILES, "permission answered from elsewhere", "yes")
+    note(FILES, "permission answered at the terminal", "yes")
 
 
 def test_a_failure_has_its_code_and_a_turn_is_canceled(held: Held) -> None:
@@ -92,8 +91,8 @@ def test_a_failure_has_its_code_and_a_turn_is_canceled(held: Held) -> None:
     assert agent.daemon.ctl("cancel", task).code == 0
     assert agent.daemon.ended(task)["status"] == "canceled"
     agent.ask_exactly(f"And {nonce()}.")
-    note(WAY, "a turn is canceled, the next one runs", "yes, by its keys")
-    note(WAY, "failures have codes", "by the program's word")
+    note(FILES, "a turn is canceled, the next one runs", "yes, by its keys")
+    note(FILES, "failures have codes", "by the program's word")
 
 
 def test_the_daemon_is_killed(held: Held) -> None:
@@ -114,4 +113,4 @@ def test_the_daemon_is_killed(held: Held) -> None:
         assert done["status"] == "completed", done
         assert done["artifacts"][0]["parts"][0]["text"] == expected_answer(message)
         assert agent.model.submissions(word) == 1
-    note(WAY, "daemon killed at every phase", "nothing lost, nothing doubled")
+    note(FILES, "daemon killed at every phase", "nothing lost, nothing doubled")

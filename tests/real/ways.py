@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["STRUCTURED", "WAYS", "Way", "note"]
+__all__ = ["FILES", "STRUCTURED", "WAYS", "Way", "note"]
+
+SUITES = ("tests/real/test_ways.py", "tests/real/test_event_files.py")
 
 RESULTS = "SYNAPSED_WAYS"
 """Names a file to which each outcome is appended, a JSON line."""
@@ -54,6 +56,10 @@ WAYS = (
 )
 
 
+FILES = Way("qwen", "structured")
+"""By files of events and commands, with a profile of a user's (`test_event_files.py`)."""
+
+
 def note(way: Way, what: str, outcome: str) -> None:
     """It was shown that this is so."""
     if path := os.environ.get(RESULTS):
@@ -65,8 +71,9 @@ HEAD = """\
 # Ways to a program
 
 What was shown of each program, by the way in which its messages go: `keys` are typed at its terminal, `structured` go
-over its own server beside the terminal ([how](how-it-works.md#beside-the-terminal)). One contract runs over all of them
-(`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes this page.
+over its own server, or files, beside the terminal ([how](how-it-works.md#beside-the-terminal)). One contract runs over
+all of them (`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes
+this page.
 
 """
 
@@ -74,7 +81,8 @@ over its own server beside the terminal ([how](how-it-works.md#beside-the-termin
 def table(lines: Sequence[str]) -> str:
     """The page, of what was noted."""
     told = [json.loads(line) for line in lines]
-    columns = [way for way in map(str, WAYS) if any(way == each[0] for each in told)]
+    ways = map(str, (*STRUCTURED, FILES, *WAYS[len(STRUCTURED) :]))
+    columns = [way for way in ways if any(way == each[0] for each in told)]
     rows = list(dict.fromkeys(what for _, what, _ in told))
     outcomes = {(way, what): outcome for way, what, outcome in told}
     page = [
@@ -88,7 +96,7 @@ def table(lines: Sequence[str]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
-        command = [sys.executable, "-m", "tests.real.run", "-q", "tests/real/test_ways.py", *arguments]
+        command = [sys.executable, "-m", "tests.real.run", "-q", *SUITES, *arguments]
         code = subprocess.run(command, env={**os.environ, RESULTS: results.name}, check=False).returncode
         if code == 0:
             DOCUMENT.write_text(table(results.read().splitlines()))
