@@ -469,7 +469,7 @@ def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> Non
     """Raises ConfigError where an agent is to be parked whose program cannot go on with a conversation."""
     for name, agent in config.agents.items():
         profile = profiles.find(agent.profile or name)
-        if agent.park.on and profile is not None and not profile.resume.args:
+        if agent.park.on and profile is not None and not profile.resumes:
             saved = paths.agents_d / f"{name}.toml"
             place = f"{saved}: park" if saved.exists() else f"{paths.config_file}: agents.{name}.park"
             raise ConfigError(

@@ -54,6 +54,7 @@ from synapsed.library import ProfileLibrary
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
+from synapsed.pipes.factory import AcpLinks
 from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
@@ -278,7 +279,8 @@ class Daemon:
                 clock=self._clock,
                 versions=VersionReader(paths.versions),
                 screens=screens,
-                rounds=Rounds(asyncio.get_running_loop()),
+                rounds=(rounds := Rounds(asyncio.get_running_loop())),
+                pipes=AcpLinks(paths=paths, store=store, clock=self._clock, screens=screens, rounds=rounds),
             ),
             registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,

@@ -434,6 +434,13 @@ class Skill(_Section):
     examples: list[str] = []
 
 
+class AcpSpec(_Section):
+    """A program that speaks the Agent Client Protocol on pipes (`transport = "pipes"`)."""
+
+    modes: list[str] = ["default", "ask"]
+    """Its modes in which it asks before it does something: the first of them that it offers is set in each session."""
+
+
 class Instructions(_Section):
     """How the program is told what synapsed has to say to its model: through its own system prompt, by `args`, `env`
     and `files`, in which `{instructions}` is the text, `{instructions_json}` the same escaped for a JSON or TOML string
@@ -507,6 +514,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     channels: dict[str, Channel] = {}
     mcp: McpInjection = McpInjection()
     instructions: Instructions = Instructions()
+    acp: AcpSpec = AcpSpec()
     parsers: Parsers = Parsers()
     model: bool = False
     """A model reads what is typed. To another program, a shell or what reads commands, each line is an order: what
@@ -541,6 +549,12 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     def __eq__(self, other: object) -> bool:
         """Whether both say the same; what counts for other versions follows from `versions`."""
         return isinstance(other, Profile) and self.__dict__ == other.__dict__
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a program can be started in the conversation of the one before: by arguments, or on pipes by the
+        protocol, as far as the program can."""
+        return bool(self.resume.args) or self.transport == "pipes"
 
     @property
     def status_app(self) -> str | None:

@@ -34,7 +34,7 @@ def obstacle(record: AgentRecord, profile: Profile) -> str | None:
     """Why the next program could not go on with the conversation; None where it can, or has nothing to go on with."""
     if not record.said:
         return None
-    if not profile.resume.args:
+    if not profile.resumes:
         return "its profile knows no way to resume one"
     return "the program never told its id" if record.conversation is None else None
 

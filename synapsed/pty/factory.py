@@ -8,6 +8,7 @@ import math
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 from synapsed.channels.factory import delivering, side_channels
@@ -63,9 +64,19 @@ EXIT_FILE = "exit.json"
 """In the agent's directory, by the keeper."""
 
 
+class PipesLinks(Protocol):
+    """Makes the links of programs without a terminal."""
+
+    async def link(
+        self, record: AgentRecord, profile: Profile, launched: LaunchRecord, *, conversation: str | None
+    ) -> AgentLink:
+        """`conversation` is the one that the launch is to go on with."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PtyLinkFactory:
-    """`links.LinkFactory` for programs in terminals."""
+    """`links.LinkFactory` for programs in terminals; those of programs without one are made by `pipes`."""
 
     paths: Paths
     launcher: Launcher
@@ -74,6 +85,7 @@ class PtyLinkFactory:
     versions: VersionReader
     screens: ScreenPool
     rounds: Rounds
+    pipes: PipesLinks | None = None
     seen: LastSeen = field(default_factory=LastSeen)
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
@@ -208,6 +220,9 @@ class PtyLinkFactory:
         checkpoint: Checkpoint | None,
         adopted: bool,
     ) -> AgentLink:
+        if profile.transport == "pipes" and self.pipes is not None:
+            conversation = context.conversation if context is not None and launched.resumed else None
+            return await self.pipes.link(record, profile, launched, conversation=conversation)
         agent_dir = self.paths.agent(record.id)
         stage = RemoteStage(
             self.screens,

@@ -130,7 +130,7 @@ def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dic
     """What to run, and whether it goes on with the conversation on record or begins a new one. Where the person's own
     arguments choose one, they do so at the first start: afterwards it is on record."""
     resume, conversation, args = profile.resume, record.conversation, tuple(record.args)
-    resumed = bool(resume.args) and conversation is not None
+    resumed = profile.resumes and conversation is not None
     chosen = not resumed and resume.chosen_by(args)
     if resumed:
         args = tuple(resume.without_choice(args))

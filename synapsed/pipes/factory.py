@@ -1,0 +1,65 @@
+"""Makes the links of programs that speak ACP on pipes, for launches that there are."""
+
+import asyncio
+from dataclasses import dataclass
+
+from synapsed.clock import Clock
+from synapsed.interfaces import AgentLink, Store
+from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.paths import Paths
+from synapsed.pipes.link import AcpLink
+from synapsed.pipes.screen import TranscriptSpool
+from synapsed.profiles import Profile
+from synapsed.pty.rounds import Rounds
+from synapsed.screens.harm import HarmRecord
+from synapsed.screens.pool import ScreenPool
+from synapsed.screens.stage import RemoteStage
+
+
+async def _nothing_kept() -> None:
+    """The transcript is drawn from its spool: no checkpoint of it is older than that."""
+    return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcpLinks:
+    """`pty.factory.PipesLinks`."""
+
+    paths: Paths
+    store: Store
+    clock: Clock
+    screens: ScreenPool
+    rounds: Rounds
+
+    async def link(
+        self, record: AgentRecord, profile: Profile, launched: LaunchRecord, *, conversation: str | None
+    ) -> AgentLink:
+        folder = self.paths.agent(record.id)
+        transcript = await asyncio.to_thread(TranscriptSpool, folder)
+        size = (record.cols, record.rows)
+        screen = RemoteStage(
+            self.screens,
+            agent_id=record.id,
+            profile=profile,
+            size=size,
+            launch_start=transcript.begin,
+            checkpoint=None,
+            kept=_nothing_kept,
+            spool=transcript.folder,
+            harms=await HarmRecord.of(transcript.folder, launched.launch_id),
+            clock=self.clock,
+        )
+        return AcpLink(
+            agent_id=record.id,
+            folder=folder,
+            cwd=record.cwd,
+            profile=profile,
+            launch=launched,
+            conversation=conversation,
+            transcript=transcript,
+            screen=screen,
+            size=size,
+            store=self.store,
+            clock=self.clock,
+            rounds=self.rounds,
+        )

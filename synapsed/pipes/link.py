@@ -1,0 +1,521 @@
+"""The link to a program without a terminal: the shell around its session, which decides.
+
+The keeper has the program's pipes: what is written goes there under an id, once, and what the program writes is read
+from where the launch began. What a person would want to see of it is drawn on a screen as a terminal's output is, so
+that attached terminals, looks and pictures are those of any agent.
+"""
+
+import asyncio
+import contextlib
+import functools
+import json
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from synapsed.aio import TaskSet
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError, SynapsedError
+from synapsed.files import write_whole
+from synapsed.interfaces import Attachment, Delivery, ScreenWatch, Store
+from synapsed.keepers.client import (
+    Alert,
+    Exited,
+    KeeperClient,
+    KeeperEvent,
+    KeeperRefused,
+    Lost,
+    Output,
+    OutputGap,
+)
+from synapsed.keepers.heartbeat import SILENT, Pulse
+from synapsed.keepers.launchers import sweep_launch
+from synapsed.model.agent import Activity, Testimony
+from synapsed.model.facts import ChannelFact, PermissionAsked
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnRecord
+from synapsed.model.outer import OuterTerminal
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.pipes.rpc import LineReader, encode
+from synapsed.pipes.screen import TranscriptSpool
+from synapsed.pipes.session import (
+    PERSON,
+    AcpSession,
+    AcpStage,
+    PipesCommand,
+    Saved,
+    ShowLine,
+    ShowText,
+    TellLink,
+    Write,
+)
+from synapsed.pipes.transcript import TranscriptView
+from synapsed.profiles import Profile
+from synapsed.pty.link_alerts import disk_alert, gap_alert, silence_alert
+from synapsed.pty.readiness import SILENT_KEEPER
+from synapsed.pty.rounds import Rounds
+from synapsed.pty.viewers import Viewers, are_reports
+from synapsed.terminal.keynames import encode as encode_keys
+from synapsed.terminal.stage import Stage, StageEvent
+
+STATE_FILE = "acp.json"
+"""In the agent's directory: the session that was opened in a launch."""
+
+READ_BACK = 16 * 1024 * 1024
+"""Bytes of a launch's output that are read again at most when a daemon takes it up."""
+
+CATCH_UP_S = 20.0
+"""How long that may take; then the program is judged as it stands."""
+
+CONFIRM_STOP_S = 10.0
+"""How long a program has to end its turn after it was asked to; then it is ended itself."""
+
+STDERR_MAX = 4096
+"""Bytes of one piece of its standard error that are shown."""
+
+SAVE_S = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class AcpLink:
+    """`interfaces.AgentLink` for a program that speaks ACP on pipes."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: str,
+        folder: Path,
+        cwd: str,
+        profile: Profile,
+        launch: LaunchRecord,
+        conversation: str | None,
+        transcript: TranscriptSpool,
+        screen: Stage,
+        size: tuple[int, int],
+        store: Store,
+        clock: Clock,
+        rounds: Rounds,
+    ) -> None:
+        self._agent_id = agent_id
+        self._folder = folder
+        self._launch = launch
+        self._spool = transcript
+        self._screen = screen
+        self._size = size
+        self._store = store
+        self._clock = clock
+        self._rounds = rounds
+        self._told_to = transcript.told_to(launch.launch_id)
+        self._session = AcpSession(
+            profile, cwd=cwd, conversation=conversation, known=self._known(), told_to=self._told_to
+        )
+        self._transcript = TranscriptView()
+        self._client: KeeperClient | None = None
+        self._emit: Callable[[LinkEvent], None] = lambda _event: None
+        self._tasks = TaskSet()
+        self._lines = LineReader()
+        self._pulse = Pulse(self._keeper, self._silence)
+        self._beating: asyncio.Task[None] | None = None
+        self._given_up = asyncio.Event()
+        self._closing = self._finishing = self._live = False
+        self._caught_up = asyncio.Event()
+        self._catch_up_to = 0
+        self._output = launch.spool_start
+        self._hands_at = 0.0
+        self._persons = 0
+        self._record: TurnRecord | None = None
+        self._turn_over = asyncio.Event()
+        self._turn_over.set()
+        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
+        self._viewers = Viewers(
+            draw=screen.redraw,
+            pane=screen.pane,
+            earlier=screen.checkpoint,
+            write=self._type,
+            write_now=lambda _data: False,
+            resize=self._resize,
+            composes=self._composes,
+            take_line=self._take_line,
+            empty=lambda: None,
+            seen=screen.note,
+            outer=OuterTerminal(),
+        )
+
+    def _known(self) -> str | None:
+        """The session that an earlier daemon opened in this launch."""
+        try:
+            kept = json.loads((self._folder / STATE_FILE).read_bytes())
+        except (OSError, ValueError):
+            return None
+        ours = isinstance(kept, dict) and kept.get("launch") == self._launch.launch_id
+        return str(kept["session"]) if ours and isinstance(kept.get("session"), str) else None
+
+    # --- life ---
+
+    @property
+    def launch(self) -> LaunchRecord:
+        return self._launch
+
+    @property
+    def attached(self) -> int:
+        return len(self._viewers)
+
+    @property
+    def writers(self) -> int:
+        return self._viewers.writers
+
+    @property
+    def hands_at(self) -> float:
+        return self._hands_at
+
+    @property
+    def output(self) -> int:
+        return self._output
+
+    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+        self._emit = emit
+        self._screen.open(self._on_screen)
+        begin, data = self._spool.earlier()
+        if data:
+            self._screen.feed(begin, data, self._clock.monotonic())
+        connect = functools.partial(KeeperClient.connect, self._launch.socket, on_event=self._on_event)
+        client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
+        if self._closing:
+            client.close()
+            raise asyncio.CancelledError
+        self._client = client
+        if client.hello.alert is not None:
+            self._alert(disk_alert(client.hello.alert, full=True))
+        self._viewers.resize(*self._size)
+        self._catch_up_to = client.hello.spool_end
+        start = max(self._launch.spool_start, client.hello.spool_start, self._catch_up_to - READ_BACK)
+        self._lines = LineReader(begins=start > self._launch.spool_start)
+        self._output = start
+        self._rounds.join(self)
+        await client.subscribe(start)
+        with contextlib.suppress(KeeperRefused):
+            await client.subscribe(None, channel="stderr")
+        if start >= self._catch_up_to:
+            self._caught_up.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
+        self._caught_up.set()
+        for request in self._session.open_requests:
+            if await client.recall(request.input_id) is not None:
+                self._perform(self._session.was_answered(request.input_id))
+        self._live = True
+        self._session.observed = None
+        self._perform(self._session.begin())
+
+    def give_up(self) -> None:
+        self._given_up.set()
+
+    def leave_unreached(self) -> None:
+        if self._client is None and not self._given_up.is_set():
+            self._closing = True
+
+    async def close(self) -> None:
+        self._closing = True
+        self._rounds.leave(self)
+        self._viewers.end()
+        if self._client is not None:
+            if self._exited.done():
+                with contextlib.suppress(SynapsedError):
+                    await self._client.acknowledge_exit()
+            self._client.close()
+        await self._tasks.cancel()
+        await self._screen.close()
+        self._spool.close()
+
+    # --- what comes in ---
+
+    def _on_event(self, event: KeeperEvent) -> None:
+        match event:
+            case Output(channel="stderr"):
+                self._show(self._transcript.line(event.data[-STDERR_MAX:].decode("utf-8", "replace")))
+            case Output():
+                self._on_output(event)
+            case OutputGap(channel="stderr"):
+                pass
+            case OutputGap():
+                self._lines.skip()
+                self._session.missed()
+                self._alert(gap_alert(event))
+            case Exited():
+                self._finish(event.record.exit_code, "the program ended")
+            case Alert():
+                self._alert(disk_alert(event.message, full=event.active))
+            case Lost() if self._client is not None:
+                self._lose(event.reason)
+
+    def _on_output(self, output: Output) -> None:
+        self._output = output.end
+        now_ns = time.monotonic_ns()
+        for line in self._lines.feed(output.offset, output.data):
+            if (
+                self._record is not None
+                and line.message is not None
+                and line.message.get("id") == _prompt_id(self._record)
+            ):
+                self._delivered(_prompt_id(self._record), output.offset)  # the answer may come before the keeper's word
+            self._perform(self._session.read(line, now_ns))
+            if line.end > self._told_to:
+                self._told_to = line.end
+                self._spool.note(line.end, self._launch.launch_id)
+        if not self._caught_up.is_set() and output.end >= self._catch_up_to:
+            self._caught_up.set()
+
+    def _on_screen(self, event: StageEvent) -> None:
+        """What is drawn is ours: nothing is asked in it, and nothing has to be answered."""
+
+    def _alert(self, alert: LinkAlert) -> None:
+        log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
+        self._emit(alert)
+
+    def _silence(self, silent: bool) -> None:
+        self._alert(silence_alert(silent=silent))
+        self._emit(self._observed())
+
+    def _observed(self) -> LinkObserved:
+        if self._pulse.silent:
+            return LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held)
+        return self._session.observation()
+
+    def visit(self) -> None:
+        """Nothing is due by time (`Rounds`)."""
+
+    def pulse(self) -> None:
+        if self._beating is None or self._beating.done():
+            self._beating = self._tasks.spawn(self._pulse.beat())
+
+    # --- what is to be done ---
+
+    def _perform(self, commands: Iterable[PipesCommand]) -> None:
+        shown = False
+        for command in commands:
+            match command:
+                case Write():
+                    self._tasks.spawn(self._write(command))
+                case TellLink(event):
+                    if self._live or not isinstance(event, LinkObserved):
+                        self._emit(event)
+                case ShowText(text):
+                    self._show(self._transcript.said(text))
+                case ShowLine(text, bold):
+                    self._show(self._transcript.line(text, bold=bold))
+                case Saved(session):
+                    self._save(session)
+            shown = True
+        if self._session.turn is None:
+            self._turn_over.set()
+            if shown and self._session.stage is AcpStage.READY:
+                self._show(self._transcript.rest())
+        else:
+            self._turn_over.clear()
+
+    async def _write(self, command: Write) -> None:
+        try:
+            written = await self._keeper().write(encode(command.message), command.input_id)
+        except KeeperRefused as error:
+            log.warning("not written", agent_id=self._agent_id, what=command.input_id, reason=error.reason)
+        except KeeperLost:
+            pass  # that is told otherwise
+        else:
+            if command.message.get("method") == "session/prompt" and command.input_id is not None:
+                self._delivered(command.input_id, written.offset)
+
+    def _delivered(self, prompt_id: str, offset: int) -> None:
+        """The program has the prompt: its turn began at `offset` of its output."""
+        record = self._record
+        if record is not None and record.link.get("prompt") == prompt_id and "submit_offset" not in record.link:
+            self._record = record.model_copy(update={"link": {**record.link, "submit_offset": offset}})
+            self._emit(LinkTurnRecord(self._record))
+        self._perform(self._session.accepted(prompt_id, time.monotonic_ns()))
+
+    def _show(self, data: bytes) -> None:
+        if not data:
+            return
+        at = self._spool.append(data)
+        self._screen.feed(at, data, self._clock.monotonic())
+        self._viewers.push(at, data)
+
+    def _save(self, session: str) -> None:
+        content = json.dumps({"launch": self._launch.launch_id, "session": session}).encode()
+        try:
+            write_whole(self._folder / STATE_FILE, content, durable=False)
+        except OSError as error:
+            log.warning("the session is not kept", agent_id=self._agent_id, error=str(error))
+
+    # --- the end ---
+
+    def _finish(self, exit_code: int | None, reason: str) -> None:
+        if not self._finishing:
+            self._finishing = True
+            event = LinkExited(exit_code, reason)
+            self._viewers.end()
+            if not self._exited.done():
+                self._exited.set_result(event)
+            self._emit(event)
+
+    def _lose(self, reason: str) -> None:
+        if not self._closing and not self._finishing:
+            self._tasks.spawn(self._keeper_lost(reason))
+
+    async def _keeper_lost(self, reason: str) -> None:
+        log.warning("keeper lost", agent_id=self._agent_id, reason=reason)
+        try:
+            await sweep_launch(self._launch.launch_id)
+        except LaunchError as error:
+            log.error("processes are left over", agent_id=self._agent_id, error=error.message)  # noqa: TRY400
+        self._finish(None, f"its keeper is gone ({reason})")
+
+    # --- the turn ---
+
+    def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
+        """From here on the program may have the message: it is given it once, and by no other launch."""
+        return record.model_copy(update={"link": {"prompt": _prompt_id(record), "submitted": True}})
+
+    async def deliver(self, delivery: Delivery) -> None:
+        self._record = record = self.prepare(delivery.record) if delivery.fresh else delivery.record
+        now_ns = time.monotonic_ns()
+        prompt_id = _prompt_id(record)
+        self._perform(
+            self._session.deliver(delivery.task_id, prompt_id, delivery.text, fresh=delivery.fresh, now_ns=now_ns)
+        )
+        if record.link.get("interrupting") and self._session.turn is not None:
+            self._tasks.spawn(self.interrupt())  # the last daemon was about to
+
+    def recorded(self, record: TurnRecord) -> None:
+        """Nothing waits for that: the keeper writes a prompt once, whatever is on record."""
+
+    def taken(self, fact: ChannelFact) -> None:
+        """Nothing keeps it: what was told stands in `told_to`."""
+
+    def settled(self) -> None:
+        """The same."""
+
+    async def observe(self) -> LinkObserved:
+        return self._observed()
+
+    async def interrupt(self) -> bool:
+        """A program that does not end its turn is ended; its restart policy applies."""
+        if self._session.turn is None:
+            return False
+        if self._record is not None and self._session.turn.task == self._record.task_id:
+            self._record = self._record.model_copy(update={"link": {**self._record.link, "interrupting": True}})
+            self._emit(LinkTurnRecord(self._record))
+        self._perform(self._session.interrupt())
+        try:
+            await asyncio.wait_for(self._turn_over.wait(), CONFIRM_STOP_S)
+        except TimeoutError:
+            log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
+            self._perform(self._session.given_up(time.monotonic_ns()))
+            await self._keeper().signal(signal.SIGKILL)
+            await asyncio.shield(self._exited)
+        return True
+
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
+        self._perform(self._session.answer(text, prompt_id))
+        return False
+
+    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
+        return False
+
+    async def stop(self, grace: float) -> LinkExited:
+        if not self._exited.done() and not await self._pulse.answers():
+            self._lose(SILENT)
+        elif not self._exited.done():
+            with contextlib.suppress(KeeperRefused):
+                await self._keeper().close_input()
+            try:
+                await self._keeper().stop(grace)
+            except KeeperRefused:
+                pass  # it has ended
+            except KeeperLost as error:
+                self._lose(error.message)
+        return await asyncio.shield(self._exited)
+
+    async def signal(self, signum: int) -> None:
+        if signum == signal.SIGKILL and not await self._pulse.answers():
+            self._lose(SILENT)
+            await asyncio.shield(self._exited)
+        else:
+            await self._keeper().signal(signum)
+
+    async def poke(self) -> None:
+        """Nothing is poked for: everything comes on its pipes."""
+
+    async def explain(self) -> list[Testimony]:
+        now = self._observed()
+        return [Testimony(channel="acp", says=now.evidence.removeprefix("acp: "), since=None, decides=True)]
+
+    # --- the screen ---
+
+    async def screen_text(self, limit: int | None = None) -> str:
+        text = await self._screen.text(scrollback=limit is not None)
+        return text if limit is None else text[-limit:]
+
+    async def screen_as(self, fmt: ScreenForm) -> Shown:
+        return await self._screen.shown(fmt)
+
+    async def keep_screen(self) -> None:
+        with contextlib.suppress(StoreError, TimeoutError):
+            checkpoint = await asyncio.wait_for(self._screen.checkpoint(), SAVE_S)
+            await self._store.save_checkpoint(self._agent_id, checkpoint)
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+
+    def watch(self) -> ScreenWatch:
+        return self._viewers.watch()
+
+    async def _resize(self, cols: int, rows: int) -> None:
+        self._screen.resize(cols, rows)
+        self._viewers.resize(cols, rows)
+
+    async def _composes(self) -> bool:
+        return bool(self._transcript.draft)
+
+    async def _take_line(self, line: str) -> bool:
+        if self._transcript.draft.strip() != line.strip():
+            return False
+        self._show(self._transcript.erased())
+        return True
+
+    async def _type(self, data: bytes) -> None:
+        """A person's keys at an attached terminal. Raises InvalidChoice, PromptChanged."""
+        if are_reports(data):
+            return
+        self._hands_at = self._clock.monotonic()
+        shown, asked = self._transcript.keys(data)
+        self._show(shown)
+        for line in asked:
+            if line == "\x03":
+                self._perform(self._session.interrupt())
+                continue
+            self._persons += 1
+            try:
+                self._perform(self._session.typed(f"{PERSON}{time.time_ns()}.{self._persons}", line))
+            except SynapsedError as error:
+                self._perform([ShowLine(error.message)])
+
+    async def press(self, keys: Sequence[str]) -> None:
+        if self._exited.done():
+            raise NotReady("the program has ended")
+        for data in encode_keys(keys, application_cursor=False):
+            await self._type(data)
+
+    def _keeper(self) -> KeeperClient:
+        if self._client is None:
+            raise KeeperLost("the link is not open")
+        return self._client
+
+
+def _prompt_id(record: TurnRecord) -> str:
+    """By which the program answers the prompt, and the keeper knows that it was written."""
+    return f"{record.task_id}.{record.attempt}"

@@ -1,0 +1,520 @@
+"""One launch of a program that speaks ACP on pipes: what it writes and what is asked of it go in, commands come out.
+
+Its output is read from where the launch began, also by the daemon after this one: what is in there decides where the
+program stands, so that nothing but the ids of what was written has to be kept. A prompt has the id of its task, and the
+keeper writes each id once; the answer to it is found by that id. What was told before (`told_to`) only decides, and is
+not told again.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from synapsed.errors import NotReady, NotWaiting, PromptChanged
+from synapsed.model.agent import Activity
+from synapsed.model.facts import ChannelFact, PlanTold, PromptAccepted, ToolBegan, ToolOver, TurnEnded, TurnUsed
+from synapsed.model.link import (
+    LinkEvent,
+    LinkObserved,
+    LinkRefused,
+    LinkSession,
+    LinkTold,
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnSaid,
+)
+from synapsed.pipes.asked import OpenRequest, answer_id, open_request
+from synapsed.pipes.outcome import TurnOver, outcome
+from synapsed.pipes.rpc import RpcLine
+from synapsed.pipes.speech import TurnSpeech
+from synapsed.profiles import Profile
+
+CHANNEL: Final = "acp"
+INITIALIZE: Final = "initialize"
+OPEN: Final = "session"
+LOAD: Final = "session.load"
+MODE: Final = "session.mode"
+PERSON: Final = "person."
+"""Ids of requests of ours: those of prompts are their tasks', or a person's."""
+
+FINISHED_MAX: Final = 16
+"""Turns that ended before anybody asked for them."""
+CALLS_MAX: Final = 256
+
+METHOD_NOT_FOUND: Final = -32601
+
+
+class AcpStage(StrEnum):
+    """How far the program has come."""
+
+    STARTING = "starting"
+    OPENING = "opening"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Give the program that message, once for each `input_id` (None: whenever it is said)."""
+
+    message: dict[str, Any]
+    input_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TellLink:
+    event: LinkEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ShowText:
+    """A piece of text, for whoever looks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLine:
+    """A line of its own, for whoever looks; `bold`: somebody's message."""
+
+    text: str
+    bold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The program's own session is known: it is kept for the next daemon."""
+
+    session: str
+
+
+type PipesCommand = Write | TellLink | ShowText | ShowLine | Saved
+
+
+@dataclass(slots=True)
+class _Prompted:
+    """A turn: of a task, or (`task` None) of a person at an attached terminal."""
+
+    id: str
+    task: str | None
+    text: str | None = None
+    speech: TurnSpeech = field(default_factory=TurnSpeech)
+    told: str | None = None
+    """The message that is being told."""
+    stopping: bool = False
+
+
+class AcpSession:
+    """`cwd` is the agent's folder, `conversation` the one to go on with. `known`: the session that an earlier daemon
+    opened in this launch."""
+
+    def __init__(
+        self, profile: Profile, *, cwd: str, conversation: str | None, known: str | None = None, told_to: int = 0
+    ) -> None:
+        self._profile = profile
+        self._cwd = cwd
+        self._conversation = conversation
+        self._told_to = told_to
+        self.stage = AcpStage.READY if known is not None else AcpStage.STARTING
+        self.problem = ""
+        self.session = known
+        self.turn: _Prompted | None = None
+        self._heard = _Prompted("", None)
+        """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
+        self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
+        self._ids = False
+        self._requests: dict[str, OpenRequest] = {}
+        self._calls: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._loads = False
+        self._out: deque[PipesCommand] = deque()
+        self._live = False
+        """What is read was not told yet."""
+        self.observed: LinkObserved | None = None
+
+    def _drain(self) -> list[PipesCommand]:
+        found = list(self._out)
+        self._out.clear()
+        return found
+
+    # --- the beginning ---
+
+    def begin(self) -> list[PipesCommand]:
+        """Greet the program; one that was greeted before is not again, for the id is known."""
+        if self.stage is AcpStage.STARTING:
+            params = {
+                "protocolVersion": 1,
+                "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+                "clientInfo": {"name": "synapsed", "title": "synapsed", "version": "1"},
+            }
+            self._request(INITIALIZE, "initialize", params)
+        self._observe()
+        return self._drain()
+
+    def _request(self, id_: str, method: str, params: dict[str, Any]) -> None:
+        self._out.append(Write({"id": id_, "method": method, "params": params}, id_))
+
+    def _greeted(self, message: dict[str, Any]) -> None:
+        result = message.get("result")
+        if not isinstance(result, dict):
+            self._fail(f"initialize was refused: {_words(message)}")
+            return
+        self.stage = AcpStage.OPENING
+        able = result.get("agentCapabilities")
+        able = able if isinstance(able, dict) else {}
+        sessions = able.get("sessionCapabilities")
+        self._loads = able.get("loadSession") is True
+        resumes = isinstance(sessions, dict) and sessions.get("resume") is not None
+        given: dict[str, Any] = {"cwd": self._cwd, "mcpServers": []}
+        if self._conversation is not None and (self._loads or resumes):
+            method = "session/load" if self._loads else "session/resume"
+            self._request(LOAD, method, {**given, "sessionId": self._conversation})
+        else:
+            self._request(OPEN, "session/new", given)
+
+    def _opened(self, message: dict[str, Any], *, loaded: bool) -> None:
+        result = message.get("result")
+        if loaded and "error" in message:
+            # The agent is told by the other id that the conversation is new.
+            self._request(OPEN, "session/new", {"cwd": self._cwd, "mcpServers": []})
+            return
+        session = self._conversation if loaded else result.get("sessionId") if isinstance(result, dict) else None
+        if not isinstance(session, str):
+            self._fail(f"no session was opened: {_words(message)}")
+            return
+        self.session = session
+        offered = result.get("modes") if isinstance(result, dict) else None
+        mode = self._mode(offered if isinstance(offered, dict) else {})
+        if mode is None:
+            self._ready()
+        else:
+            self._request(MODE, "session/set_mode", {"sessionId": session, "modeId": mode})
+
+    def _mode(self, offered: dict[str, Any]) -> str | None:
+        """The first of the profile's modes in which the program asks, if it has one and is in another."""
+        there = [each.get("id") for each in offered.get("availableModes") or [] if isinstance(each, dict)]
+        wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
+        return None if wanted == offered.get("currentModeId") else wanted
+
+    def _ready(self) -> None:
+        assert self.session is not None
+        self.stage = AcpStage.READY
+        self._out.append(Saved(self.session))
+        self._out.append(TellLink(LinkSession(self.session)))
+
+    def _fail(self, problem: str) -> None:
+        self.stage, self.problem = AcpStage.FAILED, problem
+        self._out.append(ShowLine(problem))
+
+    # --- what the program writes ---
+
+    def read(self, line: RpcLine, now_ns: int) -> list[PipesCommand]:
+        """A line of its output."""
+        self._live = line.end > self._told_to
+        message = line.message
+        if message is None:
+            if self._live:
+                self._out.append(ShowLine(line.text))
+        elif "method" in message and "id" in message:
+            self._asked(message, now_ns)
+        elif message.get("method") == "session/update":
+            params = message.get("params")
+            update = params.get("update") if isinstance(params, dict) else None
+            if isinstance(update, dict):
+                self._update(update, now_ns)
+        elif "id" in message and ("result" in message or "error" in message):
+            self._answered(message, now_ns)
+        self._observe()
+        return self._drain()
+
+    def missed(self) -> None:
+        """Output is gone: what a turn said may have been in there."""
+        self._turn.speech = TurnSpeech(ids=self._ids)
+
+    @property
+    def _turn(self) -> _Prompted:
+        return self.turn or self._heard
+
+    def _answered(self, message: dict[str, Any], now_ns: int) -> None:
+        id_ = message["id"]
+        if id_ == INITIALIZE:
+            if self.stage is AcpStage.STARTING:
+                self._greeted(message)
+        elif id_ in (OPEN, LOAD):
+            self._heard = _Prompted("", None)  # what it was told so far is the conversation before
+            if self.stage is AcpStage.OPENING:
+                self._opened(message, loaded=id_ == LOAD)
+        elif id_ == MODE:
+            if "error" in message:
+                self._out.append(ShowLine(f"the program did not take its mode: {_words(message)}"))
+            if self.stage is AcpStage.OPENING:
+                self._ready()
+        elif isinstance(id_, str):
+            self._ended(id_, message, now_ns)
+
+    def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
+        """The answer to a prompt: its turn is over, and with it what it has asked."""
+        turn = self._turn
+        over = outcome(message, turn.speech, self._profile.error)
+        self._ids = self._ids or turn.speech.ids
+        self._requests.clear()
+        self._heard = _Prompted("", None, speech=TurnSpeech(ids=self._ids))
+        result = message.get("result")
+        if self._live and isinstance(result, dict):
+            self._used(result.get("usage"), id_, now_ns)
+        if self.turn is None or self.turn.id != id_:
+            self._finished[id_] = (over, turn.speech)
+            while len(self._finished) > FINISHED_MAX:
+                del self._finished[next(iter(self._finished))]
+            return
+        self.turn = None
+        self._conclude(turn, over, now_ns)
+
+    def _conclude(self, turn: _Prompted, over: TurnOver, now_ns: int) -> None:
+        if over.code is not None:
+            self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.text}".rstrip()))
+        if turn.task is None:
+            if turn.text is not None:
+                self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=turn.text, turn=turn.id, own=False))
+            answer = over.text if over.code is None else None
+            self._fact(TurnEnded(channel=CHANNEL, at_ns=now_ns, answer=answer, prompt=turn.text, turn=turn.id))
+        elif over.code is None:
+            for message in turn.speech.own[:-1]:
+                self._out.append(TellLink(LinkTurnProgress(turn.task, message.name, message.text)))
+            self._out.append(TellLink(LinkTurnEnded(turn.task, over.text, exact=True, evidence=over.evidence)))
+        elif over.code == "INTERRUPTED":
+            reason = "interrupted" if turn.stopping else "person"
+            self._out.append(TellLink(LinkTurnInterrupted(turn.task, reason, over.evidence)))
+        else:
+            self._out.append(TellLink(LinkTurnFailed(turn.task, over.code, over.text, over.evidence)))
+
+    def _update(self, update: dict[str, Any], now_ns: int) -> None:
+        if self.stage is not AcpStage.READY:
+            return  # what was before, which the program tells when it goes on with a conversation
+        kind, turn = update.get("sessionUpdate"), self._turn
+        if kind == "agent_message_chunk":
+            if (piece := turn.speech.chunk(update)) is not None and self._live:
+                self._tell(turn, *piece)
+        elif kind in ("tool_call", "tool_call_update"):
+            turn.speech.interlude()
+            self._tool(update, now_ns)
+        elif kind == "plan":
+            turn.speech.interlude()
+            self._plan(update, now_ns)
+
+    def _tell(self, turn: _Prompted, name: str, piece: str) -> None:
+        self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
+        if turn.task is not None:
+            self._out.append(TellLink(LinkTurnSaid(turn.task, piece, append=turn.told == name)))
+        turn.told = name
+
+    def _fact(self, fact: ChannelFact) -> None:
+        if self._live:
+            self._out.append(TellLink(LinkTold(fact)))
+
+    def _tool(self, update: dict[str, Any], now_ns: int) -> None:
+        call, status = str(update.get("toolCallId") or ""), update.get("status")
+        known = self._calls.get(call)
+        given = update.get("rawInput")
+        tool, input_ = known or (str(update.get("title") or update.get("kind") or "tool"), {})
+        input_ = given if isinstance(given, dict) and given else input_
+        if known is None:
+            self._calls[call] = (tool, input_)
+            while len(self._calls) > CALLS_MAX:
+                del self._calls[next(iter(self._calls))]
+            if self._live:
+                self._out.append(ShowLine(f"[{tool}]"))
+            self._fact(ToolBegan(channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_))
+        if status in ("completed", "failed") and call in self._calls:
+            del self._calls[call]
+            output, error = _output(update), None
+            if status == "failed":
+                error = (output or {}).get("text") or "it failed"
+            self._fact(
+                ToolOver(channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_, output=output, error=error)
+            )
+
+    def _plan(self, update: dict[str, Any], now_ns: int) -> None:
+        entries = [each for each in update.get("entries") or [] if isinstance(each, dict) and each.get("content")]
+        states = {"in_progress": "in_progress", "completed": "completed"}
+        steps: tuple[Any, ...] = tuple(
+            (str(each["content"]), states.get(str(each.get("status")), "pending")) for each in entries
+        )
+        self._fact(PlanTold(channel=CHANNEL, at_ns=now_ns, steps=steps))
+
+    def _used(self, usage: Any, turn: str, now_ns: int) -> None:
+        if not isinstance(usage, dict):
+            return
+        names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")
+        figures = [usage[name] if isinstance(usage.get(name), int) and usage[name] >= 0 else None for name in names]
+        if not any(figures):
+            return
+        got, gave, read, written = figures
+        self._fact(
+            TurnUsed(
+                channel=CHANNEL,
+                at_ns=now_ns,
+                turn=turn,
+                input_tokens=got,
+                output_tokens=gave,
+                cache_read_tokens=read,
+                cache_write_tokens=written,
+            )
+        )
+
+    def _asked(self, message: dict[str, Any], now_ns: int) -> None:
+        """A request of the program's: permissions wait for somebody; nothing else is offered."""
+        request = open_request(message) if message["method"] == "session/request_permission" else None
+        if request is not None:
+            if isinstance(call := message["params"].get("toolCall"), dict):
+                self._tool(call, now_ns)
+            self._requests[request.input_id] = request
+            if self._live:
+                self._out.append(ShowLine(_shown(request)))
+            return
+        error = {"code": METHOD_NOT_FOUND, "message": f"not offered: {str(message['method'])[:100]}"}
+        self._out.append(Write({"id": message["id"], "error": error}, answer_id(message["id"])))
+
+    # --- what is asked of it ---
+
+    @property
+    def waiting(self) -> OpenRequest | None:
+        """The request that waits longest."""
+        return next(iter(self._requests.values()), None)
+
+    @property
+    def open_requests(self) -> list[OpenRequest]:
+        return list(self._requests.values())
+
+    def was_answered(self, input_id: str) -> list[PipesCommand]:
+        """An earlier daemon has answered it."""
+        self._requests.pop(input_id, None)
+        self._observe()
+        return self._drain()
+
+    def deliver(self, task: str, prompt_id: str, text: str, *, fresh: bool, now_ns: int) -> list[PipesCommand]:
+        """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps. Raises NotReady."""
+        if self.turn is not None:
+            raise NotReady("a turn runs already", task=self.turn.task)
+        if (ended := self._finished.pop(prompt_id, None)) is not None:
+            over, speech = ended
+            self._live = True
+            self._conclude(_Prompted(prompt_id, task, speech=speech), over, now_ns)
+            return self._drain()
+        self.turn = _Prompted(prompt_id, task, text, speech=TurnSpeech(ids=self._ids) if fresh else self._heard.speech)
+        if fresh:
+            self._out.append(ShowLine(text, bold=True))
+        self._prompt(prompt_id, text)
+        self._observe()
+        return self._drain()
+
+    def typed(self, prompt_id: str, text: str) -> list[PipesCommand]:
+        """A person's line at an attached terminal: a message, if no turn runs, or the answer to what is asked."""
+        if (request := self.waiting) is not None:
+            return self.answer(text, request.prompt.prompt_id)
+        if self.turn is not None or self.stage is not AcpStage.READY:
+            self._out.append(ShowLine("it works: Ctrl-C stops it" if self.turn else "it is not ready yet"))
+            return self._drain()
+        self.turn = _Prompted(prompt_id, None, text, speech=TurnSpeech(ids=self._ids))
+        self._out.append(ShowLine(text, bold=True))
+        self._prompt(prompt_id, text)
+        self._observe()
+        return self._drain()
+
+    def _prompt(self, prompt_id: str, text: str) -> None:
+        params = {"sessionId": self.session, "prompt": [{"type": "text", "text": text}]}
+        self._request(prompt_id, "session/prompt", params)
+
+    def accepted(self, prompt_id: str, now_ns: int) -> list[PipesCommand]:
+        """The program has the message."""
+        if self.turn is not None and self.turn.id == prompt_id and self.turn.task is not None:
+            self._live = True
+            self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=self.turn.text, turn=prompt_id, own=True))
+            self._out.append(TellLink(LinkTurnAccepted(self.turn.task, "acp: session/prompt is written")))
+        return self._drain()
+
+    def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
+        """Answer what is asked. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        request = self.waiting
+        if request is None:
+            raise NotWaiting("the agent does not ask anything now")
+        if prompt_id is not None and prompt_id != request.prompt.prompt_id:
+            raise PromptChanged(
+                "it asks something else now; read it and answer that", prompt=request.prompt.model_dump()
+            )
+        key, option = request.chosen(text)
+        outcome_ = {"outcome": "selected", "optionId": option}
+        self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
+        del self._requests[request.input_id]
+        label = next(each.label for each in request.prompt.options if each.key == key)
+        self._out.append(ShowLine(f"→ {label}", bold=True))
+        if request.kinds[key].startswith("reject"):
+            self._out.append(TellLink(LinkRefused(request.prompt.prompt)))
+        self._observe()
+        return self._drain()
+
+    def interrupt(self) -> list[PipesCommand]:
+        """Ask the program to stop its turn; what it has asked is answered with nothing."""
+        if self.turn is not None:
+            self.turn.stopping = True
+            self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
+            for request in self._requests.values():
+                told = {"id": request.id, "result": {"outcome": {"outcome": "cancelled"}}}
+                self._out.append(Write(told, request.input_id))
+            self._requests.clear()
+            self._observe()
+        return self._drain()
+
+    def given_up(self, now_ns: int) -> list[PipesCommand]:
+        """The program does not end its turn, and is about to be ended itself."""
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            self._live = True
+            self._conclude(turn, TurnOver("INTERRUPTED", "", "acp: the cancel was not heard"), now_ns)
+        return self._drain()
+
+    # --- what it does ---
+
+    def observation(self) -> LinkObserved:
+        request = self.waiting
+        if self.stage is AcpStage.FAILED:
+            return LinkObserved(Activity.UNKNOWN, f"acp: {self.problem}", None, can_receive=False, held="not ready")
+        if self.stage is not AcpStage.READY:
+            return LinkObserved(Activity.STARTING, f"acp: {self.stage.value}", None, can_receive=False)
+        if request is not None:
+            evidence = "acp: session/request_permission"
+            return LinkObserved(Activity.WAITING, evidence, request.prompt, can_receive=False, held="dialog")
+        if self.turn is not None:
+            return LinkObserved(Activity.BUSY, "acp: session/prompt is not answered yet", None, can_receive=False)
+        return LinkObserved(Activity.READY, "acp: no prompt is open", None, can_receive=True)
+
+    def _observe(self) -> None:
+        now = self.observation()
+        if now != self.observed:
+            self.observed = now
+            self._out.append(TellLink(now))
+
+
+def _words(message: dict[str, Any]) -> str:
+    error = message.get("error")
+    return str(error.get("message") or error) if isinstance(error, dict) else "no reason was given"
+
+
+def _output(update: dict[str, Any]) -> dict[str, Any] | None:
+    texts = []
+    for block in update.get("content") or []:
+        content = block.get("content") if isinstance(block, dict) else None
+        if isinstance(content, dict) and isinstance(content.get("text"), str):
+            texts.append(content["text"])
+    if texts:
+        return {"text": "\n".join(texts)}
+    raw = update.get("rawOutput")
+    return raw if isinstance(raw, dict) else {"text": raw} if isinstance(raw, str) else None
+
+
+def _shown(request: OpenRequest) -> str:
+    options = "\n".join(f"  {option.key}  {option.label}" for option in request.prompt.options)
+    return f"{request.prompt.prompt}\n{options}"

@@ -1,0 +1,279 @@
+"""What decides of a program on pipes: lines, speech, outcomes, requests, the transcript and the session. No daemon."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
+from synapsed.library import ProfileLibrary
+from synapsed.model.agent import Activity
+from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
+from synapsed.pipes.asked import open_request
+from synapsed.pipes.outcome import outcome
+from synapsed.pipes.rpc import LineReader, RpcLine, encode
+from synapsed.pipes.session import AcpSession, PipesCommand, TellLink, Write
+from synapsed.pipes.speech import TurnSpeech
+from synapsed.pipes.transcript import TranscriptView, harmless
+
+PROFILE = ProfileLibrary.builtin().get("acp")
+
+
+@given(st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b" ")), max_size=10), st.data())
+def test_lines_are_the_same_however_the_output_is_cut(lines: list[bytes], data: st.DataObject) -> None:
+    text, reader, found, at = b"".join(line + b"\n" for line in lines), LineReader(), [], 100
+    whole = LineReader().feed(at, text)
+    while text:
+        size = data.draw(st.integers(1, len(text)))
+        found += reader.feed(at, text[:size])
+        text, at = text[size:], at + size
+    assert found == whole
+    assert len(found) == sum(bool(line.strip()) for line in lines)
+
+
+def test_output_that_begins_in_a_line_or_is_missing_gives_no_half_lines() -> None:
+    message = encode({"method": "x"})
+    reader = LineReader(begins=True)
+    assert [line.message for line in reader.feed(0, b'half"}\n' + message)] == [json.loads(message)]
+    reader.feed(0, b'{"half')
+    reader.skip()
+    assert [line.message for line in reader.feed(0, b'rest"}\n' + message)] == [json.loads(message)]
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def chunk(text: str, message: str | None = None, **more: Any) -> dict[str, Any]:
+    ids = {} if message is None else {"messageId": message}
+    return {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}, **ids, **more}
+
+
+def speech(*updates: dict[str, Any] | None, ids: bool = False) -> TurnSpeech:
+    said = TurnSpeech(ids=ids)
+    for update in updates:
+        said.interlude() if update is None else said.chunk(update)
+    return said
+
+
+INFORMATIONAL = {"_meta": {"some": {"kind": "informational"}}}
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (speech(chunk("a"), chunk("b")), "ab"),
+        (speech(chunk("before"), None, chunk("after")), "after"),
+        (speech(chunk("Warning: x"), chunk("an", "1"), chunk("swer", "1")), "answer"),
+        (speech(chunk("one", "1"), chunk("two", "2")), "two"),
+        (speech(chunk("answer", "1"), chunk("a notice", "1", **INFORMATIONAL)), "answer"),
+        (speech(chunk("a warning"), ids=True), None),
+        (speech(chunk("answer"), None), "answer"),
+        (speech(), None),
+    ],
+)
+def test_the_answer_is_the_last_message_and_no_notice(said: TurnSpeech, answer: str | None) -> None:
+    assert said.answer == answer
+
+
+def ended(stop: str = "end_turn", **more: Any) -> dict[str, Any]:
+    return {"result": {"stopReason": stop, **more}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "code"),
+    [
+        (ended(), speech(chunk("x")), None),
+        (ended(usage=None), speech(chunk("x", "1")), None),
+        (ended(usage=None), speech(chunk("Error: unexpected status 400")), "MODEL_ERROR"),
+        (ended(usage=None), speech(chunk("status 429 Too Many Requests")), "RATE_LIMITED"),
+        (ended(usage=None), speech(chunk("401 Unauthorized"), ids=True), "AUTH_REQUIRED"),
+        (ended("cancelled"), speech(), "INTERRUPTED"),
+        (ended("max_tokens"), speech(), "CONTEXT_FULL"),
+        (ended("refusal"), speech(), "MODEL_ERROR"),
+        ({"error": {"code": -32000, "message": "x"}}, speech(), "AUTH_REQUIRED"),
+        ({"error": {"code": 429, "message": "x"}}, speech(), "RATE_LIMITED"),
+        ({"error": {"code": -32603, "message": "x", "data": {"errorKind": "rate_limit"}}}, speech(), "RATE_LIMITED"),
+        ({"error": {"code": -32603, "message": "x", "data": 3}}, speech(), "MODEL_ERROR"),
+        ({"result": None}, speech(), "MODEL_ERROR"),
+    ],
+)
+def test_how_a_turn_ended(answer: dict[str, Any], said: TurnSpeech, code: str | None) -> None:
+    assert outcome(answer, said, []).code == code
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+def asks(id_: Any = "p") -> dict[str, Any]:
+    options = [("a", "Allow", "allow_once"), ("b", "Always", "allow_always"), ("c", "Reject", "reject_once")]
+    return {
+        "id": id_,
+        "method": "session/request_permission",
+        "params": {
+            "toolCall": {"toolCallId": "c", "title": "touch it", "rawInput": {"command": "touch x"}},
+            "options": [{"optionId": i, "name": n, "kind": k} for i, n, k in options],
+        },
+    }
+
+
+@pytest.mark.parametrize(("words", "option"), [("1", "a"), ("Always", "b"), ("c", "c"), ("yes", "a"), ("NO", "c")])
+def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option: str) -> None:
+    request = open_request(asks())
+    assert request is not None
+    assert request.prompt.prompt == "touch it\ntouch x"
+    assert request.chosen(words)[1] == option
+    with pytest.raises(InvalidChoice):
+        request.chosen("perhaps")
+
+
+@pytest.mark.parametrize("params", [None, [], {}, {"options": []}, {"options": [1]}, {"options": [{"name": "x"}]}])
+def test_a_request_that_cannot_be_understood_is_none(params: Any) -> None:
+    assert open_request({"id": 1, "method": "session/request_permission", "params": params}) is None
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@given(st.text())
+def test_nothing_that_a_program_says_is_obeyed_by_a_terminal(text: str) -> None:
+    assert not any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in harmless(text))
+
+
+def test_a_person_writes_a_line_while_text_comes() -> None:
+    view = TranscriptView()
+    assert view.keys(b"hel\x7flo")[1] == []
+    assert view.draft == "helo"
+    assert b"helo" not in view.said("text of the program")
+    assert b"helo" in view.rest()
+    assert view.keys(b"\r")[1] == ["helo"]
+    assert (view.draft, view.keys(b"\x03")[1], view.keys("é\r".encode())[1]) == ("", ["\x03"], ["é"])
+
+
+# --- the session ------------------------------------------------------------------------------------------------------
+
+
+class Played:
+    """A session, and what it wanted."""
+
+    def __init__(self, **options: Any) -> None:
+        self.session = AcpSession(PROFILE, **{"cwd": "/work", "conversation": None, **options})
+        self.done: list[PipesCommand] = self.session.begin()
+        self.at = 0
+
+    def line(self, **message: Any) -> None:
+        self.at += 10
+        self.done += self.session.read(RpcLine(self.at, {"jsonrpc": "2.0", **message}), 1)
+
+    def said(self, text: str, message: str | None = None) -> None:
+        self.line(method="session/update", params={"update": chunk(text, message)})
+
+    def opened(self) -> "Played":
+        self.line(id="initialize", result={"agentCapabilities": {"loadSession": True}})
+        self.line(id="session", result={"sessionId": "s"})
+        return self
+
+    @property
+    def written(self) -> list[str | None]:
+        return [command.input_id for command in self.done if isinstance(command, Write)]
+
+    @property
+    def told(self) -> list[Any]:
+        kinds = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
+        return [c.event for c in self.done if isinstance(c, TellLink) and isinstance(c.event, kinds)]
+
+    def deliver(self, *, fresh: bool) -> None:
+        self.done += self.session.deliver("t", "t.1", "text", fresh=fresh, now_ns=1)
+
+
+def test_a_session_is_opened_and_a_message_answered() -> None:
+    played = Played().opened()
+    assert played.written == ["initialize", "session"]
+    played.deliver(fresh=True)
+    played.said("so", "1")
+    assert played.session.observation().activity is Activity.BUSY
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [(event.answer, event.exact) for event in played.told] == [("so", True)]
+    assert played.session.observation().can_receive
+
+
+def test_a_conversation_is_gone_on_with_or_begun_where_it_is_lost() -> None:
+    played = Played(conversation="old")
+    played.line(id="initialize", result={"agentCapabilities": {"loadSession": True}})
+    played.said("an answer of before", "0")
+    played.line(id="session.load", error={"code": -32603, "message": "no such session"})
+    played.line(id="session", result={"sessionId": "s"})
+    assert played.written == ["initialize", "session.load", "session"]
+    assert played.session.session == "s"
+
+
+def test_the_next_daemon_finds_a_turn_that_ended_meanwhile() -> None:
+    played = Played().opened()
+    played.said("so", "1")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    played.deliver(fresh=False)
+    assert [event.answer for event in played.told] == ["so"]
+    assert "t.1" not in played.written
+
+
+def test_the_next_daemon_goes_on_with_a_turn_that_runs() -> None:
+    played = Played().opened()
+    played.said("be", "1")
+    played.deliver(fresh=False)
+    assert "t.1" in played.written  # the keeper knows whether it was before
+    played.said("gun", "1")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in played.told] == ["begun"]
+
+
+def test_what_was_told_before_is_not_told_again() -> None:
+    played = Played(known="s", told_to=1000)
+    played.line(method="session/update", params={"update": {"sessionUpdate": "tool_call", "toolCallId": "c"}})
+    played.said("so", "1")
+    assert not [c for c in played.done if isinstance(c, TellLink) and c.event != played.session.observed]
+
+
+def test_a_permission_waits_is_answered_once_and_is_gone_with_its_turn() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(**asks())
+    prompt = played.session.observation().prompt
+    assert prompt is not None
+    with pytest.raises(PromptChanged):
+        played.session.answer("1", "another")
+    played.done += played.session.answer("yes", prompt.prompt_id)
+    with pytest.raises(NotWaiting):
+        played.session.answer("yes", prompt.prompt_id)
+    played.line(**asks("q"))
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert played.session.waiting is None
+
+
+def test_a_cancel_answers_what_is_asked_with_nothing() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(**asks())
+    commands = played.session.interrupt()
+    written = [command.message for command in commands if isinstance(command, Write)]
+    assert [m.get("method") or m["result"]["outcome"]["outcome"] for m in written] == ["session/cancel", "cancelled"]
+    played.line(id="t.1", result={"stopReason": "cancelled"})
+    assert [event.reason for event in played.told] == ["interrupted"]
+
+
+def test_what_is_not_offered_is_refused_and_odd_messages_change_nothing() -> None:
+    played = Played().opened()
+    played.line(id=5, method="fs/read_text_file", params={})
+    refusal = played.done[-1]
+    assert isinstance(refusal, Write)
+    assert refusal.message["error"]["code"] == -32601
+    for message in ({"id": "t.9", "result": {}}, {"method": "session/update", "params": []}, {"id": None, "result": 1}):
+        played.line(**message)
+    assert played.session.observation().can_receive
+
+
+@given(st.dictionaries(st.sampled_from(["id", "method", "result", "error", "params"]), st.from_type(object)))
+def test_no_message_ends_a_session(message: dict[str, Any]) -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(**json.loads(json.dumps(message, default=str)))

@@ -1,0 +1,95 @@
+"""Programs in their ACP mode, without a terminal: exact answers, kills of the daemon, permissions, sessions again."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.real.agents import RealAgent, nonce
+from tests.real.conftest import CliHome
+from tests.real.model import Model
+from tests.real.script import expected_answer
+from tests.support.daemon import Daemon, eventually
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+
+COMMANDS = {"gemini": ["gemini", "--acp"], "opencode": ["opencode", "acp"]}
+KILLS = 25
+
+
+def started(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> RealAgent:
+    prepared = cli_home(cli)
+    env = {**daemon.env, **prepared.env}
+    done = daemon.ctl("start", "acp", "--cwd", str(prepared.cwd), "--json", "--", *COMMANDS[cli], env=env)
+    assert done.code == 0, done.err
+    agent = RealAgent("acp", daemon, model, prepared)
+    daemon.ready("acp", patience=240)
+    return agent
+
+
+@pytest.mark.parametrize("cli", COMMANDS)
+def test_answers_are_exact(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(cli, daemon, model, cli_home)
+    for answer in ("short", "fenced", "japanese", "lines20", "markup"):
+        for _ in range(4):
+            agent.ask_exactly(f"{nonce()} [[answer:{answer}]]")
+    assert all(task["exact"] for task in agent.tasks())
+
+
+@pytest.mark.parametrize("cli", COMMANDS)
+def test_a_permission_is_asked_and_found_again(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(cli, daemon, model, cli_home)
+    for n, verb in enumerate(("approve", "deny", "approve")):
+        made: Path = agent.file(f"made-{n}")
+        task = agent.send(f"{nonce()} [[tool:shell-ask:touch {made}]]")
+        agent.daemon.task_in(task, "input_required")
+        if n == 2:
+            agent.daemon.kill9()
+            agent.daemon.start()
+            eventually(lambda: agent.daemon.agent("acp")["activity"] == "waiting", "it asks still")
+        assert agent.daemon.ctl(verb, task).code == 0
+        agent.daemon.ended(task)
+        assert made.exists() is (verb == "approve")
+
+
+@pytest.mark.parametrize("cli", COMMANDS)
+def test_no_kill_of_the_daemon_loses_or_doubles_a_message(
+    cli: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    agent = started(cli, daemon, model, cli_home)
+    dice, wrong = random.Random(cli), []
+    for _ in range(KILLS):
+        word = nonce()
+        text = f"{word} [[slow:1200]] [[answer:prose]]"
+        task = agent.send(text)
+        model_has_it = dice.random() < 0.7
+        if model_has_it:
+            model.wait_for_turn(word)
+        agent.daemon.kill9()
+        agent.daemon.start()
+        done = agent.daemon.ended(task)
+        answer = next((a["parts"][0]["text"] for a in done["artifacts"] if a["artifact_id"] == "answer"), None)
+        if (done["status"], answer, model.submissions(word)) != ("completed", expected_answer(text), 1):
+            wrong.append((done["status"], done["error"], answer, model.submissions(word)))
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("cli", COMMANDS)
+def test_cancel_restart_and_a_program_that_is_killed(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(cli, daemon, model, cli_home)
+    agent.ask_exactly(nonce())
+    word = nonce()
+    task = agent.send(f"{word} [[hold:{word}]]")
+    model.wait_for_turn(word)
+    assert agent.daemon.ctl("cancel", task).code == 0
+    model.release(word)
+    agent.ask_exactly(nonce())
+    word = nonce()
+    task = agent.send(f"{word} [[hold:{word}]]")
+    model.wait_for_turn(word)
+    assert agent.daemon.ctl("kill", "acp").code == 0
+    done = agent.daemon.ended(task)
+    assert (done["status"], done["error"]["code"]) == ("failed", "AGENT_EXITED")
+    model.release(word)
+    agent.daemon.ready("acp", patience=240)
+    agent.ask_exactly(nonce())
