@@ -7,7 +7,7 @@ import pytest
 from synapsed.errors import ConfigError, UnknownProfile
 from synapsed.library import ProfileLibrary
 
-BUILT_IN = ["claude", "codex", "dummy", "gemini", "generic", "opencode"]
+BUILT_IN = ["acp", "claude", "codex", "dummy", "gemini", "generic", "opencode"]
 
 
 def user(tmp_path: Path, name: str, text: str) -> ProfileLibrary:
@@ -94,7 +94,7 @@ def test_unknown_profile_names_the_nearest(tmp_path: Path) -> None:
     library = ProfileLibrary.standard(tmp_path)
     with pytest.raises(UnknownProfile, match="did you mean 'claude'"):
         library.get("claud")
-    with pytest.raises(UnknownProfile, match="there are claude, codex"):
+    with pytest.raises(UnknownProfile, match="there are acp, claude, codex"):
         library.get("zzz")
 
 
