@@ -27,13 +27,13 @@ def test_built_in_profiles_load(tmp_path: Path) -> None:
     for name in BUILT_IN:
         profile = library.get(name)
         assert profile.description
-        assert profile.interrupt.keys
-        assert profile.exit.keys
+        assert profile.transport == "pipes" or (profile.interrupt.keys and profile.exit.keys)
 
 
 def test_ports_do_not_overlap(tmp_path: Path) -> None:
     library = ProfileLibrary.standard(tmp_path)
-    ranges = {name: library.get(name).ports for name in BUILT_IN}
+    ranges = {name: library.get(name).ports for name in BUILT_IN if name != "acp"}
+    assert library.get("acp").ports == library.get("generic").ports  # that of all others
     assert ranges == {
         "claude": (8100, 8109),
         "gemini": (8110, 8119),
