@@ -112,8 +112,6 @@ class FleetBroker(_Section):
     """`[fleet.broker]`: the broker that this host keeps, in a unit of its own."""
 
     listen: Annotated[str, AfterValidator(_listen)] = "0.0.0.0:4222"
-    cluster: Annotated[str, AfterValidator(_listen)] = "0.0.0.0:6222"
-    """Where the other two brokers of three come in."""
     max_store: Annotated[str, AfterValidator(_size)] | None = None
     """At most so much is kept on disk; default: half of what is free when it starts, at most 20 GiB."""
 

@@ -1,8 +1,8 @@
 """The broker of a fleet: `synapsed broker` keeps one nats-server, in a unit of its own that outlives every daemon.
 
 It writes what the server is configured with, starts it again when it ends, and watches its health (`watchdog`). What it
-needs stands in state/fleet/broker, so that a second and a third broker need no key of the fleet: `operator.jwt`,
-`system.jwt`, certificates, and in `jwt/` the accounts' tokens, which brokers keep in step among themselves.
+needs stands in state/fleet/broker, and no key of the fleet among it: the operator's token, a certificate, and in `jwt/`
+the accounts' tokens.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from synapsed.files import write_private
 from synapsed.fleet import jwt, tls
 from synapsed.fleet.addresses import local_url
 from synapsed.fleet.home import Home
-from synapsed.fleet.natsserver import Brokers, NatsServer, configuration, find
+from synapsed.fleet.natsserver import NatsServer, configuration, find
 from synapsed.fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
 from synapsed.fleetspec import FleetBroker, FleetConfig
 from synapsed.service import ServiceNotifier
@@ -42,7 +42,6 @@ BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 STABLE_S: Final = 60.0
 STOP_S: Final = 30.0
 """For a server that is asked to end; it syncs what it has."""
-LAME_DUCK_STOP_S: Final = 60.0
 
 log = structlog.get_logger(__name__)
 
@@ -56,9 +55,7 @@ class BrokerFolder:
         self.lock = folder / "lock"
         self.store = folder / "store"
 
-    def prepare(
-        self, *, name: str, tokens: Mapping[str, str], certificate: tls.Pem, authority: str, peers: list[str]
-    ) -> None:
+    def prepare(self, *, name: str, tokens: Mapping[str, str], certificate: tls.Pem, authority: str) -> None:
         """Everything that a broker needs. `tokens`: operator, system, account. Raises StoreError."""
         account, system = (jwt.read(tokens[kind]).subject for kind in ("account", "system"))
         self._write("ca.pem", authority)
@@ -66,7 +63,7 @@ class BrokerFolder:
         self._write("operator.jwt", tokens["operator"])
         self._write(f"jwt/{system}.jwt", tokens["system"])
         self.keep_account(tokens["account"])
-        told = {"name": name, "fleet": account, "system": system, "peers": peers}
+        told = {"name": name, "fleet": account, "system": system}
         self._write("broker.json", json.dumps(told, indent=1))
 
     def keep_certificate(self, made: tls.Pem) -> None:
@@ -93,12 +90,9 @@ class BrokerFolder:
             ) from None
         except (OSError, ValueError) as error:
             raise ConfigError(f"{self.settings} cannot be read: {error}", file=str(self.settings)) from None
-        if not isinstance(found, dict) or not {"name", "fleet", "system", "peers"} <= found.keys():
+        if not isinstance(found, dict) or not {"name", "fleet", "system"} <= found.keys():
             raise ConfigError(f"{self.settings} is damaged: take it from a copy", file=str(self.settings))
         return found
-
-    def keep_peers(self, peers: list[str]) -> None:
-        self._write("broker.json", json.dumps({**self.read(), "peers": peers}, indent=1))
 
     def text(self, name: str) -> str:
         try:
@@ -285,15 +279,14 @@ class BrokerUnit:
         return False
 
     async def _stop(self, ended: "asyncio.Future[int]") -> None:
-        """A planned restart of one of three steps back first, so that its streams have another leader."""
+        """It syncs what it has."""
         process = self._process
         if process is None or ended.done():
             return
-        gently = self._again.is_set() and bool(self._folder.read()["peers"])
         with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGUSR2 if gently else signal.SIGTERM)
+            process.terminate()
         try:
-            await asyncio.wait_for(asyncio.shield(ended), LAME_DUCK_STOP_S if gently else STOP_S)
+            await asyncio.wait_for(asyncio.shield(ended), STOP_S)
         except TimeoutError:
             log.warning("broker does not end, and is killed", pid=process.pid)
             with contextlib.suppress(ProcessLookupError):
@@ -316,10 +309,10 @@ class BrokerUnit:
             left.unlink(missing_ok=True)
         if self._home.keyring.exists():
             folder.keep_account(self._home.keyring.account_token)
-        brokers = Brokers(str(told["name"]), self._config.listen, self._config.cluster, list(told["peers"]))
         document = configuration(
             folder.path,
-            brokers,
+            name=str(told["name"]),
+            listen=self._config.listen,
             operator_token=folder.text("operator.jwt").strip(),
             system_account=str(told["system"]),
         )

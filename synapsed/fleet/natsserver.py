@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,8 +24,6 @@ VERSION_S: Final = 20.0
 STORE_BOUND: Final = 16 << 40
 """Bytes that the server may keep in all. The streams' own sizes bound what it keeps; a server whose bound is smaller
 than their sum would not load them."""
-LAME_DUCK_S: Final = 30
-LAME_DUCK_GRACE_S: Final = 2
 LOG_BYTES: Final = 10 << 20
 LOG_FILES: Final = 4
 
@@ -41,15 +39,6 @@ class NatsServer(NamedTuple):
     @property
     def release(self) -> str:
         return ".".join(map(str, self.version))
-
-
-class Brokers(NamedTuple):
-    """The brokers of a fleet as one of them is told of them; `peers` are addresses (`host:port`) of the others."""
-
-    name: str
-    listen: str
-    cluster: str
-    peers: Sequence[str] = ()
 
 
 def find(environ: Mapping[str, str] = os.environ) -> NatsServer:
@@ -88,12 +77,12 @@ def version_in(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def configuration(folder: Path, brokers: Brokers, *, operator_token: str, system_account: str) -> dict[str, Any]:
+def configuration(folder: Path, *, name: str, listen: str, operator_token: str, system_account: str) -> dict[str, Any]:
     """The document that `nats-server` reads (JSON is one of its forms). `folder` has certificates, tokens and store."""
     encrypted = {"cert_file": str(folder / "cert.pem"), "key_file": str(folder / "key.pem")}
     found: dict[str, Any] = {
-        "server_name": brokers.name,
-        "listen": brokers.listen,
+        "server_name": name,
+        "listen": listen,
         "http": "127.0.0.1:-1",  # health, for the watchdog; any free port, told in a file of the folder
         "ports_file_dir": str(folder),
         "log_file": str(folder / "log" / "nats-server.log"),
@@ -113,17 +102,7 @@ def configuration(folder: Path, brokers: Brokers, *, operator_token: str, system
         },
         # First, so that nobody in between can leave it out of the greeting.
         "tls": {**encrypted, "handshake_first": True, "min_version": "1.3", "timeout": 10},
-        "lame_duck_duration": f"{LAME_DUCK_S}s",
-        "lame_duck_grace_period": f"{LAME_DUCK_GRACE_S}s",
     }
-    if brokers.peers:
-        found["cluster"] = {
-            "name": "synapsed",
-            "listen": brokers.cluster,
-            "routes": [f"tls://{peer}" for peer in brokers.peers],
-            "no_advertise": True,
-            "tls": {**encrypted, "ca_file": str(folder / "ca.pem"), "verify": True, "timeout": 10},
-        }
     return found
 
 

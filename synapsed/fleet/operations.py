@@ -334,7 +334,6 @@ def _prepare_broker(folder: BrokerFolder, ring: Keyring, name: str, addresses: S
         tokens={"operator": ring.operator_token, "system": ring.system_token, "account": ring.account_token},
         certificate=tls.make_broker(ring.authority, names, now=datetime.now(UTC)),
         authority=ring.certificate,
-        peers=[],
     )
 
 

@@ -4,15 +4,12 @@
 mail only, makes, changes and deletes nothing. What subjects cannot keep apart is said in docs/fleet.md: one who acks
 work that another host took, and answers of the broker that go to a subject of one's own choice, which is why receivers
 ask for a signature first.
-
-A file under way can be read by who knows its hash, and nobody can ask which there are: of FILES a member gets the last
-message of one whole subject, and no other kind of reading.
 """
 
 from typing import Final
 
 from synapsed.fleet.jwt import Scope
-from synapsed.fleet.streams import BODY_MAX, CLAIM, EVENTS, FILES, HOSTS, IN, WORK
+from synapsed.fleet.streams import BODY_MAX, CLAIM, EVENTS, HOSTS, IN, WORK
 
 HOST: Final = "host"
 JOIN: Final = "join"
@@ -30,7 +27,6 @@ HOST_PUBLISHES: Final = (
     "syn.claim.>",
     f"syn.ev.{ME}.>",
     f"syn.say.*.{ME}",
-    f"syn.file.{ME}.>",
     f"$KV.SYN_HOSTS.{ME}",
     f"$JS.API.CONSUMER.MSG.NEXT.{IN}.{ME}",
     f"$JS.API.CONSUMER.INFO.{IN}.{ME}",
@@ -43,7 +39,6 @@ HOST_PUBLISHES: Final = (
     f"$JS.API.STREAM.INFO.{EVENTS}",
     f"$JS.API.STREAM.INFO.{HOSTS}",
     *(f"$JS.API.DIRECT.GET.{name}{rest}" for name in (HOSTS, CLAIM, EVENTS) for rest in ("", ".>")),
-    f"$JS.API.DIRECT.GET.{FILES}.>",
     f"syn.adm.renew.{ME}",
     f"syn.adm.classes.{ME}",
 )

@@ -15,7 +15,6 @@ WORK: Final = "SYN_WORK"
 CLAIM: Final = "SYN_CLAIM"
 EVENTS: Final = "SYN_EV"
 HOSTS: Final = "KV_SYN_HOSTS"
-FILES: Final = "SYN_FILES"
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
@@ -27,8 +26,6 @@ STORE_MIN: Final = 256 * MIB
 MAIL_MAX: Final = 10_000
 """Messages of one kind from one host to another that are not taken yet; a publish beyond that is refused."""
 BODY_MAX: Final = 1 * MIB
-CHUNK_MAX: Final = 256 * 1024
-"""More than a chunk of a file with its headers."""
 
 type Document = dict[str, Any]
 
@@ -56,7 +53,7 @@ class Kept(NamedTuple):
 
 
 STREAMS: Final = (
-    Kept(IN, ("syn.to.>",), "workqueue", "new", 14, 4 * GIB, 0.20, per_subject=MAIL_MAX, per_subject_refused=True),
+    Kept(IN, ("syn.to.>",), "workqueue", "new", 14, 4 * GIB, 0.40, per_subject=MAIL_MAX, per_subject_refused=True),
     Kept(WORK, ("syn.work.>",), "workqueue", "new", 14, 256 * MIB, 0.04),
     Kept(
         CLAIM,
@@ -70,20 +67,8 @@ STREAMS: Final = (
         per_subject_refused=True,
         direct=True,
     ),
-    Kept(EVENTS, ("syn.ev.>",), "limits", "old", 7, 8 * GIB, 0.22, direct=True),
+    Kept(EVENTS, ("syn.ev.>",), "limits", "old", 7, 8 * GIB, 0.40, direct=True),
     Kept(HOSTS, ("$KV.SYN_HOSTS.>",), "limits", "old", 0, 64 * MIB, 0.05, per_subject=1, direct=True, relaxed=True),
-    Kept(
-        FILES,
-        ("syn.file.>",),
-        "limits",
-        "old",
-        7,
-        20 * GIB,
-        0.40,
-        per_subject=1,
-        direct=True,
-        message_max=CHUNK_MAX,
-    ),
 )
 
 

@@ -53,7 +53,6 @@ def test_two_commands_from_nothing(box: FleetHome, laptop: FleetHome) -> None:
         "SYN_CLAIM",
         "SYN_EV",
         "KV_SYN_HOSTS",
-        "SYN_FILES",
     ]
     mine = laptop.do("status")
     assert mine["member"]["name"] == "laptop"
@@ -194,7 +193,6 @@ FORGED = [
     "syn.work.codex.laptop",
     "syn.ev.laptop.ann.taskCompleted",
     "syn.say.box.laptop",
-    "syn.file.laptop.0000.0",
     "$KV.SYN_HOSTS.laptop",
     "$KV.SYN_HOSTS._fleet",
     "$KV.SYN_HOSTS.rogue.x",
@@ -207,7 +205,6 @@ FORGED = [
     "$JS.API.STREAM.MSG.GET.SYN_IN",
     "$JS.API.DIRECT.GET.SYN_IN",
     "$JS.API.DIRECT.GET.SYN_IN.syn.to.laptop.box.msg",
-    "$JS.API.DIRECT.GET.SYN_FILES",
     "$JS.API.STREAM.PURGE.SYN_IN",
     "$JS.API.STREAM.PURGE.KV_SYN_HOSTS",
     "$JS.API.STREAM.DELETE.SYN_IN",
@@ -278,7 +275,7 @@ async def _nothing(_message: object) -> None:
 
 async def test_what_is_its_own_right_is_given(box: FleetHome, forger: Client) -> None:
     """The refusals above mean something."""
-    for subject in ("syn.to.laptop.rogue.msg", "syn.ev.rogue.ann.x", "$KV.SYN_HOSTS.rogue", "syn.file.rogue.00.0"):
+    for subject in ("syn.to.laptop.rogue.msg", "syn.ev.rogue.ann.x", "$KV.SYN_HOSTS.rogue"):
         answer = json.loads((await forger.request(subject, b"x", timeout=10)).data)
         assert answer["seq"] > 0, subject
     info = await forger.request("$JS.API.CONSUMER.INFO.SYN_IN.rogue", b"", timeout=10)
@@ -326,17 +323,6 @@ async def test_a_reply_of_the_brokers_own_is_unsigned(box: FleetHome, laptop: Fl
     if message is not None:
         assert "hdrs" not in message  # no Syn-Sig
     await admin.close()
-
-
-async def test_files_are_not_read_in_order(box: FleetHome, laptop: FleetHome, forger: Client) -> None:
-    own = await laptop.connect([box.url])
-    await own.request("syn.file.laptop.cafe.0", b"secret", timeout=10)
-    got = await forger.request("$JS.API.DIRECT.GET.SYN_FILES.syn.file.laptop.cafe.0", b"", timeout=10)
-    assert got.data == b"secret"
-    body = json.dumps({"next_by_subj": "syn.file.>", "seq": 1}).encode()
-    answer = await forger.request("$JS.API.DIRECT.GET.SYN_FILES.syn.file.laptop.beef.0", body, timeout=10)
-    assert answer.data != b"secret"
-    await own.close()
 
 
 async def test_who_is_no_member_does_not_come_in(box: FleetHome, rogue: FleetHome, tmp_path: Path) -> None:
@@ -414,7 +400,7 @@ def test_a_store_that_was_lost_is_made_again(tmp_path: Path) -> None:
         box.kill()
         shutil.rmtree(box.home.broker / "store")
         box.start()
-        eventually(lambda: len(box.do("status")["streams"] or ()) == 6, "its streams are there again")
+        eventually(lambda: len(box.do("status")["streams"] or ()) == 5, "its streams are there again")
 
         async def asked() -> dict[str, Any]:
             client = await laptop.connect([box.url])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import ProgramNotFound
-from synapsed.fleet.natsserver import Brokers, configuration, find, version_in
+from synapsed.fleet.natsserver import configuration, find, version_in
 from synapsed.fleet.watchdog import FREE_MIN, PAUSE_S, UNHEALTHY_S, BrokerHealth, Watchdog
 
 ROOM = 10 << 30
@@ -95,14 +95,9 @@ def test_versions_are_read(text: str, version: tuple[int, int, int] | None) -> N
 
 
 def test_what_must_always_stand_in_the_configuration(tmp_path: Path) -> None:
-    one = Brokers("box", "0.0.0.0:4222", "0.0.0.0:6222")
-    made = configuration(tmp_path, one, operator_token="o", system_account="A")
+    made = configuration(tmp_path, name="box", listen="0.0.0.0:4222", operator_token="o", system_account="A")
     assert made["jetstream"]["sync_interval"] == "always"
     assert made["tls"]["handshake_first"] is True
     assert "resolver_preload" not in made  # it would undo what was revoked since, at each start
-    assert "cluster" not in made
     assert made["http"].startswith("127.0.0.1:")
     json.dumps(made)
-    three = configuration(tmp_path, one._replace(peers=["b:6222", "c:6222"]), operator_token="o", system_account="A")
-    assert three["cluster"]["routes"] == ["tls://b:6222", "tls://c:6222"]
-    assert three["cluster"]["tls"]["verify"] is True
