@@ -5,19 +5,16 @@ stays a member. A connection that is made again reads the token that is kept (`h
 """
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from synapsed.errors import RemoteRefused
 from synapsed.fleet.home import Home, Identity
 from synapsed.fleet.registrar import RENEW_SHARE
 from synapsed.fleet.trust import NotTrusted, Trust
 
-type Ask = Callable[[str, bytes], Awaitable[bytes]]
-"""Asks a subject, as a request, and returns the answer's body."""
-
-ANSWER_MAX: Final = 1 << 20
+type Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Asks a subject, as a request, and returns the answer's document."""
 
 
 def is_due(identity: Identity, *, now: float) -> bool:
@@ -33,13 +30,8 @@ async def renew(home: Home, ask: Ask, *, now: float) -> bool:
     mine = await asyncio.to_thread(home.identity)
     if not is_due(mine, now=now):
         return False
-    answer = await ask(f"syn.adm.renew.{mine.name}", json.dumps({"key": mine.pair.public}).encode())
-    try:
-        told = json.loads(answer[:ANSWER_MAX])
-        failed = told.get("error")
-    except (ValueError, AttributeError):
-        raise RemoteRefused("the answer about this host's credentials is no JSON object") from None
-    if failed is not None:
+    told = await ask(f"syn.adm.renew.{mine.name}", {"key": mine.pair.public})
+    if (failed := told.get("error")) is not None:
         said = failed.get("message") if isinstance(failed, dict) else failed
         raise RemoteRefused(f"this host's credentials are not renewed: {str(said)[:300]}")
     try:

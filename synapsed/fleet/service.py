@@ -13,7 +13,7 @@ import structlog
 
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
-from synapsed.errors import Forbidden, StoreError, SynapsedError
+from synapsed.errors import ConfigError, Forbidden, RemoteRefused, StoreError, SynapsedError
 from synapsed.fleet import bodies, streams
 from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
 from synapsed.fleet.carrier import FleetCarrier
@@ -21,6 +21,7 @@ from synapsed.fleet.envelope import encoded
 from synapsed.fleet.home import Home
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.link import Link
+from synapsed.fleet.membership import keep_newest, renew
 from synapsed.fleet.names import MailKind, urgent
 from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import NotMet, Peers
@@ -318,7 +319,18 @@ class Fleet:
         while True:
             await self.link.wait_up()
             await self.presence.records()
+            await self._keep_membership()
             await asyncio.sleep(30.0)
+
+    async def _keep_membership(self) -> None:
+        """What was learned of who is revoked is kept, and credentials are renewed in time."""
+        try:
+            await asyncio.to_thread(keep_newest, self._home, self._peers.trust)
+            if await renew(self._home, self.link.ask, now=self._clock.wall()):
+                self._identity = await asyncio.to_thread(self._home.identity)
+                log.info("this host's credentials were renewed", until=self._identity.expires)
+        except (RemoteRefused, ConfigError, BrokerRefused) as error:
+            log.warning("this host's membership is not kept", why=str(error))
 
     async def _reconcile(self) -> None:
         """Ask what became of tasks that another host has, and says nothing of."""

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import nats.errors
 import pytest
@@ -37,8 +38,11 @@ async def test_credentials_are_renewed_at_half_of_their_time(box: FleetHome, lap
     assert is_due(mine, now=time.time() + VALID_S * 0.51)
     client = await laptop.connect([box.url])
 
-    async def ask(subject: str, body: bytes) -> bytes:
-        return (await client.request(subject, body, timeout=20)).data
+    async def ask(subject: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(
+            (await client.request(subject, json.dumps(document).encode(), timeout=20)).data
+        )
+        return told
 
     assert not await renew(laptop.home, ask, now=time.time())
     old = box.home.keyring.host_token(
@@ -64,16 +68,17 @@ async def test_what_is_no_answer_of_the_fleet_is_not_kept(box: FleetHome, laptop
     invited = ring.join_token(mine.name, mine.pair.public, issued=late, expires=late + 10)
     good = ring.host_token(mine.name, mine.pair.public, issued=late, expires=late + 10)
     account = ring.account_token
-    for told in (
-        b"",
-        b"[]",
-        b'{"error": {"message": "no"}}',
-        *(json.dumps({"jwt": token, "account_jwt": account}).encode() for token in (foreign, renamed, invited, "x")),
-        json.dumps({"jwt": good, "account_jwt": "x"}).encode(),
-        json.dumps({"jwt": None}).encode(),
-    ):
+    answers: list[dict[str, Any]] = [
+        {},
+        {"error": {"message": "no"}},
+        {"error": "no"},
+        *({"jwt": token, "account_jwt": account} for token in (foreign, renamed, invited, "x")),
+        {"jwt": good, "account_jwt": "x"},
+        {"jwt": None},
+    ]
+    for told in answers:
 
-        async def ask(_subject: str, _body: bytes, told: bytes = told) -> bytes:
+        async def ask(_subject: str, _document: Mapping[str, Any], told: dict[str, Any] = told) -> dict[str, Any]:
             return told
 
         with pytest.raises(RemoteRefused):
@@ -87,8 +92,11 @@ async def test_who_was_removed_is_not_renewed(box: FleetHome, laptop: FleetHome)
     with box.home.keyring.changing() as members:
         del members.hosts[mine.name]
 
-    async def ask(subject: str, body: bytes) -> bytes:
-        return (await client.request(subject, body, timeout=20)).data
+    async def ask(subject: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(
+            (await client.request(subject, json.dumps(document).encode(), timeout=20)).data
+        )
+        return told
 
     with pytest.raises(RemoteRefused, match="no member of this fleet"):
         await renew(laptop.home, ask, now=time.time() + VALID_S * 0.6)
@@ -108,9 +116,10 @@ def test_the_newest_word_about_who_is_removed_is_kept(box: FleetHome, laptop: Fl
     assert read(laptop.home.identity().trust.account_token).nats["revocations"]
 
 
+@pytest.mark.fleet
 async def test_a_token_that_counts_no_more_ends_the_connection(box: FleetHome, laptop: FleetHome) -> None:
     mine = laptop.home.identity()
-    token = box.home.keyring.host_token(mine.name, mine.pair.public, issued=time.time() - 60, expires=time.time() + 3)
+    token = box.home.keyring.host_token(mine.name, mine.pair.public, issued=time.time() - 60, expires=time.time() + 15)
     laptop.home.keep_token(token, mine.trust, now=time.time())
     ended = asyncio.Event()
 
