@@ -197,7 +197,7 @@ def plan(
     channels = [
         channel
         for channel in sorted(profile.channels.values(), key=lambda channel: channel.rank)
-        if not channel.companion
+        if not channel.companion and channel.adapter != "app-server"  # which is there beside its companion alone
     ]
     telling = [] if instructions is None else [profile.instructions]
     injections: list[Channel | McpInjection | Instructions] = [*channels, *([profile.mcp] if mcp else []), *telling]

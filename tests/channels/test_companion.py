@@ -138,5 +138,10 @@ def test_a_launch_without_one_is_the_program_alone(launch: Launch) -> None:
 
 @pytest.mark.parametrize("launch", ["codex"], indirect=True)
 def test_an_older_codex_has_none(launch: Launch) -> None:
-    assert not has_companion(launch.profile.at("0.156.0"))
+    older = launch.profile.at("0.156.0")
+    assert not has_companion(older)
+    made = plan(older, launch.context, resume=False)
+    assert "--remote" not in made.argv
+    assert any("hooks.Stop" in word for word in made.argv)
+    assert made.companion is None
     assert has_companion(launch.profile.at("0.157.0"))
