@@ -63,7 +63,7 @@ test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 	@$(PY) -m pytest -q -m faults tests/faults
 
 test-fleet: $(STAMP) ## the fleet over real brokers: kills, full disks, losses of power, forgeries
-	@$(PY) -m pytest -q -m "fleet or not fleet" tests/fleet
+	@$(PY) -m pytest -q -m "fleet or not fleet" tests/fleet tests/service/test_broker_unit.py
 
 fuzz: $(STAMP) ## the tests with drawn examples, at random, again and again; keeps what it finds; MINUTES=10
 	@$(PY) -m tests.fuzz --minutes $(or $(MINUTES),10)

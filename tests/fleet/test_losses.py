@@ -19,7 +19,7 @@ import pytest
 
 from tests.fleet.brokers import FleetHome, needs_broker, until
 
-pytestmark = [needs_broker, pytest.mark.fleet]
+pytestmark = [needs_broker, pytest.mark.fleet, pytest.mark.timeout(400)]
 
 MESSAGES = 3000
 ROOM = 320 << 20

@@ -10,7 +10,7 @@ from tests.fleet.brokers import free_port, needs_broker
 from tests.service.house import House
 from tests.support.daemon import eventually
 
-pytestmark = [needs_broker, pytest.mark.fleet]
+pytestmark = [needs_broker, pytest.mark.fleet, pytest.mark.timeout(400)]
 UNIT = "synapsed-broker.service"
 
 
