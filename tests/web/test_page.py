@@ -262,10 +262,16 @@ async def test_a_daemon_that_goes_on_is_gone_on_with(devices: Devices, worker: W
 
 
 async def test_a_phone_shows_what_it_has_in_its_width(devices: Devices, worker: Worker):
-    await worker.ask("ann", question("word " * 200 + "x" * 400))
+    task = await worker.ask("ann", question("word " * 200 + "x" * 400), message="x" * 500)
+    text = "```\n" + "x" * 500 + "\n```\n" + "| a " * 60 + "|\n" + "|---" * 60 + "|\n"
     worker.control.rows = [f'[[120,"{"─" * 120}"]]'] * 40
     for path in ("/", "/#/agent/ann", "/#/events", "/#/settings"):
         page = await devices.open(path, **PHONE)
         await expect(page.locator(".card, .events, .settings").first).to_be_visible()
         wide = await page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, path
+    await worker.control.complete(task, text)
+    page = await devices.open("/#/agent/ann", **PHONE)
+    await page.get_by_role("tab", name="Conversation").tap()
+    await expect(page.locator(".answer pre")).to_be_visible()
+    assert await page.evaluate("document.querySelector('.talk').scrollWidth") <= 390
