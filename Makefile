@@ -65,6 +65,9 @@ test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 test-fleet: $(STAMP) ## the fleet over real brokers: kills, full disks, losses of power, forgeries
 	@$(PY) -m pytest -q -m "fleet or not fleet" tests/fleet tests/service/test_broker_unit.py
 
+test-fleet: $(STAMP) ## the fleet: a kill at each step, daemons and a real broker killed at random; KILLS=20
+	@FLEET_EVERY=1 FLEET_KILLS=$(or $(KILLS),20) $(PY) -m pytest -q -rs tests/fleet
+
 fuzz: $(STAMP) ## the tests with drawn examples, at random, again and again; keeps what it finds; MINUTES=10
 	@$(PY) -m tests.fuzz --minutes $(or $(MINUTES),10)
 

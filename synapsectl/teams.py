@@ -3,13 +3,21 @@
 from collections.abc import Iterable
 
 from synapsectl.context import CommandContext
+from synapsectl.errors import UsageError
+
+ANYWHERE = "team:"
+"""Begins the address of a team with its members on all hosts of the fleet."""
 
 
 def members_of(ctx: CommandContext, name: str) -> list[str] | None:
-    """The members of the team of that name, None if there is no such team. Raises ApiError, NoDaemon."""
-    for team in ctx.client.get("/teams"):
-        if team["name"] == name.removeprefix("@"):
+    """The members of the team of that name, None if there is no such team; of `team:NAME` those on other hosts of the
+    fleet too. Raises ApiError, NoDaemon, UsageError."""
+    anywhere = name.startswith(ANYWHERE)
+    for team in ctx.client.get("/teams?hosts=1" if anywhere else "/teams"):
+        if team["name"] == name.removeprefix("@").removeprefix(ANYWHERE):
             return list(team["members"])
+    if anywhere:
+        raise UsageError(f"no agent here or on another host of the fleet is in a team {name.removeprefix(ANYWHERE)!r}")
     return None
 
 

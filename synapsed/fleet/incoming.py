@@ -41,7 +41,7 @@ from synapsed.fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed.fleet.outgoing import Outgoing, Speaker, update_taken
 from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import Broker, Delivered, NoBroker
-from synapsed.interfaces import Directory, NewEvent, SendRequest, Store, Tasks
+from synapsed.interfaces import NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import carried_by_fleet
@@ -111,7 +111,6 @@ class Incoming:
         store: Store,
         table: FleetTable,
         tasks: Tasks,
-        directory: Directory,
         accepting: Accepting,
         peers: Peers,
         broker: Broker,
@@ -126,7 +125,6 @@ class Incoming:
         self._store = store
         self._table = table
         self._tasks = tasks
-        self._directory = directory
         self._accepting = accepting
         self._peers = peers
         self._broker = broker

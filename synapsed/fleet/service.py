@@ -145,7 +145,6 @@ class Fleet:
             store=store,
             table=table,
             tasks=control.tasks,
-            directory=control.directory,
             accepting=agents,
             peers=peers,
             broker=self.link,

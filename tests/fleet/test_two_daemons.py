@@ -1,8 +1,11 @@
 """Two real daemons, each a member, and a real broker between them."""
 
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -56,3 +59,68 @@ def test_a_message_goes_there_and_its_answer_comes_back(pair: Pair) -> None:
     (row,) = pair.laptop.ctl("tasks", "--json").json
     assert (row["agent_id"], row["status"]) == ("dummy@box", "completed")
     assert row["metadata"]["external"]["via"] == "fleet"
+
+
+def test_what_is_sent_while_the_other_daemon_is_away_is_done_when_it_is_back(pair: Pair) -> None:
+    pair.box.kill9()
+    sent = pair.laptop.ctl("send", "dummy@box", "hello", "--json")
+    assert sent.code == 0, sent.err
+    task_id = sent.json["task"]["id"]
+    assert sent.json["task"]["status"] == "submitted"
+    (row,) = pair.laptop.get("/fleet/outbox").json
+    assert (row["dst"], row["kind"], row["task"]) == ("box", "msg", task_id)
+    pair.box.start()
+    eventually(lambda: pair.task(pair.laptop, task_id)["status"] == "completed", "it is answered")
+    eventually(lambda: pair.laptop.get("/fleet/outbox").json == [], "and nothing is under way any more")
+
+
+def test_what_is_sent_without_a_broker_goes_when_it_is_there(pair: Pair) -> None:
+    pair.broker.kill()
+    sent = pair.laptop.ctl("send", "dummy@box", "hello", "--json")
+    assert sent.code == 0, sent.err
+    eventually(lambda: not pair.laptop.get("/fleet").json["connected"], "it is told that there is no broker")
+    pair.broker.up()
+    task_id = sent.json["task"]["id"]
+    eventually(lambda: pair.task(pair.laptop, task_id)["status"] == "completed", "it is answered")
+
+
+def test_daemons_and_the_broker_are_killed_at_random_and_each_message_is_done_once(pair: Pair) -> None:
+    random = Random(7)
+    sent = []
+    for n in range(int(os.environ.get("FLEET_KILLS", "4"))):
+        told = pair.laptop.ctl("send", "dummy@box", f"message {n}", "--json")
+        assert told.code == 0, told.err
+        sent.append(told.json["task"]["id"])
+        time.sleep(random.random() * 0.5)  # the moment of the kill
+        match n % 3:
+            case 0:
+                pair.box.kill9()
+                pair.box.start()
+            case 1:
+                pair.laptop.kill9()
+                pair.laptop.start()
+            case _:
+                pair.broker.kill()
+                pair.broker.up()
+    done = {"completed"}
+    eventually(
+        lambda: {pair.task(pair.laptop, one)["status"] for one in sent} == done, "each is answered", patience=180
+    )
+    there = [task["message"]["parts"][0]["text"] for task in pair.box.get("/control/tasks").json]
+    assert sorted(there) == sorted(f"message {n}" for n in range(len(sent))), "each was taken once"
+    eventually(lambda: pair.laptop.get("/fleet/outbox").json == [], "nothing is under way any more")
+    assert pair.laptop.get("/fleet/quarantine").json == []
+
+
+def test_a_team_is_its_members_on_all_hosts(pair: Pair) -> None:
+    assert pair.box.end() == 0
+    team = '[agents.dummy]\nprofile = "dummy"\n[teams.review]\nmembers = ["dummy"]\n'
+    pair.box.config_file.write_text(f"{NO_PORTS}{team}")
+    pair.box.start()
+    pair.box.start_agent()
+    eventually(lambda: pair.laptop.get("/teams?hosts=1").json, "the team is known here")
+    sent = pair.laptop.ctl("send", "team:review", "--wait", "hello all")
+    assert sent.code == 0, sent.err
+    nobody = pair.laptop.ctl("send", "team:nobody", "hello")
+    assert nobody.code == 2
+    assert "nobody" in nobody.err
