@@ -19,6 +19,7 @@ from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, open_terminal, parse_news, read_greeting
 from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
+from synapsectl.output import clip
 from synapsectl.statusline import WHEEL_OFF, WHEEL_ON, StatusRow
 from synapsectl.tty import RESET, Terminal
 from synapsed.attachwire import EARLIER, NEWS, OUTPUT, SCREEN
@@ -84,6 +85,10 @@ HINT = 4.0
 _MOUSE = re.compile(rb"\x1b\[<(\d+);\d+;\d+[Mm]")
 _WHEEL_UP = b"64"
 _CLEAR = b"\x1b[H\x1b[2J"
+
+
+def _over_last_row(words: str) -> bytes:
+    return b"\x1b7\x1b[999;1H\x1b[0;7m %b \x1b[0m\x1b[K\x1b8" % words.encode("utf-8", "replace")
 
 
 class AttachedTerminal:
@@ -278,6 +283,7 @@ class AttachedTerminal:
                 self._end(Detached())
         if self._hint_over and now >= self._hint_over:
             self._hint, self._hint_over = "", 0.0
+            self._resized = self._resized or not self._status.kept  # the daemon draws again what the words stand on
             self._refresh()
         if self._socket is None and now >= self._retry_at:
             self._reconnect(now)
@@ -388,9 +394,10 @@ class AttachedTerminal:
         self._begin()
 
     def _say(self, hint: str) -> None:
-        """Tell something in the status line for a moment; a bell where that is not shown."""
+        """Tell something for a moment: in the status line, or over the last row of the screen."""
         self._hint, self._hint_over = hint, time.monotonic() + HINT
-        self._show(b"" if self._status.kept else b"\a")
+        if not self._status.kept:
+            self._show(_over_last_row(clip(hint, self._terminal.size()[0] - 2)))
         self._refresh()
 
     def _refresh(self) -> None:
@@ -515,7 +522,7 @@ class AttachedTerminal:
         # Not at once: a daemon that just let go of us is not asked again and again.
         self._retry_at = self._away_since + RETRY
         # Over the last line of the screen; the next redraw takes it away.
-        self._show(b"\x1b7\x1b[999;1H\x1b[0;7m the daemon is away; waiting for it \x1b[0m\x1b[K\x1b8")
+        self._show(_over_last_row("the daemon is away; waiting for it"))
 
     def _take(self, frames: list[tuple[int, bytes]]) -> None:
         for kind, payload in frames:

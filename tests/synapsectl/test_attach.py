@@ -317,6 +317,17 @@ def test_hops_to_the_next_agent(attach: Attach, daemon: FakeDaemon) -> None:
     tool.until(b"[detached from codex]")
 
 
+def test_help_without_a_status_line_stands_over_the_last_row_for_a_moment(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.settings = {"status": False, "keys": {"next": "j"}}
+    tool = attached(attach(rows=10, cols=40), daemon)
+    tool.type(b"\x1d?")
+    tool.until(b"\x1b[999;1H\x1b[0;7m j next")
+    said = tool.shown.partition(b"\x1b[0;7m ")[2].partition(b" \x1b[0m")[0].decode()
+    assert len(said) <= 38, "it would scroll the screen"
+    again = {"type": "resize", "cols": 40, "rows": 10}
+    daemon.until(lambda: again in daemon.terminals[-1].messages)  # the daemon draws the screen then
+
+
 def test_help_in_the_status_line(attach: Attach, daemon: FakeDaemon) -> None:
     daemon.settings = {"status": True, "keys": {"next": "v"}}
     tool = attached(attach(cols=100, rows=10), daemon)
