@@ -6,7 +6,7 @@ here: they are in the state directory.
 """
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -93,19 +93,6 @@ class FleetWork(_Section):
 
     classes: list[Annotated[str, AfterValidator(_class)]] = Field(default=[], max_length=64)
     """Names of profiles or skills; none are taken by default."""
-    on_loss: Literal["wait", "again"] = "wait"
-    """What becomes of work sent from here whose host is lost: it waits there, or is done again elsewhere, perhaps
-    twice."""
-    lost_after: float = Field(default=3600.0, ge=60, le=30 * 86_400)
-    """Seconds without a sign of the host that took it, before `again` counts."""
-
-
-class FleetEvents(_Section):
-    """`[fleet.events]`: what the fleet is told of this host's log."""
-
-    publish: bool = True
-    content: bool = False
-    """Whether texts of messages and answers are in what is published."""
 
 
 class FleetBroker(_Section):
@@ -128,7 +115,6 @@ class FleetConfig(_Section):
     accept: list[Annotated[str, AfterValidator(_accepted)]] = Field(default=["*"], max_length=ACCEPT_MAX)
     """Who may be sent to from other hosts: agents by name, or all of a team's."""
     work: FleetWork = FleetWork()
-    events: FleetEvents = FleetEvents()
     broker: FleetBroker | None = None
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 IN: Final = "SYN_IN"
 WORK: Final = "SYN_WORK"
 CLAIM: Final = "SYN_CLAIM"
-EVENTS: Final = "SYN_EV"
 HOSTS: Final = "KV_SYN_HOSTS"
 
 MIB: Final = 1 << 20
@@ -67,7 +66,6 @@ STREAMS: Final = (
         per_subject_refused=True,
         direct=True,
     ),
-    Kept(EVENTS, ("syn.ev.>",), "limits", "old", 7, 8 * GIB, 0.40, direct=True),
     Kept(HOSTS, ("$KV.SYN_HOSTS.>",), "limits", "old", 0, 64 * MIB, 0.05, per_subject=1, direct=True, relaxed=True),
 )
 

@@ -34,13 +34,13 @@ def test_the_persons_own_file_wins_key_by_key(paths: Paths) -> None:
     paths.fleet_file.write_text(
         'name = "box"\nurls = ["tls://box:4222"]\n[work]\nclasses = ["codex"]\n[broker]\nlisten = "10.0.0.1:4222"\n'
     )
-    paths.config_file.write_text('[fleet]\npersons = ["laptop"]\n[fleet.work]\non_loss = "again"\n')
+    paths.config_file.write_text('[fleet]\npersons = ["laptop"]\n[fleet.broker]\nmax_store = "1GiB"\n')
     fleet = load_config(paths).fleet
     assert fleet is not None
     assert (fleet.name, fleet.persons) == ("box", ["laptop"])
-    assert fleet.work == FleetWork(classes=["codex"], on_loss="again")
+    assert fleet.work == FleetWork(classes=["codex"])
     assert fleet.broker is not None
-    assert fleet.broker.listen == "10.0.0.1:4222"
+    assert (fleet.broker.listen, fleet.broker.max_store) == ("10.0.0.1:4222", "1GiB")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ def test_two_commands_from_nothing(box: FleetHome, laptop: FleetHome) -> None:
         "SYN_IN",
         "SYN_WORK",
         "SYN_CLAIM",
-        "SYN_EV",
         "KV_SYN_HOSTS",
     ]
     mine = laptop.do("status")
@@ -275,7 +274,7 @@ async def _nothing(_message: object) -> None:
 
 async def test_what_is_its_own_right_is_given(box: FleetHome, forger: Client) -> None:
     """The refusals above mean something."""
-    for subject in ("syn.to.laptop.rogue.msg", "syn.ev.rogue.ann.x", "$KV.SYN_HOSTS.rogue"):
+    for subject in ("syn.to.laptop.rogue.msg", "$KV.SYN_HOSTS.rogue"):
         answer = json.loads((await forger.request(subject, b"x", timeout=10)).data)
         assert answer["seq"] > 0, subject
     info = await forger.request("$JS.API.CONSUMER.INFO.SYN_IN.rogue", b"", timeout=10)
@@ -306,7 +305,7 @@ async def test_a_reply_of_the_brokers_own_is_unsigned(box: FleetHome, laptop: Fl
     signature. What arrives is the broker's JSON, under nobody's signature."""
     admin = await box.connect_admin()
     before = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_IN", b"")).data)["state"]["last_seq"]
-    await forger.publish("syn.ev.rogue.a.b", b"x", reply="syn.to.laptop.box.msg")
+    await forger.publish("syn.to.box.rogue.msg", b"x", reply="syn.to.laptop.box.msg")
     await forger.flush()
 
     async def arrived() -> bool:
@@ -400,7 +399,7 @@ def test_a_store_that_was_lost_is_made_again(tmp_path: Path) -> None:
         box.kill()
         shutil.rmtree(box.home.broker / "store")
         box.start()
-        eventually(lambda: len(box.do("status")["streams"] or ()) == 5, "its streams are there again")
+        eventually(lambda: len(box.do("status")["streams"] or ()) == 4, "its streams are there again")
 
         async def asked() -> dict[str, Any]:
             client = await laptop.connect([box.url])
@@ -414,13 +413,13 @@ def test_a_store_that_was_lost_is_made_again(tmp_path: Path) -> None:
 
 async def test_what_somebody_changed_at_the_broker_is_mended(box: FleetHome) -> None:
     admin = await box.connect_admin()
-    config = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_EV", b"")).data)["config"]
+    config = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_CLAIM", b"")).data)["config"]
     changed = {**config, "max_age": 600_000_000_000, "allow_direct": False}
     assert "error" not in json.loads(
-        (await admin.request("$JS.API.STREAM.UPDATE.SYN_EV", json.dumps(changed).encode())).data
+        (await admin.request("$JS.API.STREAM.UPDATE.SYN_CLAIM", json.dumps(changed).encode())).data
     )
     told = await asyncio.to_thread(box.do, "repair")
-    assert told["done"] == ["the stream SYN_EV was corrected"]
+    assert told["done"] == ["the stream SYN_CLAIM was corrected"]
     assert (await asyncio.to_thread(box.do, "repair"))["done"] == []
     await admin.close()
 

@@ -63,7 +63,7 @@ def test_what_is_not_well(box: FleetHome, tmp_path: Path) -> None:
     asyncio.run(_break_a_stream(box))
     status, detail, mend = checked(box)["fleet's streams"]
     assert (status, mend) == ("wrong", "synapsectl fleet repair")
-    assert "SYN_EV: allow_direct is False, should be True" in detail
+    assert "SYN_CLAIM: allow_direct is False, should be True" in detail
     assert "the mail of laptop has no consumer" in detail
 
     box.paths.fleet_file.rename(box.paths.fleet_file.with_suffix(".away"))
@@ -86,9 +86,9 @@ def test_what_is_not_well(box: FleetHome, tmp_path: Path) -> None:
 
 async def _break_a_stream(box: FleetHome) -> None:
     admin = await box.connect_admin()
-    config = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_EV", b"")).data)["config"]
+    config = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_CLAIM", b"")).data)["config"]
     changed = json.dumps({**config, "allow_direct": False}).encode()
-    assert "error" not in json.loads((await admin.request("$JS.API.STREAM.UPDATE.SYN_EV", changed)).data)
+    assert "error" not in json.loads((await admin.request("$JS.API.STREAM.UPDATE.SYN_CLAIM", changed)).data)
     await admin.request("$JS.API.CONSUMER.DELETE.SYN_IN.laptop", b"")
     await admin.close()
 
