@@ -277,12 +277,29 @@ class Link:
         return told if isinstance(told, dict) else {}
 
     async def next(self, stream: str, consumer: str, *, wait: float) -> Delivered | None:
+        """A message of a consumer comes under its own subject: what it answers is told by its subscription alone."""
         limits: dict[str, Any] = {"batch": 1}
         limits |= {"expires": int(wait * 1e9)} if wait else {"no_wait": True}
-        msg = await self._request(
-            f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", json.dumps(limits).encode(), seconds=wait + CALL_S
-        )
-        return None if _status(msg) else StreamMessage(msg, self.client)
+        client, number = self.client, f"next{next(self._numbers)}"
+        queue = self._waiting[number] = asyncio.Queue()
+
+        async def come(msg: Msg) -> None:
+            queue.put_nowait(msg)
+
+        try:
+            inbox = f"{self._inbox}.{number}"
+            subscription = await client.subscribe(inbox, cb=come)
+            try:
+                subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+                await client.publish(subject, json.dumps(limits).encode(), reply=inbox)
+                msg = await self._answer(queue, wait + CALL_S)
+            finally:
+                await subscription.unsubscribe()
+        except (NatsError, OSError) as error:
+            raise NoBroker(str(error) or type(error).__name__) from error
+        finally:
+            self._waiting.pop(number, None)
+        return None if _status(msg) else StreamMessage(msg, client)
 
 
 def _status(msg: Msg) -> str:

@@ -112,6 +112,18 @@ def test_daemons_and_the_broker_are_killed_at_random_and_each_message_is_done_on
     assert pair.laptop.get("/fleet/quarantine").json == []
 
 
+def test_work_for_any_goes_to_a_host_that_takes_the_class(pair: Pair) -> None:
+    assert pair.box.end() == 0
+    pair.box.config_file.write_text(f'{NO_PORTS}[fleet.work]\nclasses = ["dummy"]\n')
+    pair.box.start()
+    pair.box.start_agent()
+    sent = pair.laptop.ctl("send", "any:dummy", "--wait", "hello whoever you are")
+    assert sent.code == 0, sent.err
+    (row,) = pair.laptop.ctl("tasks", "--json").json
+    assert (row["agent_id"], row["status"]) == ("any:dummy", "completed")
+    assert row["metadata"]["external"]["host"] == "box", "who has it is told"
+
+
 def test_a_team_is_its_members_on_all_hosts(pair: Pair) -> None:
     assert pair.box.end() == 0
     team = '[agents.dummy]\nprofile = "dummy"\n[teams.review]\nmembers = ["dummy"]\n'
