@@ -294,7 +294,8 @@ class Link:
                 await client.publish(subject, json.dumps(limits).encode(), reply=inbox)
                 msg = await self._answer(queue, wait + CALL_S)
             finally:
-                await subscription.unsubscribe()
+                with suppress(NatsError, OSError):  # it would take the place of a cancel, and whoever asks went on
+                    await subscription.unsubscribe()
         except (NatsError, OSError) as error:
             raise NoBroker(str(error) or type(error).__name__) from error
         finally:
