@@ -32,6 +32,7 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.sender import PushSender, push_sender
+from synapsed.access.book import AccessBook
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
 from synapsed.aio import TaskSet
@@ -41,6 +42,7 @@ from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create, put_back
+from synapsed.api.visitors import Visitors
 from synapsed.automation.service import Automation
 from synapsed.clock import SystemClock
 from synapsed.config import Config, check_parking, load_config
@@ -311,8 +313,11 @@ class Daemon:
         automation = Automation(manager, store, config=config, clock=self._clock, environ=self._environ, paths=paths)
         up.push_async_callback(automation.close)
         await automation.restore(config)
+        book = AccessBook(paths.access, self._clock)
+        await book.load()
         security = Security(
             directory=manager.directory,
+            visitors=Visitors(book, self._clock),
             token=token,
             allowed_hosts=config.api.allowed_hosts,
             trusted_proxies=config.api.trusted_proxies,

@@ -11,6 +11,8 @@
     │   ├── EventNotFound            EVENT_NOT_FOUND
     │   ├── UnknownSchedule          UNKNOWN_SCHEDULE
     │   ├── UnknownSink              UNKNOWN_SINK
+    │   ├── UnknownDevice            UNKNOWN_DEVICE
+    │   ├── UnknownToken             UNKNOWN_TOKEN
     │   ├── NotInInbox               NOT_IN_INBOX
     │   ├── NotInFleet               NOT_IN_FLEET
     │   ├── AmbiguousAddress         AMBIGUOUS
@@ -24,6 +26,7 @@
     │   ├── WouldDeadlock            WOULD_DEADLOCK
     │   ├── HopLimit                 HOP_LIMIT
     │   ├── Unauthorized             UNAUTHORIZED
+    │   ├── LockedOut                LOCKED_OUT
     │   ├── Forbidden                FORBIDDEN
     │   ├── TooLarge                 TOO_LARGE
     │   ├── UnsupportedMedia         UNSUPPORTED_MEDIA
@@ -102,6 +105,14 @@ class UnknownSink(RequestError):
     code, http, exit_code = "UNKNOWN_SINK", 404, 2
 
 
+class UnknownDevice(RequestError):
+    code, http, exit_code = "UNKNOWN_DEVICE", 404, 4
+
+
+class UnknownToken(RequestError):
+    code, http, exit_code = "UNKNOWN_TOKEN", 404, 4
+
+
 class NotInInbox(RequestError):
     code, http, exit_code = "NOT_IN_INBOX", 404, 4
 
@@ -154,6 +165,12 @@ class HopLimit(RequestError):
 
 class Unauthorized(RequestError):
     code, http = "UNAUTHORIZED", 401
+
+
+class LockedOut(RequestError):
+    """Too many codes, cookies or tokens that nobody has came from there; `retry_after` says when to come again."""
+
+    code, http = "LOCKED_OUT", 429
 
 
 class Forbidden(RequestError):

@@ -62,6 +62,8 @@ class Paths(_Roots):
     token = _Below("state", "token")
     metrics_token = _Below("state", "metrics-token")
     """A token that reads the metrics, and nothing else."""
+    access = _Below("state", "access.json")
+    """Devices that were paired, and tokens for scripts: hashes."""
     traces_cursor = _Below("state", "traces.cursor")
     """The event up to which traces were sent."""
     versions = _Below("state", "versions.json")

@@ -6,6 +6,7 @@ from synapsed.api.context import CONTEXT, ApiContext
 from synapsed.api.eventstream import EventCache
 from synapsed.api.gate import gate
 from synapsed.api.guard import timed
+from synapsed.api.needs import OF_AGENT_PORT
 from synapsed.api.problems import problems
 from synapsed.api.reserving import reserving
 from synapsed.api.routes import (
@@ -24,6 +25,7 @@ from synapsed.api.routes import (
     notify,
     openapi,
     page,
+    pairing,
     schedules,
     screen,
     status,
@@ -42,6 +44,7 @@ _HARDENING = {
 _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
+    pairing,  # before `page`, whose files are below the same path
     page,
     health,
     host,
@@ -74,6 +77,7 @@ def build_agent_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes(""))
+    app[OF_AGENT_PORT] = True
     app.add_routes(external.agent_routes())
     app.add_routes(openapi.routes())
     return app

@@ -181,6 +181,10 @@ class ApiContext:
     pid: int = field(default_factory=os.getpid)
     listening: list[str] = field(default_factory=list)
     """`host:port` of the main listeners, once they listen."""
+    secure: list[str] = field(default_factory=list)
+    """`https://host:port/` of the listeners with TLS of our own."""
+    push_key: str | None = None
+    """The public key of web pushes, as browsers want it; None: nothing is pushed."""
     alerts: list[str] = field(default_factory=list)
     """What is wrong with the daemon itself, for people."""
 
@@ -190,6 +194,12 @@ class ApiContext:
         self.changes = Changes(self.clock)
         self.live = LiveScreens(self.control, self.clock)
         self.started = self.clock.monotonic()
+
+    def addresses(self) -> list[str]:
+        """Of the page, those first that other machines reach."""
+        served = self.security.visitors.book.served if self.security.visitors is not None else []
+        local = [f"http://localhost:{listen.rpartition(':')[2]}/" for listen in self.listening]
+        return [*(f"https://{name}/" for name in served), *self.secure, *local]
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)
@@ -253,4 +263,5 @@ async def read_task(request: web.Request, control: Control, agent_id: str | None
 def origin_of(request: web.Request) -> Origin:
     rights = rights_of(request)
     where: Where = "control" if on_unix(request) else "http"
-    return Origin("person" if rights.person else "agent", who=rights.agent_id, where=where)
+    who = f"{rights.grant.kind}:{rights.grant.id}" if rights.grant is not None else rights.agent_id
+    return Origin("person" if rights.person else "agent", who=who, where=where)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, RIGHTS
+from synapsed.api.needs import check_needs
 from synapsed.api.problems import Handler
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import is_public, is_scraped, on_unix
@@ -20,14 +21,23 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     security.check_form(request)
     rights = await security.rights(request)
     _check_known(rights, request.match_info.handler)
-    if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
+    if request.path.startswith("/control/") and not _may_control(request, rights):
         raise Forbidden("control answers on the Unix socket, or with the control token")
+    check_needs(request, rights)
     if rights.agent_id is not None:
         rights = replace(rights, granted=request.app[CONTEXT].control.directory.granted(rights.agent_id))
     if rights.person and request.method not in _READING and on_unix(request):
         request.app[CONTEXT].presence.acted()
     request[RIGHTS] = rights
-    return await handler(request)
+    if rights.grant is None or security.visitors is None:
+        return await handler(request)
+    with security.visitors.at_work(rights.grant, request):
+        return await handler(request)
+
+
+def _may_control(request: web.Request, rights: Rights) -> bool:
+    """Devices and tokens may what the table says."""
+    return rights.grant is not None or on_unix(request) or request.app[CONTEXT].security.has_control_token(request)
 
 
 def _check_known(rights: Rights, handler: object) -> None:

@@ -53,7 +53,7 @@ def problem(error: SynapsedError) -> web.Response:
 
 
 def _headers(error: SynapsedError) -> dict[str, str]:
-    if error.code in ("QUEUE_FULL", "BUSY"):
+    if error.code in ("QUEUE_FULL", "BUSY", "LOCKED_OUT"):
         return {"Retry-After": str(error.details.get("retry_after", RETRY_AFTER))}
     if error.code == "UNAUTHORIZED":
         return {"WWW-Authenticate": 'Bearer realm="synapsed"'}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from synapsed.access.grants import Grant, Right
 from synapsed.errors import Forbidden, Unauthorized
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
@@ -28,15 +29,18 @@ class TokenKind(StrEnum):
     AGENT = "agent"
     METRICS = "metrics"
     """Reads the metrics, and nothing else."""
+    GRANTED = "granted"
+    """A device's session, or a token for a script: a person's, but for some things only."""
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What the request's `Authorization` turned out to be."""
+    """What the request's `Authorization`, or its cookie, turned out to be."""
 
     kind: TokenKind = TokenKind.ABSENT
     agent_id: str | None = None
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +71,28 @@ class Rights:
     """It came from another machine."""
     granted: frozenset[str] = frozenset()
     """What the agent's profile grants it beyond an agent's rights (`profiles.Right`)."""
+    grant: Grant | None = None
+    """A person's device or token, which may do only what this says; `synapsed.api.needs` has what each route needs."""
     scrapes: bool = False
     """It is somebody who may read the metrics, and nothing else that is not public."""
 
     @property
     def person(self) -> bool:
         return self.standing is Standing.PERSON
+
+    def may(self, right: Right) -> bool:
+        """Whether that is among the rights of a device or token; others do not go by such words."""
+        return self.grant is None or right in self.grant.rights
+
+    def require_right(self, right: Right, act: str) -> None:
+        """Raise Forbidden where a device or token asks that may not; `act` completes "may not …"."""
+        if self.grant is not None and right not in self.grant.rights:
+            raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
+
+    def require_whole(self, act: str) -> None:
+        """Raise Forbidden where any device or token asks."""
+        if self.grant is not None:
+            raise Forbidden(f"a {self.grant.kind} may not {act}: use synapsectl")
 
     @property
     def scope(self) -> str | None:
@@ -93,7 +113,7 @@ class Rights:
     def may_answer(self, agent_id: str) -> bool:
         """Whether this caller may answer what the agent asks."""
         granted = "answer_prompts" in self.granted and self.agent_id not in (None, agent_id)
-        return self.person or granted
+        return (self.person and self.may("answer")) or granted
 
     def may_see_agent(self, agent_id: str) -> bool:
         """Whether this caller may read the screen and the events of the agent."""
@@ -123,6 +143,7 @@ class Rights:
 
     def require_list(self) -> None:
         """Tasks cannot be listed by a caller of whom it is not known which are its own."""
+        self.require_right("look", "list tasks")
         if not self.person and self.agent_id is None:
             raise Forbidden(
                 "it could not be settled who asks, so no list of tasks is given: send the control token or an agent's",
@@ -136,10 +157,12 @@ class Rights:
 
     def require_cancel(self, task: Task) -> None:
         """An agent may cancel what it has sent itself."""
+        self.require_right("answer", "cancel tasks")
         self._require_sent(task, "cancel only tasks")
 
     def require_notify(self, task: Task) -> None:
         """An agent may have what becomes of a task sent elsewhere only where it has sent the task itself."""
+        self.require_whole("have notifications sent elsewhere")
         self._require_sent(task, "have notifications only of tasks")
 
     def _require_sent(self, task: Task, act: str) -> None:
@@ -153,8 +176,8 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
 
     This daemon connects to itself only where somebody had it do so (a notification): that is nobody in particular,
     whatever it carries. A process that is known to be an agent's is that agent, whatever it carries: a token that it
-    found raises nothing. Else a token counts for more than the process it comes from; the Unix socket is closed to
-    other users.
+    found raises nothing, nor does a device's cookie. Else a token counts for more than the process it comes from; the
+    Unix socket is closed to other users.
     """
     if peer.transport == "unix" and peer.uid != own_uid:
         raise Forbidden("this socket serves its own user only", uid=peer.uid)
@@ -170,6 +193,8 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
         return Rights(Standing.AGENT, peer.agent_id)
     if token.kind is TokenKind.CONTROL:
         return Rights(Standing.PERSON, remote=not peer.loopback)
+    if token.kind is TokenKind.GRANTED:
+        return Rights(Standing.PERSON, remote=not peer.loopback, grant=token.grant)
     if token.kind is TokenKind.AGENT:
         return Rights(Standing.AGENT, token.agent_id)
     if token.kind is TokenKind.METRICS:

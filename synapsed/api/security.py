@@ -10,10 +10,10 @@ import hmac
 import os
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -25,6 +25,7 @@ from synapsed.api.peers import PeerLookup
 from synapsed.api.problems import Handler
 from synapsed.api.query import check_names
 from synapsed.api.rights import Peer, Rights, Token, TokenKind, decide
+from synapsed.api.visitors import Visitors, cookie_name
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Directory
 
@@ -49,9 +50,12 @@ class Proxies:
         """`trusted`: addresses and networks (`10.0.0.0/8`). Raises ValueError for what is neither."""
         self._trusted: list[IPv4Network | IPv6Network] = [ip_network(each) for each in trusted]
 
-    def forwarded(self, request: web.Request) -> Forwarded | None:
-        """None for a request that no trusted proxy passed on. Raises InvalidRequest for what is no address."""
-        if not self._trusted or not any(name in request.headers for name in _MARKS) or not self._is_trusted(request):
+    def forwarded(self, request: web.Request, served: Collection[str] = ()) -> Forwarded | None:
+        """None for a request that no trusted proxy passed on. `served`: names for which whatever is on this machine may
+        pass requests on: it gets less than by itself. Raises InvalidRequest for what is no address."""
+        if not any(name in request.headers for name in _MARKS):
+            return None
+        if not self._is_trusted(request) and not self._is_served(request, served):
             return None
         scheme = request.headers.get("X-Forwarded-Proto", request.scheme).lower()
         host = request.headers.get("X-Forwarded-Host")
@@ -65,16 +69,29 @@ class Proxies:
         return Forwarded(scheme, host, prefix.rstrip("/"))
 
     def _is_trusted(self, request: web.Request) -> bool:
-        peer = request.transport.get_extra_info("peername") if request.transport is not None else None
-        if not isinstance(peer, tuple):
+        address = peer_address(request)
+        return address is not None and any(address in network for network in self._trusted)
+
+    @staticmethod
+    def _is_served(request: web.Request, served: Collection[str]) -> bool:
+        if not served:
             return False
-        address = ip_address(peer[0].partition("%")[0])
-        return any(address in network for network in self._trusted)
+        address = peer_address(request)
+        said = request.headers.get("X-Forwarded-Host", request.headers.get(hdrs.HOST, ""))
+        return address is not None and address.is_loopback and _hostname(said) in served
+
+
+def peer_address(request: web.Request) -> IPv4Address | IPv6Address | None:
+    """Of the other end of a TCP connection."""
+    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
+    return ip_address(peer[0].partition("%")[0]) if isinstance(peer, tuple) else None
 
 
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 _SINGLE_HEADERS = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH)
+PAGE_HEADER: Final = "Synapsed-Page"
+"""Which no page of another origin can send without being asked first."""
 _BODY_METHODS = frozenset({hdrs.METH_POST, hdrs.METH_PUT, hdrs.METH_PATCH})
 _PUBLIC = "__synapsed_public__"
 _SCRAPED = "__synapsed_scraped__"
@@ -112,13 +129,16 @@ class Security:
         allowed_hosts: Iterable[str] = (),
         trusted_proxies: Iterable[str] = (),
         metrics_token: str | None = None,
+        visitors: Visitors | None = None,
     ) -> None:
+        """`visitors` None: neither devices nor tokens for scripts are known."""
         self._token = token.encode()
         self._metrics_token = metrics_token.encode() if metrics_token is not None else None
         self._token_owner = directory.token_owner
         self._peers = peers or PeerLookup(directory.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
         self._proxies = Proxies(trusted_proxies)
+        self.visitors = visitors
         self._own_uid = os.getuid()
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
@@ -138,19 +158,38 @@ class Security:
 
     def host(self, request: web.Request) -> str:
         """The address that the client used, without scheme: `Host`, or what a trusted proxy says that it was."""
-        forwarded = self._proxies.forwarded(request)
+        forwarded = self.forwarded(request)
         said: str = request.headers.get(hdrs.HOST, "")
         return said if forwarded is None or forwarded.host is None else forwarded.host
 
     def origin(self, request: web.Request) -> str:
         """`scheme://host[:port][/prefix]` as the client has it."""
-        forwarded = self._proxies.forwarded(request)
-        scheme, prefix = (forwarded.scheme, forwarded.prefix) if forwarded is not None else (request.scheme, "")
-        return f"{scheme}://{self.host(request)}{prefix}"
+        forwarded = self.forwarded(request)
+        prefix = forwarded.prefix if forwarded is not None else ""
+        return f"{self.scheme(request)}://{self.host(request)}{prefix}"
+
+    def scheme(self, request: web.Request) -> str:
+        """`http` or `https`, as the client has it."""
+        forwarded = self.forwarded(request)
+        return request.scheme if forwarded is None else forwarded.scheme
+
+    def forwarded(self, request: web.Request) -> Forwarded | None:
+        """What a proxy that is believed says of the request; None where none has passed it on."""
+        return self._proxies.forwarded(request, self._served)
+
+    @property
+    def _served(self) -> Collection[str]:
+        return () if self.visitors is None else self.visitors.book.served
+
+    def address(self, request: web.Request) -> str:
+        """Whose failures are counted together: where the request comes from, as far as that is known."""
+        if self.forwarded(request) is not None:
+            return request.headers.get("X-Forwarded-For", "proxy").rpartition(",")[2].strip()[:64]
+        return str(peer_address(request) or "unix")
 
     def _check_host(self, request: web.Request) -> None:
         name = _hostname(said := self.host(request))
-        if name not in self._hosts:
+        if name not in self._hosts and name not in self._served:
             if name:
                 what = f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts"
             else:
@@ -177,15 +216,58 @@ class Security:
             raise UnsupportedMedia(f"Content-Type must be application/json, not {sent}", offered=sorted(JSON_TYPES))
 
     async def rights(self, request: web.Request) -> Rights:
-        """Whose rights the request has. Raises Unauthorized, Forbidden."""
-        return decide(await self._peer(request), self._bearer(request), self._own_uid)
+        """Whose rights the request has. Raises Unauthorized, Forbidden, LockedOut."""
+        peer = await self._peer(request)
+        token = self._bearer(request)
+        if token.kind is TokenKind.ABSENT and self.visitors is not None:
+            token = self._session(request, self.visitors)
+        elif token.kind is TokenKind.UNKNOWN and self.visitors is not None and not on_unix(request):
+            self.visitors.unknown(self.address(request))
+        return decide(peer, token, self._own_uid)
+
+    def _session(self, request: web.Request, visitors: Visitors) -> Token:
+        """What the cookie of a paired device is good for. A public route tells nothing, and does nothing, by it."""
+        if is_public(request.match_info.handler) or not self.may_have_session(request):
+            return Token()
+        session = request.cookies.get(cookie_name(self.scheme(request), self.host(request)))
+        if session is None:
+            return Token()
+        self.check_page(request)
+        return visitors.of_session(session, self.address(request))
+
+    def may_have_session(self, request: web.Request) -> bool:
+        """Whether a cookie may go that way: over TLS, or on this machine."""
+        if on_unix(request):
+            return False
+        if self.scheme(request) == "https":
+            return True
+        address = peer_address(request)
+        return self.forwarded(request) is None and address is not None and address.is_loopback
+
+    def check_page(self, request: web.Request) -> None:
+        """That the page of this very address asks, and no other: by `Origin`, which every browser sends with what does
+        something and with WebSockets; where it only reads, by `Sec-Fetch-Site` or the page's own header too. Raises
+        Forbidden."""
+        origin, own = request.headers.get(hdrs.ORIGIN), f"{self.scheme(request)}://{self.host(request)}".lower()
+        ours = request.headers.get(PAGE_HEADER) == "1"
+        if origin is not None and origin.lower() != own:
+            raise Forbidden("requests of foreign web pages are refused", origin=origin[:200])
+        reads = request.method in ("GET", "HEAD")
+        if reads and hdrs.UPGRADE not in request.headers:
+            if origin is None and not ours and request.headers.get("Sec-Fetch-Site") != "same-origin":
+                raise Forbidden("with a device's cookie only its page may ask: nothing says that it does")
+            return
+        if origin is None:
+            raise Forbidden("with a device's cookie only its page may do this, and there is no Origin")
+        if not reads and not ours:
+            raise Forbidden(f"with a device's cookie only its page may do this: it sends '{PAGE_HEADER}: 1'")
 
     async def _peer(self, request: web.Request) -> Peer:
         """Looked up once per connection."""
         transport = request.transport
         if transport is None:
             raise Forbidden("the connection is gone")
-        if self._proxies.forwarded(request) is not None:
+        if self.forwarded(request) is not None:
             return Peer(transport="tcp", loopback=False)  # somebody's behind the proxy, whoever runs that
         if (peer := self._known.get(transport)) is None:
             if on_unix(request):
@@ -209,6 +291,8 @@ class Security:
             return Token(TokenKind.CONTROL)
         if self._metrics_token is not None and hmac.compare_digest(given, self._metrics_token):
             return Token(TokenKind.METRICS)
+        if self.visitors is not None and (known := self.visitors.of_token(value.strip())).kind is TokenKind.GRANTED:
+            return known
         owner = self._token_owner(value.strip())
         return Token(TokenKind.UNKNOWN) if owner is None else Token(TokenKind.AGENT, owner)
 

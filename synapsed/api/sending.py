@@ -79,14 +79,19 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
     if wanted.metadata.get("new_conversation"):
         rights.require_person("begin a new conversation of an agent")
+        rights.require_right("answer", "begin a new conversation of an agent")
     if wanted.command:
         rights.require_person("give a program its own commands")
+        rights.require_right("type", "give a program its own commands")
     if wanted.task_id is not None:
         rights.require("answer_prompts", "answer prompts", of=agent_id)
+        rights.require_right("answer", "answer prompts")
     if wanted.task_id is not None and rights.scope is not None:
         wanted = replace(wanted, task_id=await control.tasks.find_id(wanted.task_id, agent_id, rights.scope))
     wanted = replace(wanted, key=key_of(request), where=wanted.where or origin_of(request).where)
     wanted = signed(wanted, rights, control.directory)
+    if wanted.priority >= INTERRUPTS:
+        rights.require_right("answer", f"interrupt what an agent does, which priority {INTERRUPTS} would")
     if wanted.priority >= INTERRUPTS and wanted.of_agent:
         _require_interruption(rights, agent_id)
     wanted = await traced(request, control.directory, control.tasks, wanted)

@@ -15,10 +15,12 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
+from synapsed.access.book import AccessBook
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
+from synapsed.api.visitors import Visitors
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
@@ -142,10 +144,15 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them."""
     door = limits.pop("door", None)
     measured = limits.pop("metrics", True)
-    security = limits.pop("security", None) or Security(
-        directory=control.directory, token=TOKEN, metrics_token=METRICS_TOKEN
-    )
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
+    book = AccessBook(paths.access, SystemClock())
+    await book.load()
+    security = limits.pop("security", None) or Security(
+        directory=control.directory,
+        token=TOKEN,
+        metrics_token=METRICS_TOKEN,
+        visitors=Visitors(book, SystemClock()),
+    )
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
     control.elsewhere = externals

@@ -10,7 +10,7 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.context import ApiContext, agent_id_of
+from synapsed.api.context import ApiContext, agent_id_of, rights_of
 from synapsed.api.describe import Streamed
 from synapsed.api.framed import wants_frames
 from synapsed.api.operation import operation, person
@@ -41,6 +41,8 @@ async def terminal(request: web.Request, query: TerminalQuery, context: ApiConte
     framed = wants_frames(request)
     if not framed and not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
+    if not query.read_only:
+        rights_of(request).require_right("type", "use a terminal but to look: read_only=1")
     agent_id = agent_id_of(request)
     with context.streams.opened():
         cursor = context.control.events.last_id

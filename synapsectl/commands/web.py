@@ -1,0 +1,125 @@
+"""`synapsectl web [--phone]`: the page in a browser, which is paired by a one-time code."""
+
+import argparse
+import ipaddress
+import shutil
+import subprocess
+from typing import Any
+from urllib.parse import urlsplit
+
+from synapsectl.commands.token import rights_in
+from synapsectl.context import CommandContext
+from synapsectl.daemon import ensure_daemon
+from synapsectl.errors import DONE, NotInstalled, UsageError
+from synapsectl.tailscale import serve
+
+EXAMPLES = (
+    ("synapsectl web", "open the page in this machine's browser"),
+    ("synapsectl web --tailscale --phone", "serve it in your tailnet, and show a QR code for the phone"),
+    ("synapsectl web --phone --rights look", "a phone that may look, and answer nothing"),
+    ("synapsectl web --no-open", "print the address: for a browser that is reached some other way"),
+)
+
+DESK = ["look", "answer", "type"]
+PHONE = ["look", "answer"]
+
+OPENERS = ("xdg-open", "open", "wslview")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--phone", action="store_true", help="show the address as a QR code, for another device")
+    parser.add_argument(
+        "--tailscale", action="store_true", help="have 'tailscale serve' bring the page to the devices of your tailnet"
+    )
+    parser.add_argument(
+        "--rights",
+        metavar="R[,R…]",
+        help="what the device may: look, answer, type (default: all of them; with --phone look and answer)",
+    )
+    parser.add_argument("--name", metavar="NAME", help="what 'synapsectl devices list' calls it")
+    parser.add_argument("--no-open", action="store_true", help="print the address and open nothing")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of the code and its addresses")
+
+
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    ensure_daemon(ctx, spawn=True)
+    rights = rights_in(args.rights) if args.rights else PHONE if args.phone else DESK
+    if args.tailscale:
+        serve(ctx)
+    body: dict[str, Any] = {"rights": rights} | ({"name": args.name} if args.name else {})
+    made = ctx.client.post("/control/web/code", body)
+    addresses = [f"{address}#code={made['code']}" for address in made["addresses"]]
+    if args.json:
+        ctx.out.document({**made, "addresses": addresses})
+        return DONE
+    if args.phone:
+        return _show(ctx, _reachable(addresses))
+    return _open(ctx, _local(addresses), opens=not args.no_open)
+
+
+def _show(ctx: CommandContext, address: str) -> int:
+    """The QR code, in half blocks that every terminal has."""
+    import segno
+
+    if ctx.out.on_terminal:
+        segno.make(address, error="l", micro=False).terminal(out=ctx.out.stdout, compact=True)
+    ctx.out.line(address)
+    ctx.out.note("good once, for two minutes; 'synapsectl devices list' shows what was paired")
+    return DONE
+
+
+def _open(ctx: CommandContext, address: str, *, opens: bool) -> int:
+    opener = next((found for name in OPENERS if (found := shutil.which(name, path=ctx.environ.get("PATH")))), None)
+    seen = any(ctx.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME")) or _has_desktop()
+    if opens and opener is not None and seen:
+        try:
+            subprocess.Popen(
+                [opener, address],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=dict(ctx.environ),
+            )
+        except OSError:
+            pass
+        else:
+            ctx.out.note(f"{address.partition('#')[0]} opens in your browser")
+            return DONE
+    ctx.out.line(address)
+    ctx.out.note("open it in a browser of this machine: good once, for two minutes")
+    return DONE
+
+
+def _has_desktop() -> bool:
+    import sys
+
+    return sys.platform == "darwin"
+
+
+def _reachable(addresses: list[str]) -> str:
+    """The first that another device may reach. Raises UsageError if no such address exists."""
+    for address in addresses:
+        if not _is_local(address):
+            return address
+    raise UsageError(
+        "no other device reaches the page yet: 'synapsectl web --phone --tailscale', or a reverse proxy with TLS "
+        "(docs/web.md)"
+    )
+
+
+def _local(addresses: list[str]) -> str:
+    """The one of this machine, which needs no certificate; else the first. Raises NotInstalled for an empty list."""
+    if not addresses:
+        raise NotInstalled("the daemon listens at no address: 'synapsectl doctor' says why")
+    return next((address for address in addresses if _is_local(address)), addresses[0])
+
+
+def _is_local(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

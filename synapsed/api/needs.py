@@ -1,0 +1,129 @@
+"""What a device or a token needs for each route: one table, which `tests/api/test_doors.py` holds against all routes.
+
+A route that is not in it is closed to them, whatever they may: starting and stopping agents, the configuration, other
+devices and tokens. Of some routes the body decides more (`Rights.require_right`).
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from aiohttp import web
+
+from synapsed.access.grants import Right
+from synapsed.api.context import CONTEXT, agent_id_of
+from synapsed.api.rights import Rights
+from synapsed.api.security import is_public
+from synapsed.errors import Forbidden
+
+AGENT: Final = "/agents/{agent}"
+OF_AGENT_PORT: Final = web.AppKey("OF_AGENT_PORT", bool)
+"""Set for the application behind agents' own ports, whose paths have no agent."""
+
+_LOOK: Final[frozenset[Right]] = frozenset({"look"})
+_SEND: Final[frozenset[Right]] = frozenset({"send", "answer"})
+_TASK: Final[frozenset[Right]] = frozenset({"look", "send", "answer"})
+"""One task, by its id: whoever has sent a message reads what becomes of it."""
+_ANSWER: Final[frozenset[Right]] = frozenset({"answer"})
+_TYPE: Final[frozenset[Right]] = frozenset({"type"})
+_ANY: Final[frozenset[Right]] = frozenset({"look", "send", "answer", "type"})
+
+
+def _of_tasks(base: str) -> dict[str, frozenset[Right]]:
+    return {
+        f"POST {base}/tasks/send": _SEND,
+        f"POST {base}/tasks/send-priority": _SEND,
+        f"POST {base}/tasks/sendSubscribe": _SEND,
+        f"GET {base}/tasks/{{task}}": _TASK,
+        f"GET {base}/tasks/{{task}}/subscribe": _TASK,
+        f"POST {base}/tasks/{{task}}/cancel": _ANSWER,
+        f"POST {base}/tasks/{{task}}/input": _ANSWER,
+    }
+
+
+_OF_AGENTS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
+    {
+        **_of_tasks(""),
+        **_of_tasks("/a2a"),
+        "GET /tasks": _LOOK,
+        "POST /message": _SEND,
+        "GET /status": _LOOK,
+        "GET /screen": _LOOK,
+        "GET /screen/live": _LOOK,
+        "GET /terminal": _LOOK | _TYPE,  # keys need `type`, which the route asks for
+        "GET /events": _LOOK,
+        "GET /a2a": _ANY,
+        "POST /a2a": _TASK,  # JSON-RPC: what its methods need, the rights say
+        "POST /a2a/": _TASK,
+        **{f"{method} /a2a/rest/{{path}}": _TASK for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")},
+    }
+)
+"""Below an agent, or at the root of its port."""
+
+_OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
+    {
+        "GET /agents": _LOOK,
+        "GET /teams": _LOOK,
+        "GET /whoami": _ANY,
+        "GET /web/me": _ANY,
+        "DELETE /web/session": _ANY,
+        "GET /inbox": _LOOK,
+        "POST /inbox/{item}/seen": _ANSWER,
+        "GET /events": _LOOK,
+        "GET /events/{event}": _LOOK,
+        "GET /events/schema": _ANY,
+        "GET /openapi.json": _ANY,
+        "GET /metrics": _LOOK,
+        "GET /hosts": _LOOK,
+        "GET /schedules": _LOOK,
+        "GET /control/history": _LOOK,
+        "GET /control/history/stats": _LOOK,
+        "GET /control/usage": _LOOK,
+        "GET /control/status": _LOOK,
+        "GET /control/automation": _LOOK,
+        "GET /control/profiles": _LOOK,
+        "GET /control/tasks": _LOOK,
+        "GET /control/tasks/{task}": _TASK,
+        "GET /control/tasks/{task}/wait": _TASK,
+        "POST /control/tasks/{task}/cancel": _ANSWER,
+        "POST /control/tasks/{task}/input": _ANSWER,
+        f"POST /control{AGENT}/input": _ANSWER,
+        f"POST /control{AGENT}/interrupt": _ANSWER,
+        f"POST /control{AGENT}/keys": _TYPE,
+        f"GET /control{AGENT}/history": _LOOK,
+        f"GET /control{AGENT}/recording": _LOOK,
+    }
+)
+_OF_THE_CALLER: Final = frozenset({"/whoami", "/web/me", "/web/session", "/events/schema", "/openapi.json"})
+"""These tell nothing of agents."""
+
+
+def needs_of(method: str, path: str, *, agent_port: bool = False) -> frozenset[Right] | None:
+    """Any of these is enough for the route; None: it is closed to devices and tokens. `path` is the route's pattern."""
+    method = "GET" if method == "HEAD" else method
+    if agent_port:
+        return _OF_AGENTS.get(f"{method} {path}")
+    if path.startswith(f"{AGENT}/"):
+        return _OF_AGENTS.get(f"{method} {path.removeprefix(AGENT)}")
+    return _OTHERS.get(f"{method} {path}")
+
+
+def check_needs(request: web.Request, rights: Rights) -> None:
+    """Raise Forbidden where a device or token asks for what it may not, or for another agent than it is for."""
+    grant, resource = rights.grant, request.match_info.route.resource
+    if grant is None or is_public(request.match_info.handler) or resource is None:
+        return
+    path, agent_port = resource.canonical, request.app.get(OF_AGENT_PORT, False)
+    needs = needs_of(request.method, path, agent_port=agent_port)
+    if needs is None:
+        raise Forbidden(f"this is closed to every {grant.kind}: use synapsectl", needs=[])
+    if not needs & grant.rights:
+        words = " or ".join(repr(right) for right in sorted(needs))
+        raise Forbidden(f"this {grant.kind} has not the right {words}", needs=sorted(needs))
+    if grant.agents is None or path in _OF_THE_CALLER:
+        return
+    if not (agent_port or AGENT in path):
+        raise Forbidden("this token is for some agents only, and this is about all", agents=sorted(grant.agents))
+    agent = request.app[CONTEXT].control.directory.view(agent_id_of(request))
+    if not grant.covers(agent.name):
+        raise Forbidden(f"this token is not for {agent.name}", agents=sorted(grant.agents))
