@@ -18,7 +18,7 @@ from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.parking import Parking
-from synapsed.agents.process import AgentProcess
+from synapsed.agents.process import AgentProcess, last_screen
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.screen_rests import Resting
@@ -406,12 +406,12 @@ class Agent:
 
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         if (link := self.process.last_link) is not None and not self.record.parking:
-            self._last_screen = await link.screen_text(SCREEN_KEPT)
+            self._last_screen = await last_screen(link, SCREEN_KEPT)
         self._exit = exited
         return self.turns.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     async def leaves(self, link: AgentLink) -> None:
-        self._last_screen = await link.screen_text(SCREEN_KEPT)
+        self._last_screen = await last_screen(link, SCREEN_KEPT)
 
     def settled(self, commit: Commit) -> None:
         self.turns.believe(commit)

@@ -32,6 +32,19 @@ from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.tasks.transitions import Commit, describe_exit
 
+LAST_SCREEN_S = 5.0
+"""How long an exit waits for what the program showed last: what draws the screens may stand still meanwhile."""
+
+
+async def last_screen(link: AgentLink, limit: int | None = None) -> str:
+    """Returns what the program showed last, at most `limit` characters of it with what scrolled away (None: the screen
+    alone); the empty text if nobody tells within `LAST_SCREEN_S`."""
+    try:
+        async with asyncio.timeout(LAST_SCREEN_S):
+            return await link.screen_text(limit)
+    except TimeoutError:
+        return ""
+
 
 class AgentProcess:
     def __init__(
@@ -444,7 +457,7 @@ class AgentProcess:
 
     async def _exit(self, exited: LinkExited, *, found_dead: ProgramEnd | None = None) -> None:
         launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
-        screen = await self._link.screen_text() if self._link is not None else ""
+        screen = await last_screen(self._link) if self._link is not None else ""
         end = parting(exited, screen, ready=self._ready_seen, uptime=uptime)
         if end.refused and launch is not None:
             end = end.because(self._every.drift(launch.version))

@@ -131,7 +131,7 @@ class ChannelDelivery:
     # --- what is asked ---
 
     async def interrupt(self, within: float) -> bool:
-        """StopTurn the turn; whether it is over by then."""
+        """Stop the turn; whether it is over by then."""
         turn = self.turn
         if turn is None:
             return False

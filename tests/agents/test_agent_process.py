@@ -558,3 +558,17 @@ async def test_an_activity_is_shown_with_its_own_since(world: World) -> None:
     let_through.set()
     await until(lambda: world.told(ActivityChanged, lambda told: told.activity)[-1:] == ["ready"])
     assert view.since < early == world.manager.directory.view(AGENT).since
+
+
+async def test_an_exit_does_not_wait_for_a_screen_that_nobody_draws(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapsed.agents.process.LAST_SCREEN_S", 0.01)
+    await world.start()
+    link = world.link
+    link.screen_gate = asyncio.get_running_loop().create_future()  # what draws it stands still
+    link.die(1)
+    try:
+        await world.agent_is(AGENT, ProcessState.BACKOFF)
+    finally:
+        link.screen_gate.set_result(None)

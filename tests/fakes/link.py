@@ -52,6 +52,7 @@ class FakeLink:
         self.hides_answers = False
         self.open_error: SynapsedError | None = None
         self.stop_gate: asyncio.Future[None] | None = None
+        self.screen_gate: asyncio.Future[None] | None = None
         self.open_gate: asyncio.Future[None] | None = None
         self.given_up = False
         self.left_unreached = asyncio.Event()
@@ -177,6 +178,8 @@ class FakeLink:
         return [Testimony(channel="composer", says="empty", since=None, decides=True)]
 
     async def screen_text(self, limit: int | None = None) -> str:
+        if self.screen_gate is not None:
+            await asyncio.shield(self.screen_gate)
         return self.screen if limit is None else self.screen[-limit:]
 
     async def screen_as(self, fmt: ScreenForm) -> Shown:
