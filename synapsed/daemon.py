@@ -17,8 +17,8 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -66,8 +66,7 @@ from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
-from synapsed.supervisor.directory import AgentDirectory
-from synapsed.supervisor.hook_socket import answering
+from synapsed.supervisor.hook_socket import answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
@@ -85,9 +84,6 @@ PREMISES_EVERY_S = 1.0
 
 PORT_RETRY_S = 1.0
 """Between two attempts to have the main port."""
-
-POKE_BYTES = 256
-"""Of a datagram; an agent's id is shorter."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
@@ -174,7 +170,7 @@ class Daemon:
                 log.warning("a socket that is not known was handed over", name=name)
                 for sock in others:
                     sock.close()
-            await up.enter_async_context(_hooks(self._paths.hooks_socket, manager.directory))
+            await up.enter_async_context(poked(self._paths.hooks_socket, manager.directory))
             await up.enter_async_context(answering(self._paths.decide_socket, manager.terminals.decide))
             up.enter_context(self._signals(stop, manager))
             async with asyncio.TaskGroup() as group:
@@ -537,59 +533,6 @@ def lock_home(paths: Paths) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
-
-
-@asynccontextmanager
-async def _hooks(path: Path, directory: AgentDirectory) -> AsyncIterator[None]:
-    """Listen for the datagrams by which hooks say that there is news of an agent."""
-    path.unlink(missing_ok=True)  # the lock is held: nobody else's
-    transport, protocol = await asyncio.get_running_loop().create_datagram_endpoint(
-        lambda: _Pokes(directory), local_addr=str(path), family=socket.AF_UNIX
-    )
-    try:
-        yield
-    finally:
-        transport.close()
-        await protocol.end()
-        path.unlink(missing_ok=True)
-
-
-class _Pokes(asyncio.DatagramProtocol):
-    """One poke at a time and agent; one that comes meanwhile is remembered once, however many come."""
-
-    def __init__(self, directory: AgentDirectory) -> None:
-        self._directory = directory
-        self._again: dict[str, bool] = {}
-        self._tasks = TaskSet()
-
-    def datagram_received(self, data: bytes, addr: object) -> None:
-        agent_id = data[:POKE_BYTES].decode("ascii", "replace")
-        if agent_id in self._again:
-            self._again[agent_id] = True
-            return
-        if self._directory.get(agent_id) is None:
-            return
-        self._again[agent_id] = False
-        self._tasks.spawn(self._poke(agent_id))
-
-    def error_received(self, exc: Exception) -> None:
-        log.warning("hooks socket", error=str(exc))
-
-    async def end(self) -> None:
-        await self._tasks.cancel()
-
-    async def _poke(self, agent_id: str) -> None:
-        try:
-            while True:
-                self._again[agent_id] = False
-                if (agent := self._directory.get(agent_id)) is not None:
-                    await agent.poke()
-                if not self._again[agent_id]:
-                    return
-        except (SynapsedError, OSError) as error:
-            log.warning("an agent's reports could not be read", agent=agent_id, error=str(error))
-        finally:
-            del self._again[agent_id]
 
 
 def _answers(path: Path) -> bool:

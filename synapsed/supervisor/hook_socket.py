@@ -1,4 +1,5 @@
-"""The stream socket on which hooks ask: one question a connection, answered in the program's own words or not at all.
+"""The sockets of hooks: datagrams that say that there is news of an agent, and a stream socket on which hooks ask, one
+question a connection, answered in the program's own words or not at all.
 
 A question is the agent's id, a line break and a hook's report (see `hookclient`); the asker then closes its side. The
 answer is JSON, or nothing, which leaves the matter to a person.
@@ -7,6 +8,7 @@ answer is JSON, or nothing, which leaves the matter to a person.
 import asyncio
 import contextlib
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,13 +16,17 @@ from typing import Any
 
 import structlog
 
+from synapsed.aio import TaskSet
 from synapsed.errors import SynapsedError
 from synapsed.listening import stop_listening
+from synapsed.supervisor.directory import AgentDirectory
 
 QUESTION_MAX = 17 << 20
 """Bytes of a question: the hook client's limit and its envelope."""
 PATIENCE_S = 5.0
 """For a question to be asked and answered; the asker has gone by then."""
+POKE_BYTES = 256
+"""Of a datagram; an agent's id is shorter."""
 AT_ONCE = 64
 """Questions that are being answered; further ones wait."""
 
@@ -75,3 +81,56 @@ async def _answer(question: bytes, decide: Decide) -> bytes:
         return b""
     answer = await decide(agent_id.decode("ascii", "replace"), event, payload)
     return json.dumps(answer, ensure_ascii=False).encode() if answer is not None else b""
+
+
+@asynccontextmanager
+async def poked(path: Path, directory: AgentDirectory) -> AsyncIterator[None]:
+    """Listen for the datagrams by which hooks say that there is news of an agent."""
+    path.unlink(missing_ok=True)  # the lock is held: nobody else's
+    transport, protocol = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: _Pokes(directory), local_addr=str(path), family=socket.AF_UNIX
+    )
+    try:
+        yield
+    finally:
+        transport.close()
+        await protocol.end()
+        path.unlink(missing_ok=True)
+
+
+class _Pokes(asyncio.DatagramProtocol):
+    """One poke at a time and agent; one that comes meanwhile is remembered once, however many come."""
+
+    def __init__(self, directory: AgentDirectory) -> None:
+        self._directory = directory
+        self._again: dict[str, bool] = {}
+        self._tasks = TaskSet()
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        agent_id = data[:POKE_BYTES].decode("ascii", "replace")
+        if agent_id in self._again:
+            self._again[agent_id] = True
+            return
+        if self._directory.get(agent_id) is None:
+            return
+        self._again[agent_id] = False
+        self._tasks.spawn(self._poke(agent_id))
+
+    def error_received(self, exc: Exception) -> None:
+        log.warning("hooks socket", error=str(exc))
+
+    async def end(self) -> None:
+        await self._tasks.cancel()
+
+    async def _poke(self, agent_id: str) -> None:
+        try:
+            while True:
+                self._again[agent_id] = False
+                if (agent := self._directory.get(agent_id)) is not None:
+                    await agent.poke()
+                if not self._again[agent_id]:
+                    return
+        except (SynapsedError, OSError) as error:
+            log.warning("an agent's reports could not be read", agent=agent_id, error=str(error))
+        finally:
+            del self._again[agent_id]
