@@ -158,6 +158,8 @@ def test_the_desktop_over_a_kill(tmp_path: Path) -> None:
             daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
             task = daemon.send(ASKS, "shell")
             eventually(lambda: desktop.service.all, "the desktop shows it")
+            # Killed before it has noted the desktop's number for the notice, it could never take that back.
+            eventually(lambda: "a person is told" in daemon.log(), "its number is noted")
             daemon.kill9()
             daemon.start()
             assert daemon.ctl("input", task, "1").code == 0
