@@ -12,7 +12,8 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from synapsed.interfaces import NewEvent
-from synapsed.model.events import AttentionChanged, InputRequired
+from synapsed.model.agent import Activity
+from synapsed.model.events import ActivityChanged, AttentionChanged, InputRequired
 from synapsed.model.task import Prompt, PromptOption
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.control import FakeControl, hold
@@ -110,6 +111,12 @@ class Worker:
         events = [NewEvent(agent_id, data, task) for data in (InputRequired(prompt=prompt), opened)]
         await self.control.store.commit(events=events)
         return task
+
+    async def does(self, agent_id: str, activity: Activity, evidence: str) -> None:
+        """The agent does that, as the list of agents and the event both say."""
+        view = self.control.views[agent_id]
+        self.control.views[agent_id] = view.model_copy(update={"activity": activity, "evidence": evidence})
+        await self.control.tell(agent_id, ActivityChanged(activity=activity, evidence=evidence))
 
     async def seen_to(self, agent: str, item: str, task: str, **how: Any) -> None:
         """It is not asked any more."""

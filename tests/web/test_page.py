@@ -235,9 +235,8 @@ async def test_sixty_agents_without_a_stutter(devices: Devices, worker: Worker):
     for turn in range(10):
         activity = Activity.BUSY if turn % 2 == 0 else Activity.READY
         for number in range(60):
-            data = ActivityChanged(activity=activity, evidence=f"turn {turn}")
-            await worker.control.tell(f"synapse-dummy-{8200 + number}", data)
-    await worker.control.tell("synapse-dummy-8230", ActivityChanged(activity=Activity.BUSY, evidence="the last"))
+            await worker.does(f"synapse-dummy-{8200 + number}", activity, f"turn {turn}")
+    await worker.does("synapse-dummy-8230", Activity.BUSY, "the last")
     await expect(page.locator(".left .says").filter(has_text="the last")).to_have_count(1)
     kept = await page.evaluate("() => [...document.querySelectorAll('.left .row')].filter((row) => row.before).length")
     assert kept == 62, "rows are kept, and moved"
@@ -259,6 +258,34 @@ async def test_a_daemon_that_goes_on_is_gone_on_with(devices: Devices, worker: W
     await expect(page.locator(".events .says").first).to_contain_text("meanwhile 2")
     told = await page.locator(".events .says").all_text_contents()
     assert [text for text in told if "meanwhile" in text] == [f"ready · meanwhile {number}" for number in (2, 1, 0)]
+
+
+_LATE = """
+window.late = [];
+const Socket = window.WebSocket;
+window.WebSocket = function (url) {
+  const made = { close() {} };
+  window.late.push(() => {
+    const socket = new Socket(url);
+    for (const name of ["onopen", "onmessage", "onclose"]) socket[name] = (event) => made[name]?.(event);
+  });
+  return made;
+};
+"""
+"""Streams open when the test says so."""
+
+
+async def test_events_that_come_before_the_stream_is_open_are_shown(devices: Devices, worker: Worker):
+    """What was read before the stream was there is no whole: what happens in between is in neither."""
+    page = await (await devices.context(**DESK)).new_page()
+    await page.add_init_script(_LATE)
+    await page.goto(devices.url + "/#/events")
+    await expect(page.get_by_role("heading", name="Events")).to_be_visible()
+    await page.wait_for_function("() => window.late.length > 0")
+    data = ActivityChanged(activity=Activity.BUSY, evidence="in between")
+    await worker.control.tell("synapse-codex-8120", data)
+    await page.evaluate("() => { for (const open of window.late) open(); }")
+    await expect(page.locator(".events .says").first).to_contain_text("in between")
 
 
 async def test_a_phone_shows_what_it_has_in_its_width(devices: Devices, worker: Worker):

@@ -4,7 +4,7 @@ import { h } from "../vendor/preact.mjs";
 import { useEffect, useState } from "../vendor/hooks.mjs";
 import { ApiError, get } from "./api.js";
 import { past } from "./past.js";
-import { useStore } from "./store.js";
+import { now, useStore } from "./store.js";
 
 const EARLIER = 300;
 const SHOWN = 300;
@@ -70,7 +70,10 @@ export default function Events({ desk }) {
         // There is no event 0: the refusal says which is the last.
         const last = await get("/events/0").then(() => 0, (error) => (error instanceof ApiError ? Number(error.details.last_id ?? 0) : 0));
         const found = last ? await past(`/events?stream=sse&until=newest&after=${Math.max(0, last - EARLIER)}`) : [];
-        if (!left) setBefore(found);
+        if (!left) {
+          setBefore(found);
+          setProblem("");
+        }
       } catch (error) {
         if (!left) {
           setBefore([]);
@@ -78,9 +81,12 @@ export default function Events({ desk }) {
         }
       }
     };
-    void read();
+    // Once the stream is open: what happened before that is in what is read, what happens after it comes.
+    if (now().line === "live") void read();
+    addEventListener("line-back", read);
     return () => {
       left = true;
+      removeEventListener("line-back", read);
     };
   }, []);
   const names = new Map((agents ?? []).map((one) => [one.id, one.name]));
