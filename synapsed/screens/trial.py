@@ -24,8 +24,11 @@ SEARCH_TIMEOUT_S = 120.0
 """For the whole of it; then all of the output is passed over. An agent is not held up for longer."""
 
 ENDED_MAX = 3
-"""Trials in a row that others may end (SIGKILL, as of a machine without memory): they say nothing of the output. Then
-it is believed to be the cause all the same."""
+"""Trials in a row that others may end (SIGKILL, as of a machine without memory) or stop: they say nothing of the
+output. Then it is believed to be the cause all the same."""
+
+STOPPED_ASKED_S = 1.0
+"""How often a trial is asked whether others have stopped it (SIGSTOP): it would hold up the trials of other agents."""
 
 _PYTHONS = ("PYTHON", "LD_LIBRARY_PATH", "DYLD_")
 """Variables by which Python finds its modules and libraries."""
@@ -75,12 +78,24 @@ async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: i
         ),
         undo=_end,
     )
+    watch = asyncio.create_task(_end_if_stopped(process))
     header = json.dumps({**size, "drawn": len(drawn), **options}).encode() + b"\n"
     try:
         told, _ = await process.communicate(header + drawn + output)
     finally:
+        watch.cancel()
         await aio.whole(_end(process))  # the next end of a process of screens cancels once more
     return process.returncode, told or b""
+
+
+async def _end_if_stopped(process: asyncio.subprocess.Process) -> None:
+    """Kill it as soon as others have stopped it: then it counts as one that others ended."""
+    with contextlib.suppress(ChildProcessError):  # it has ended, and was waited for
+        while process.returncode is None:
+            await asyncio.sleep(STOPPED_ASKED_S)
+            if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT):  # noqa: ASYNC222 - WNOHANG
+                process.kill()
+                return
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -67,6 +67,20 @@ async def test_a_trial_that_others_end_is_made_again(
     assert await survives(None, b"hello") is lives
 
 
+@pytest.mark.parametrize(("times", "lives"), [(2, True), (9, False)])
+async def test_a_trial_that_others_stop_is_made_again(
+    times: int, lives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would neither end nor compute, and other agents wait for their trials."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os, signal\nwith open({str(tmp_path / 'stopped')!r}, 'a+') as file:\n    file.write('x')\n"
+        f"    if file.tell() <= {times}:\n        file.flush()\n        os.kill(os.getpid(), signal.SIGSTOP)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.screens.trial.STOPPED_ASKED_S", 0.05)
+    assert await survives(None, b"hello") is lives
+
+
 async def test_a_search_whose_trials_others_end_finds_the_same(poison: Path) -> None:
     with poison.open("a") as file:
         file.write(
