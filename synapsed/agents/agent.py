@@ -17,8 +17,9 @@ from synapsed.agents.alerts import Alerts
 from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
+from synapsed.agents.last_screen import last_screen
 from synapsed.agents.parking import Parking
-from synapsed.agents.process import AgentProcess, last_screen
+from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.screen_rests import Resting

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
 from synapsed.agents.exit_report import Parting, parting, told_of
+from synapsed.agents.last_screen import last_screen
 from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
 from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
@@ -31,19 +32,6 @@ from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.tasks.transitions import Commit, describe_exit
-
-LAST_SCREEN_S = 5.0
-"""How long an exit waits for what the program showed last: what draws the screens may stand still meanwhile."""
-
-
-async def last_screen(link: AgentLink, limit: int | None = None) -> str:
-    """Returns what the program showed last, at most `limit` characters of it with what scrolled away (None: the screen
-    alone); the empty text if nobody tells within `LAST_SCREEN_S`."""
-    try:
-        async with asyncio.timeout(LAST_SCREEN_S):
-            return await link.screen_text(limit)
-    except TimeoutError:
-        return ""
 
 
 class AgentProcess:

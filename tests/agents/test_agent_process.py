@@ -563,7 +563,7 @@ async def test_an_activity_is_shown_with_its_own_since(world: World) -> None:
 async def test_an_exit_does_not_wait_for_a_screen_that_nobody_draws(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.agents.process.LAST_SCREEN_S", 0.01)
+    monkeypatch.setattr("synapsed.agents.last_screen.LAST_SCREEN_S", 0.01)
     await world.start()
     link = world.link
     link.screen_gate = asyncio.get_running_loop().create_future()  # what draws it stands still
