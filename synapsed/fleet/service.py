@@ -46,6 +46,7 @@ RECONCILE_AT_ONCE: Final = 200
 """Tasks in one question."""
 ASKED_AGAIN_S: Final = 60.0
 FORGET_EVERY_S: Final = 3600.0
+"""Between two looks at which ids of what was taken are kept no longer."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
@@ -214,6 +215,7 @@ class Fleet:
             ("record", self.presence.announce),
             ("peers", self._learn),
             ("candidates", self._candidates),
+            ("taken", self._forget),
         ]
         if self._config.work.classes:
             loops.append(("work", lambda: self._working.ask(self._config.work.classes)))
@@ -312,6 +314,11 @@ class Fleet:
             await self.link.wait_up()
             await self._working.resume()
             await asyncio.sleep(AGAIN_S)
+
+    async def _forget(self) -> None:
+        while True:
+            await self._table.forget_taken()
+            await asyncio.sleep(FORGET_EVERY_S)
 
     async def _learn(self) -> None:
         """The certificates of the others, and who is revoked."""

@@ -171,3 +171,16 @@ async def test_what_other_hosts_go_by_is_synced(store: SqliteStore, monkeypatch:
     await store.commit(tasks=[come()])
     await store.commit(tasks=[task(id=T)], fleet=FleetChange(put=(out(),)))
     assert seen == [False, True, True]
+
+
+async def test_ids_of_what_was_taken_are_kept_as_long_as_their_task_and_so_many_after(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [InRow(src="box", id=str(number), kind="ctl") for number in range(9)]
+    rows[0] = replace(rows[0], kind="msg", task_id=T)
+    await store.commit(tasks=[task(id=T)], fleet=FleetChange(taken=tuple(rows)))
+    await store.fleet.receipted([row for row in rows if row.id != "1"])
+    monkeypatch.setattr("synapsed.store.fleet.TAKEN_KEPT", 3)
+    await store.fleet.forget_taken()
+    kept = [number for number in range(9) if await store.fleet.taken("box", str(number)) is not None]
+    assert kept == [0, 1, 6, 7, 8], "0 has a task here, and of 1 no receipt is sent yet"
