@@ -113,6 +113,8 @@ class TopApp(App[str]):
 
     def look(self) -> None:
         """Take what is new, do what is due, and show it."""
+        if not self.screen_stack:
+            return  # it is being closed: the timer may tick once more
         now = time.monotonic()
         self._do(self._watching.take(self._desk, now))
         self._do(self._desk.due(now))

@@ -254,6 +254,14 @@ async def test_the_daemon_goes_away_and_comes_back(daemon: FakeDaemon) -> None:
 
 
 @Q
+async def test_a_tick_while_it_is_being_closed_does_no_harm(daemon: FakeDaemon) -> None:
+    async with at_table((80, 24)) as table:
+        await table.sees("claude> ")
+    assert table.app.screen_stack == []
+    table.app.look()
+
+
+@Q
 async def test_help_zoom_and_attach(daemon: FakeDaemon) -> None:
     async with at_table((80, 24)) as table:
         await table.sees("claude> ")
