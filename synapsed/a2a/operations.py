@@ -47,6 +47,10 @@ class RequestScope(Protocol):
 
     def require_notify(self, task: Task) -> None: ...
 
+    def require_notify_own(self) -> None:
+        """The same of the task that a message of the caller's is about to make."""
+        ...
+
     def require_list(self) -> None: ...
 
     def may_read(self, task: Task) -> bool: ...
@@ -233,6 +237,8 @@ class Operations:
         self, caller: RequestScope, wanted: SendRequest, request: pb.SendMessageRequest, cursor: int
     ) -> Task:
         """Hand the message over; a config that came with it is durable before anybody is told of the task."""
+        if request.configuration.HasField("task_push_notification_config"):
+            caller.require_notify_own()
         receiver = await self.push.inline(request)
         if receiver is None:
             return await caller.send(wanted)

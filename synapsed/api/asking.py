@@ -55,6 +55,9 @@ class HttpCaller:
     def require_notify(self, task: Task) -> None:
         self.rights.require_notify(task)
 
+    def require_notify_own(self) -> None:
+        self.rights.require_whole("have notifications sent elsewhere")
+
     def require_list(self) -> None:
         self.rights.require_list()
 

@@ -89,6 +89,14 @@ class Rights:
         if self.grant is not None and right not in self.grant.rights:
             raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
 
+    def require_send(self) -> None:
+        """Raise Forbidden where a device or token asks that may not send: A2A names what it wants in the body."""
+        if self.grant is not None and not self.grant.rights & {"send", "answer"}:
+            raise Forbidden(
+                f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",
+                needs=["answer", "send"],
+            )
+
     def require_whole(self, act: str) -> None:
         """Raise Forbidden where any device or token asks."""
         if self.grant is not None:

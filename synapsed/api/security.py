@@ -267,8 +267,6 @@ class Security:
         transport = request.transport
         if transport is None:
             raise Forbidden("the connection is gone")
-        if self.forwarded(request) is not None:
-            return Peer(transport="tcp", loopback=False)  # somebody's behind the proxy, whoever runs that
         if (peer := self._known.get(transport)) is None:
             if on_unix(request):
                 peer = await self._peers.unix(transport.get_extra_info("socket"))
@@ -277,6 +275,8 @@ class Security:
                     transport.get_extra_info("peername"), transport.get_extra_info("sockname"), own_uid=self._own_uid
                 )
             self._known[transport] = peer
+        if self.forwarded(request) is not None and not peer.own and peer.agent_id is None:
+            return Peer(transport="tcp", loopback=False)  # somebody's behind the proxy, whoever runs that
         return peer
 
     def _bearer(self, request: web.Request) -> Token:

@@ -74,6 +74,7 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     """Hand a message to the agent's mailbox. Raises InvalidRequest for a blank one; Forbidden where an agent would
     answer a prompt or command another's program, or claims to be somebody else."""
     rights = rights_of(request)
+    rights.require_send()
     await others_first(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")

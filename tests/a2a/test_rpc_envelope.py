@@ -301,6 +301,9 @@ class Anybody:
     def require_notify(self, task):
         """A person may."""
 
+    def require_notify_own(self):
+        """A person may."""
+
 
 @given(envelopes, st.none() | st.sampled_from(["1.0", "0.3"]) | st.text(max_size=10))
 def test_any_request_is_answered(body, version):

@@ -63,6 +63,8 @@ def routes() -> list[web.RouteDef]:
 )
 async def enter(request: web.Request, body: SessionBody, context: ApiContext) -> WithHeaders[MeAnswer]:
     security, visitors = context.security, _visitors(context)
+    if (agent := rights_of(request).agent_id) is not None:
+        raise Forbidden(f"this is a process of {agent}, and a device is a person's", agent=agent)
     if not security.may_have_session(request):
         raise Forbidden(
             "without TLS a device is let in on this machine only: 'synapsectl web --tailscale', or a proxy with TLS"
