@@ -33,11 +33,16 @@ class CodeBody(_Body):
     name: Name | None = None
 
 
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = rf"^{_LABEL}(\.{_LABEL})+\.?$"
+"""A host's whole name, like box.tailnet.ts.net."""
+
+
 class ServeBody(_Body):
     """`POST /control/web/serve`: a proxy of this machine's brings requests for `name`, over TLS; or, with `on` false,
     does so no more."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=254)]
+    name: Annotated[str, StringConstraints(max_length=253, pattern=_HOST)]
     on: bool = True
 
 

@@ -11,7 +11,9 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case, GenerationMode, Response
+from schemathesis.core.failures import FailureGroup
 from schemathesis.core.parameters import ParameterLocation
+from schemathesis.openapi.checks import IgnoredAuth
 from schemathesis.specs.openapi.checks import (
     allow_header_conformance,
     missing_required_header,
@@ -36,7 +38,9 @@ EXAMPLES = 12
 """For each route; `SYNAPSED_FUZZ` says how many it takes."""
 FUZZ = os.environ.get("SYNAPSED_FUZZ")
 
-STREAMS = frozenset({"GET /events", "GET /agents/{agent}/events", "GET /agents/{agent}/terminal"})
+STREAMS = frozenset(
+    {"GET /events", "GET /agents/{agent}/events", "GET /agents/{agent}/terminal", "GET /agents/{agent}/screen/live"}
+)
 """They never end; tests/api/test_streams.py has them."""
 LEFT_OUT = STREAMS | {
     "POST /agents/{agent}/tasks/sendSubscribe",
@@ -124,7 +128,16 @@ def test_answers_are_as_promised(case: Case, daemon: Daemon, task: str, where):
     unfit = [*UNFIT, positive_data_acceptance] if _has_no_use_for_it(response) else list(UNFIT)
     if any(value in ([], {}, None) for value in (case.query or {}).values()):
         unfit.append(negative_data_rejection)  # what is wrong with the query may be what is not sent
-    case.validate_response(response, headers=headers, excluded_checks=unfit)
+    try:
+        case.validate_response(response, headers=headers, excluded_checks=unfit)
+    except FailureGroup as found:
+        if not all(map(_is_shut_out, found.exceptions)):
+            raise
+
+
+def _is_shut_out(failure: BaseException) -> bool:
+    """Whether wrong credentials were refused by the lock-out: so many come here that they are refused unread."""
+    return isinstance(failure, IgnoredAuth) and "got `429 " in str(failure)
 
 
 def _aim(case: Case, at: dict[str, str]) -> None:

@@ -7,13 +7,16 @@ import { Inbox } from "./inbox.js";
 import { Later, Line, Nav, place, useClock } from "./main.js";
 import { useStore } from "./store.js";
 
+/** Loaded beside the first drawing; a key that is pressed before it is there is acted on then. */
+const keys = import("./keys.js");
+
 export default function Desk() {
   const route = useStore((state) => state.route);
   const clock = useClock();
   const [filter, setFilter] = useState("");
   const { view, name } = place(route);
   useEffect(() => {
-    import("./keys.js").then((keys) => keys.start(), () => {});
+    document.onkeydown = (event) => void keys.then((keys) => keys.onKey(event), () => {});
   }, []);
   return h("div", { class: "desk" },
     h("aside", { class: "left" },

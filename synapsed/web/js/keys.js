@@ -23,17 +23,10 @@ const HELP = [
   ["Esc", "leave a field"],
 ];
 
-let started = false;
 let leading = 0;
 
-export function start() {
-  if (started) return;
-  started = true;
-  document.addEventListener("keydown", onKey);
-}
-
 /** @param {KeyboardEvent} event */
-function onKey(event) {
+export function onKey(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (target.closest?.("[data-keys=own]")) return;
