@@ -579,9 +579,17 @@ async def test_one_that_was_never_there_is_away_and_not_gone(launch: Launch, mon
     monkeypatch.setattr(app_server, "GONE_S", 0.0)
     monkeypatch.setattr(app_server, "RETRY_S", 0.01)
     it = made(launch)
+    tries: list[None] = []
+    listen = it._listen
+
+    async def listening() -> None:
+        tries.append(None)
+        await listen()
+
+    monkeypatch.setattr(it, "_listen", listening)
     await it.open(Facts())
     try:
-        await asyncio.sleep(0.1)
+        await until(lambda: len(tries) >= 3)  # what the first ones found is judged by then
         assert (it.reach(), it.gone) == ("away", None)
     finally:
         await it.close()

@@ -302,7 +302,7 @@ async def test_a_header_erases_nothing(box: FleetHome, laptop: FleetHome, forger
 
 async def test_a_reply_of_the_brokers_own_is_unsigned(box: FleetHome, laptop: FleetHome, forger: Client) -> None:
     """A member may have the broker's own answer delivered as if another had sent it: that is why receivers ask for a
-    signature. What arrives is the broker's JSON, under nobody's signature."""
+    signature. What arrives is the broker's JSON, and has no signature."""
     admin = await box.connect_admin()
     before = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_IN", b"")).data)["state"]["last_seq"]
     await forger.publish("syn.to.box.rogue.msg", b"x", reply="syn.to.laptop.box.msg")

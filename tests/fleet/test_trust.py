@@ -1,4 +1,4 @@
-"""Tokens and whom a member believes: made, read, and every way in which one is none of the fleet's."""
+"""Tokens and whom a member believes: made, read, and refused in each way in which one may not be the fleet's."""
 
 import base64
 import json
