@@ -33,6 +33,8 @@ from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.sender import PushSender, push_sender
 from synapsed.access.book import AccessBook
+from synapsed.access.vapid import PushKey
+from synapsed.access.vapid import load_or_create as load_push_key
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
 from synapsed.aio import TaskSet
@@ -306,11 +308,21 @@ class Daemon:
             version=__version__,
         )
         up.push_async_callback(telemetry.close)
-        automation = Automation(manager, store, config=config, clock=self._clock, environ=self._environ, paths=paths)
-        up.push_async_callback(automation.close)
-        await automation.restore(config)
         book = AccessBook(paths.access, self._clock)
         await book.load()
+        push_key = await asyncio.to_thread(_push_key, paths)
+        automation = Automation(
+            manager,
+            store,
+            config=config,
+            clock=self._clock,
+            environ=self._environ,
+            paths=paths,
+            book=book,
+            push_key=push_key,
+        )
+        up.push_async_callback(automation.close)
+        await automation.restore(config)
         security = Security(
             directory=manager.directory,
             visitors=Visitors(book, self._clock),
@@ -340,6 +352,8 @@ class Daemon:
             texts=store.texts,
             history=history,
             fleet=fleet,
+            push_key=None if push_key is None else push_key.public,
+            alerts=[] if push_key is not None else [_without_push(paths)],
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
@@ -472,6 +486,22 @@ async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
             await parts.store.commit(events=[NewEvent("", told)])
     except (StoreError, TimeoutError) as error:
         log.warning("the daemon's state is not in the log of events", state=state, why=str(error))
+
+
+def _push_key(paths: Paths) -> PushKey | None:
+    """None where its file is not as it should be: agents are worth more than notifications."""
+    try:
+        return load_push_key(paths.push_key)
+    except ConfigError as error:
+        log.error("no browser is told of what waits", why=error.message)  # noqa: TRY400 - told in words
+        return None
+
+
+def _without_push(paths: Paths) -> str:
+    return (
+        f"browsers are not told of what waits: {paths.push_key} cannot be used; remove it and restart the daemon, then "
+        "turn notifications on again on each device"
+    )
 
 
 def _without_port(config: Config) -> str:

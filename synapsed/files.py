@@ -5,10 +5,31 @@ The keeper and the hook client, which import nothing, write theirs by the same r
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
-from synapsed.errors import StoreError
+from synapsed.errors import ConfigError, StoreError
+
+
+def read_private(path: Path, *, limit: int) -> bytes:
+    """At most `limit` bytes of a file that is the user's alone. Raises FileNotFoundError, and ConfigError where it is a
+    link or no file, belongs to somebody else, or others can read it."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}", file=str(path)) from error
+    with os.fdopen(handle, "rb") as file:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            raise ConfigError(f"{path}: is not a regular file", file=str(path))
+        if info.st_uid != os.getuid():
+            raise ConfigError(f"{path}: belongs to uid {info.st_uid}, not to you", file=str(path))
+        if stat.S_IMODE(info.st_mode) & 0o077:
+            raise ConfigError(f"{path}: others can read it: 'chmod 600' it", file=str(path))
+        return file.read(limit)
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -64,6 +64,8 @@ class Paths(_Roots):
     """A token that reads the metrics, and nothing else."""
     access = _Below("state", "access.json")
     """Devices that were paired, and tokens for scripts: hashes."""
+    push_key = _Below("state", "push-key.pem")
+    """The key that web pushes are signed with."""
     traces_cursor = _Below("state", "traces.cursor")
     """The event up to which traces were sent."""
     versions = _Below("state", "versions.json")

@@ -141,9 +141,9 @@ class AccessBook:
         if device is not None and device.push == dead:
             await self.subscribe(device_id, None)
 
-    def subscriptions(self) -> list[tuple[str, PushPlace]]:
-        """Those of devices that may look."""
-        return [(one.id, one.push) for one in self.devices if one.push is not None and "look" in one.rights]
+    def subscribed(self) -> list[Device]:
+        """Those whose browsers are told: they may look."""
+        return [one for one in self.devices if one.push is not None and "look" in one.rights]
 
     async def _change(self, device_id: str, **fields: object) -> None:
         async with self._writing:

@@ -25,6 +25,8 @@ class PushPlace(_Record):
     endpoint: str = Field(max_length=2048)
     p256dh: str = Field(max_length=128)
     auth: str = Field(max_length=64)
+    page: str = Field(default="", max_length=320)
+    """Origin of the page that asked for it."""
 
 
 class Device(_Record):

@@ -31,6 +31,7 @@ from synapsed.api.routes import (
     status,
     tasks,
     terminal,
+    webpush,
 )
 
 _HARDENING = {
@@ -45,6 +46,7 @@ _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
     pairing,  # before `page`, whose files are below the same path
+    webpush,
     page,
     health,
     host,

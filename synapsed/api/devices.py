@@ -1,6 +1,6 @@
 """Bodies and answers of `/web/…`, `/control/devices` and `/control/tokens`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -55,6 +55,27 @@ class TokenBody(_Body):
     days: Annotated[float, Field(gt=0, le=DAYS_MAX)] | None = None
 
 
+_Key = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
+
+
+class PushKeys(BaseModel):
+    """In base64url: the browser's public key, and its secret."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    p256dh: _Key
+    auth: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
+
+
+class PushBody(BaseModel):
+    """`POST /web/push`: as a browser's `PushSubscription` is in JSON."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    endpoint: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+    keys: PushKeys
+
+
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -84,6 +105,7 @@ class DeviceAnswer(_Answer):
 class PageDevice(_Answer):
     id: str
     name: str
+    push: bool = Field(description="Whether it is told of what waits")
 
 
 class MeAnswer(_Answer):
@@ -102,6 +124,10 @@ class CodeAnswer(_Answer):
     rights: list[Right]
     expires_in: float = Field(description="Seconds")
     addresses: list[str]
+
+
+class PushAnswer(_Answer):
+    status: Literal["subscribed", "unsubscribed"]
 
 
 class ServedAnswer(_Answer):

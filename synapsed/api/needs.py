@@ -67,6 +67,8 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /whoami": _ANY,
         "GET /web/me": _ANY,
         "DELETE /web/session": _ANY,
+        "POST /web/push": _LOOK,
+        "DELETE /web/push": _ANY,
         "GET /inbox": _LOOK,
         "POST /inbox/{item}/seen": _ANSWER,
         "GET /events": _LOOK,
@@ -94,7 +96,9 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         f"GET /control{AGENT}/recording": _LOOK,
     }
 )
-_OF_THE_CALLER: Final = frozenset({"/whoami", "/web/me", "/web/session", "/events/schema", "/openapi.json"})
+_OF_THE_CALLER: Final = frozenset(
+    {"/whoami", "/web/me", "/web/session", "/web/push", "/events/schema", "/openapi.json"}
+)
 """These tell nothing of agents."""
 
 

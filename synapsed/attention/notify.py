@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from synapsed.model.attention import Kind
-from synapsed.rules.pattern import PATTERN_MAX
+from synapsed.rules.pattern import PATTERN_MAX, fits
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind.__value__)
 
@@ -47,6 +47,12 @@ def _base(text: str) -> str:
 def _topic(text: str) -> str:
     if not _TOPIC.fullmatch(text):
         raise ValueError("must be 1 to 64 letters, digits, '-' and '_'")
+    return text
+
+
+def _contact(text: str) -> str:
+    if not re.fullmatch(r"(?:mailto:[^\s@<>,;\x00-\x1f]+@|https://)[^\s@<>,;\x00-\x1f]+", text) or len(text) > 254:
+        raise ValueError("must be an address like mailto:ann@example.com or https://example.com/me")
     return text
 
 
@@ -146,7 +152,21 @@ class MailSink(_Secret):
         return self
 
 
-Sink = Annotated[DesktopSink | WebhookSink | NtfySink | MailSink, Field(discriminator="type")]
+class WebSink(_When):
+    """What holds for browsers that have turned on notifications on the page, each a sink of its own."""
+
+    type: Literal["web"]
+    devices: Annotated[list[Glob], Field(min_length=1, max_length=100)] = ["*"]
+    """Only those whose name or id fits one of these globs; the first sink that fits a device counts for it."""
+
+    def holds_for(self, *names: str) -> bool:
+        return any(fits(glob, name) for glob in self.devices for name in names)
+
+
+EVERY_BROWSER: Final = WebSink(type="web")
+"""What holds for a browser of which the configuration says nothing."""
+
+Sink = Annotated[DesktopSink | WebhookSink | NtfySink | MailSink | WebSink, Field(discriminator="type")]
 
 
 class NotifyConfig(_Section):
@@ -157,6 +177,8 @@ class NotifyConfig(_Section):
     quiet: list[Hours] = Field(default=[], max_length=10)
     idle: float = Field(default=0, ge=0, le=86_400)
     content: Content = "kind"
+    contact: Annotated[str, AfterValidator(_contact)] | None = None
+    """Whom a push service asks where something is wrong with what it is sent; None: the address of the page."""
     sinks: dict[str, Sink] = Field(default={}, max_length=SINKS_MAX)
     """`[notify.sinks.NAME]`."""
 
@@ -176,6 +198,11 @@ class NotifyConfig(_Section):
                     f"sinks.{name}: answers needs content = 'question' or 'full': nobody can approve what is not shown"
                 )
         return self
+
+    def for_browser(self, name: str, device_id: str) -> WebSink:
+        """What holds for the browser of that device."""
+        of_browsers = (sink for sink in self.sinks.values() if isinstance(sink, WebSink))
+        return next((sink for sink in of_browsers if sink.holds_for(name, device_id)), EVERY_BROWSER)
 
     def rule(self, sink: Sink) -> "SinkRule":
         """What holds for that sink."""

@@ -62,8 +62,8 @@ def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What a sink is given. `data` is for programs. `answers`: what says yes and what says no, where the notice shows
-    all that is asked."""
+    """What a sink is given. `data` is for programs. `answers`: what says yes and what says no to the prompt
+    `prompt_id`, of `task` where it has one, where the notice shows all that is asked."""
 
     id: str
     kind: Kind
@@ -71,6 +71,8 @@ class Notice:
     body: str
     data: Mapping[str, Any]
     answers: tuple[str, str] | None = None
+    prompt_id: str | None = None
+    task: str | None = None
 
 
 def notice(item: AttentionItem, content: Content) -> Notice:
@@ -90,7 +92,16 @@ def notice(item: AttentionItem, content: Content) -> Notice:
             lines += [f"{option.key}: {option.label}" for option in item.options]
             data |= item.model_dump(mode="json") | {"question": question, "command": command or None}
     answers = answers if content != "kind" and whole else None
-    return Notice(id=item.id, kind=item.kind, title=title, body="\n".join(lines), data=data, answers=answers)
+    return Notice(
+        id=item.id,
+        kind=item.kind,
+        title=title,
+        body="\n".join(lines),
+        data=data,
+        answers=answers,
+        prompt_id=item.prompt_id,
+        task=item.task,
+    )
 
 
 def trial(now: float) -> Notice:

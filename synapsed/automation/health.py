@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from synapsed.attention.notify import WebSink
 from synapsed.automation.notifier import Notifier
 from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import Webhooks
@@ -80,7 +81,10 @@ class Health:
 
     def _sinks(self) -> Iterator[Automated]:
         problems = {} if self._notifier is None else self._notifier.states()
-        for name in self.config.notify.sinks:
+        of_browsers = {name for name, sink in self.config.notify.sinks.items() if isinstance(sink, WebSink)}
+        for name in {**self.config.notify.sinks, **problems}:
+            if name in of_browsers:
+                continue
             problem = problems.get(name, "")
             yield Automated(kind="sink", name=name, state="wrong" if problem else "ok", problem=problem)
 

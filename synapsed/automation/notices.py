@@ -46,8 +46,9 @@ class Marks:
         self._writing = asyncio.Lock()
         """All marks are written at once: who writes begins with what the last one has written."""
 
-    async def restore(self, *, once: bool) -> None:
-        """`once`: what may have been told is taken for told."""
+    async def restore(self, *, once: bool, sure: bool = False) -> None:
+        """`once`: what may have been told is taken for told. `sure`: it is told again, and taken back all the same if
+        it is over by now."""
         state = await self._store.follower(self._name)
         try:
             marks = _MARKS.validate_json(state.secret) if state is not None and state.secret else {}
@@ -56,11 +57,17 @@ class Marks:
         self._marks = {
             item: mark.model_copy(update={"state": "told"}) if once else mark
             for item, mark in marks.items()
-            if once or mark.state == "told"
+            if once or sure or mark.state == "told"
         }
 
-    def __contains__(self, item_id: object) -> bool:
-        return item_id in self._marks
+    async def forget(self) -> None:
+        """Nothing was told."""
+        await self._store.forget_follower(self._name)
+
+    def __contains__(self, item_id: str) -> bool:
+        """Whether the sink was told of it."""
+        mark = self._marks.get(item_id)
+        return mark is not None and mark.state == "told"
 
     def get(self, item_id: str) -> Mark | None:
         return self._marks.get(item_id)

@@ -2,7 +2,8 @@
 
 A sink's work is always the difference between what is open and what it was told: there is no queue that could be full,
 and what is over before a sink could be reached is never told. Each sink has a task of its own, so that one that fails
-holds up no other; it is tried again with pauses that grow, and told of in the log of events and by `doctor`.
+holds up no other; it is tried again with pauses that grow, and told of in the log of events and by `doctor`. The
+browser of each device that has turned notifications on is a sink like those of the configuration.
 """
 
 import asyncio
@@ -13,13 +14,15 @@ from typing import Any, Final
 
 import structlog
 
-from synapsed.aio import Timers, cancel_all, pause
+from synapsed.aio import TaskSet, Timers, cancel_all, pause
 from synapsed.attention import telling
-from synapsed.attention.notify import NotifyConfig, NtfySink, Sink
+from synapsed.attention.notify import NotifyConfig, NtfySink, Sink, SinkRule, WebSink
+from synapsed.automation.browsers import PREFIX, Browsers
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notices import Mark, Marks, digest, new_token
 from synapsed.automation.presence import Presence
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
+from synapsed.automation.sinks.browser import Browser
 from synapsed.choices import choice
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
@@ -58,6 +61,24 @@ class NotifyMeans:
     clock: Clock
     timers: Timers
     zone: Callable[[], tzinfo]
+    browsers: Browsers | None = None
+    """None: no browser is told anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """A sink that is to be told. `browser`: the device's, if it is one's browser, of which `sink` says what holds."""
+
+    name: str
+    sink: Sink
+    rule: SinkRule
+    contact: str | None = None
+    browser: Browser | None = None
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.name if self.browser is None else f"{self.browser.name} ({self.browser.id})"
 
 
 class Notifier:
@@ -67,33 +88,80 @@ class Notifier:
         self._means = means
         self._config = NotifyConfig()
         self._running: dict[str, tuple[_Teller, asyncio.Task[None]]] = {}
+        self._live = False
+        self._forgetting = TaskSet()
+        if means.browsers is not None:
+            means.browsers.on_change(self._look)
+
+    @property
+    def browsers(self) -> Browsers | None:
+        return self._means.browsers
 
     def reconfigure(self, config: NotifyConfig) -> None:
         """These are the sinks. One that changed begins again, with what it was told before; with its secrets, too."""
-        same = self._config.model_copy(update={"sinks": {}}) == config.model_copy(update={"sinks": {}})
+        self._live, self._config = True, config
         for name, (_, task) in list(self._running.items()):
-            if not same or config.sinks.get(name) != self._config.sinks.get(name) or task.done():
+            if task.done():
+                del self._running[name]
+        self._arrange()
+
+    def _look(self) -> None:
+        """Browsers were turned on or off."""
+        if self._live:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        wanted = {one.name: one for one in self._wanted()}
+        for name, (teller, task) in list(self._running.items()):
+            if wanted.get(name) != teller.wanted:
                 task.cancel()
                 del self._running[name]
-        self._config = config
-        for name, sink in config.sinks.items():
+                if name not in wanted and teller.wanted.browser is not None:
+                    self._forgetting.spawn(self._forget(name, teller, task))
+        for name, one in wanted.items():
             if name not in self._running:
-                teller = _Teller(name, sink, config, self._means)
+                teller = _Teller(one, self._means)
                 running = asyncio.get_running_loop().create_task(teller.run(), name=f"sink {name}")
                 self._running[name] = (teller, running)
 
+    def _wanted(self) -> list[_Wanted]:
+        config, browsers = self._config, self._means.browsers
+        wanted = [
+            _Wanted(name=name, sink=sink, rule=config.rule(sink))
+            for name, sink in config.sinks.items()
+            if not isinstance(sink, WebSink)
+        ]
+        for browser in () if browsers is None else browsers.all():
+            sink = config.for_browser(browser.name, browser.id)
+            name, rule = f"{PREFIX}{browser.id}", config.rule(sink)
+            wanted.append(_Wanted(name=name, sink=sink, rule=rule, contact=config.contact, browser=browser))
+        return wanted
+
+    async def _forget(self, name: str, teller: "_Teller", task: asyncio.Task[None]) -> None:
+        """A browser that is told no more: if it is turned on again, it begins with what is open then."""
+        await asyncio.wait({task})
+        if name not in self._running:
+            await teller.marks.forget()
+
     def states(self) -> dict[str, str]:
-        """What is wrong with each sink, by name; empty for one that works."""
-        return {name: teller.problem for name, (teller, _) in self._running.items()}
+        """What is wrong with each sink, by name; empty for one that works. Browsers go by what people call them."""
+        return {teller.wanted.label: teller.problem for teller, _ in self._running.values()}
 
     async def test(self, name: str | None) -> list[SinkTested]:
-        """Tell a sink, or all, that this is a test. Raises UnknownSink."""
-        sinks = self._config.sinks
-        if name is not None and name not in sinks:
-            known = ", ".join(sinks) or "none; write [notify.sinks.NAME] in config.toml"
-            raise UnknownSink(f"there is no sink {name[:64]!r}; there are {known}", sink=name[:64])
-        chosen = list(sinks) if name is None else [name]
-        return list(await asyncio.gather(*(self._test(one, sinks[one]) for one in chosen)))
+        """Tell a sink, or all, that this is a test; with one of the kind `web` those browsers for which it holds.
+        Raises UnknownSink."""
+        wanted, sinks = self._wanted(), self._config.sinks
+        if name is None:
+            chosen = wanted
+        else:
+            labelled = [one for one in wanted if name in (one.name, one.label)]
+            chosen = labelled or [one for one in wanted if one.browser is not None and one.sink is sinks.get(name)]
+            if not chosen and name in sinks:
+                return [SinkTested(sink=name, type="web", ok=False, detail="no browser has notifications on")]
+            if not chosen:
+                known = ", ".join(one.label for one in wanted) or "none; write [notify.sinks.NAME] in config.toml"
+                raise UnknownSink(f"there is no sink {name[:64]!r}; there are {known}", sink=name[:64])
+        return list(await asyncio.gather(*(self._test(one) for one in chosen)))
 
     async def answer(self, token: str) -> str:
         """A button was pressed: answer the item that it belongs to. Returns its id. Raises NotInInbox for a token that
@@ -108,9 +176,11 @@ class Notifier:
 
     async def close(self) -> None:
         """May be called again."""
+        self._live = False
         tasks = [task for _, task in self._running.values()]
         self._running = {}
         await cancel_all(tasks)
+        await self._forgetting.finish()
 
     async def _answer(self, item_id: str, yes: bool, *, sink: str) -> None:
         item = self._means.inbox.get(item_id)
@@ -125,11 +195,11 @@ class Notifier:
             await control.terminals.answer(item.agent_id, text, prompt.prompt_id, origin)
         log.info("answered by a button", sink=sink, item=item_id, yes=yes)
 
-    async def _test(self, name: str, sink: Sink) -> SinkTested:
-        told = SinkTested(sink=name, type=sink.type, ok=True, detail="told")
+    async def _test(self, wanted: _Wanted) -> SinkTested:
+        told = SinkTested(sink=wanted.label, type=wanted.sink.type, ok=True, detail="told")
         port: SinkPort | None = None
         try:
-            port = await self._means.make(sink)
+            port = await _port(wanted, self._means)
             await _act(port.tell(telling.trial(self._means.clock.wall()), None))
         except InvalidRequest as error:
             told.ok, told.detail = False, error.message
@@ -144,12 +214,12 @@ class Notifier:
 class _Teller:
     """Tells one sink."""
 
-    def __init__(self, name: str, sink: Sink, config: NotifyConfig, means: NotifyMeans) -> None:
-        self._name = name
-        self._sink = sink
-        self._rule = config.rule(sink)
+    def __init__(self, wanted: _Wanted, means: NotifyMeans) -> None:
+        self.wanted = wanted
+        self._name = wanted.label
+        self._rule = wanted.rule
         self._means = means
-        self.marks = Marks(name, means.store)
+        self.marks = Marks(wanted.name, means.store)
         self.problem = ""
         self._failures = 0
         self._tried: dict[str, int] = {}
@@ -162,8 +232,8 @@ class _Teller:
         try:
             while True:
                 try:
-                    port = port or await self._means.make(self._sink)
-                    await self.marks.restore(once=port.once)
+                    port = port or await _port(self.wanted, self._means)
+                    await self.marks.restore(once=port.once, sure=port.sure)
                     await self._tell(port)
                 except InvalidRequest as error:
                     await self._failed(error.message, final=True)
@@ -224,7 +294,7 @@ class _Teller:
     async def _tell_of(self, port: SinkPort, item: AttentionItem) -> None:
         notice = telling.notice(_masked(item), self._rule.content)
         mark, buttons = self._buttons(notice)
-        if port.once or buttons is not None:  # a button may be pressed before this comes back
+        if port.once or port.sure or buttons is not None:  # a button may be pressed before this comes back
             await self.marks.put(item.id, mark)
         try:
             ref = await _act(port.tell(notice, buttons))
@@ -236,7 +306,7 @@ class _Teller:
         log.info("a person is told", sink=self._name, item=item.id, kind=item.kind, agent=item.agent)
 
     def _buttons(self, notice: telling.Notice) -> tuple[Mark, Buttons | None]:
-        sink = self._sink
+        sink = self.wanted.sink
         if not isinstance(sink, NtfySink) or sink.answers is None or notice.answers is None:
             return Mark(state="telling"), None
         approve, deny = new_token(), new_token()
@@ -285,6 +355,13 @@ class _Teller:
     async def _alert(self, state: str, message: str) -> None:
         alert = AgentAlert(code=FAILING, message=message, details={"state": state, "sink": self._name})
         await self._means.store.commit(events=[NewEvent("", alert)])
+
+
+async def _port(wanted: _Wanted, means: NotifyMeans) -> SinkPort:
+    """Raises InvalidRequest."""
+    if wanted.browser is not None and means.browsers is not None:
+        return await means.browsers.port(wanted.browser, wanted.contact)
+    return await means.make(wanted.sink)
 
 
 async def _act[T](call: Awaitable[T]) -> T:

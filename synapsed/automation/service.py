@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import AddressScreen
+from synapsed.access.book import AccessBook
+from synapsed.access.vapid import PushKey
+from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.moods import Moods
@@ -37,8 +40,10 @@ class Automation:
         clock: Clock,
         environ: Mapping[str, str],
         paths: Paths,
+        book: AccessBook,
+        push_key: PushKey | None,
     ) -> None:
-        """Call it in the running event loop."""
+        """Call it in the running event loop. `push_key` None: no browser is told anything."""
         timers, policy, directory = asyncio.get_running_loop(), config.a2a.push, control.directory
         zone, user_agent = LocalZone(environ), f"synapsed/{__version__}"
 
@@ -82,6 +87,7 @@ class Automation:
                 clock=clock,
                 timers=timers,
                 zone=zone,
+                browsers=None if push_key is None else Browsers(book, push_key, poster=poster, clock=clock),
             )
         )
         self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)

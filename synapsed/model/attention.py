@@ -91,6 +91,6 @@ class SinkTested(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     sink: str
-    type: Literal["desktop", "webhook", "ntfy", "mail"]
+    type: Literal["desktop", "webhook", "ntfy", "mail", "web"]
     ok: bool
     detail: str

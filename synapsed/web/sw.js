@@ -39,7 +39,7 @@ async function fresh(request) {
 
 // --- notifications ---------------------------------------------------------------------------------------------------
 
-/** What is told of an item: `{id, state, kind, agent, question, command, task, prompt_id, options}`. @param {any} event */
+/** What is told of an item: `{id, state, kind, agent, title, body, task, prompt_id, options}`. @param {any} event */
 function onPush(event) {
   let told = /** @type {any} */ ({});
   try {
@@ -47,22 +47,30 @@ function onPush(event) {
   } catch {
     // A message that is no JSON is not the daemon's.
   }
-  event.waitUntil(show(told));
+  event.waitUntil(told.state === "gone" ? takeBack(told) : show(told));
+}
+
+/** It is answered, or not asked any more. A browser that counts pushes without a notification, and takes the subscription
+ * away after a few, is shown for a moment that it is over; the others have `maxActions`. @param {any} told */
+async function takeBack(told) {
+  const tag = String(told.id);
+  const shown = await worker.registration.getNotifications({ tag });
+  if (!("maxActions" in Notification)) {
+    const title = shown[0]?.title ?? "synapsed";
+    await worker.registration.showNotification(title, { tag, body: "This is settled.", silent: true, icon: "/web/icons/icon-192.png" });
+  }
+  for (const one of await worker.registration.getNotifications({ tag })) one.close();
 }
 
 /** @param {any} told */
 async function show(told) {
   const tag = String(told.id ?? "synapsed");
-  if (told.state && told.state !== "opened") {
-    for (const one of await worker.registration.getNotifications({ tag })) one.close();
-    return;
-  }
   const windows = await worker.clients.matchAll({ type: "window" });
   const seen = windows.some((/** @type {any} */ one) => one.focused && one.visibilityState === "visible");
   const options = Array.isArray(told.options) && told.prompt_id ? told.options.slice(0, 2) : [];
-  await worker.registration.showNotification(`${told.agent ?? "An agent"}: ${told.kind ?? "waits for you"}`.slice(0, 120), {
+  await worker.registration.showNotification(String(told.title ?? "An agent waits for you").slice(0, 120), {
     tag,
-    body: [told.question, told.command].filter((text) => typeof text === "string" && text).join("\n").slice(0, 400),
+    body: String(told.body ?? "").slice(0, 400),
     icon: "/web/icons/icon-192.png",
     badge: "/web/icons/icon-192.png",
     silent: seen,
@@ -74,6 +82,18 @@ async function show(told) {
 }
 
 worker.addEventListener("push", onPush);
+
+worker.addEventListener("pushsubscriptionchange", (/** @type {any} */ event) => event.waitUntil(renew()));
+
+/** The browser has given up its address, or got another one: the daemon is told the new one. */
+async function renew() {
+  const headers = { "Content-Type": "application/json", "Synapsed-Page": "1" };
+  const asked = await fetch("/web/me", { headers, credentials: "same-origin" });
+  const key = asked.ok ? (await asked.json()).push_key : null;
+  if (!key) return;
+  const made = await worker.registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+  await fetch("/web/push", { method: "POST", headers, credentials: "same-origin", body: JSON.stringify(made) });
+}
 
 worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
   const { notification, action } = event;

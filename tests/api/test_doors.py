@@ -67,7 +67,9 @@ class Visitor:
         needs = needs_of(method, pattern)
         if needs is None or not needs & self.rights:
             return {403}
-        own = pattern in {"/whoami", "/web/me", "/web/session", "/events/schema", "/openapi.json"}
+        if pattern == "/web/push" and "Authorization" in self.headers:
+            return {403}  # a script has no browser
+        own = pattern in {"/whoami", "/web/me", "/web/session", "/web/push", "/events/schema", "/openapi.json"}
         if self.agents is not None and not own and (AGENT not in pattern or "claude" not in self.agents):
             return {403}
         return None

@@ -31,8 +31,8 @@ class Port:
 
     withdraws = True
 
-    def __init__(self, *, once: bool = False) -> None:
-        self.once = once
+    def __init__(self, *, once: bool = False, sure: bool = False) -> None:
+        self.once, self.sure = once, sure
         self.told: list[Notice] = []
         self.buttons: list[Buttons | None] = []
         self.taken_back: list[tuple[str, str, Mapping[str, Any]]] = []

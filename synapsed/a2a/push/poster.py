@@ -117,6 +117,8 @@ class Receipt:
     gone: bool = False
     retry_after: str | None = None
     problem: str = ""
+    status: int | None = None
+    """What it answered; None: nothing that was heard."""
 
 
 class Poster(Protocol):
@@ -183,12 +185,13 @@ class HttpPoster:
                 method, target, data=_pieces(body), headers=headers, allow_redirects=False
             ) as response:
                 if 200 <= response.status < 300:
-                    return Receipt(accepted=True)
+                    return Receipt(accepted=True, status=response.status)
                 return Receipt(
                     accepted=False,
                     gone=response.status == GONE,
                     retry_after=response.headers.get("Retry-After"),
                     problem=f"it answered {response.status}",
+                    status=response.status,
                 )
         except (aiohttp.ClientError, InvalidRequest, OSError, ValueError) as error:
             return Receipt(accepted=False, problem=self._words(error))

@@ -74,7 +74,7 @@ async def enter(request: web.Request, body: SessionBody, context: ApiContext) ->
     name = body.name or invitation.name or device_name(request.headers.get(hdrs.USER_AGENT, ""))
     device, session = await to_the_end(visitors.book.pair(name, invitation.rights))
     answer = MeAnswer(
-        device=PageDevice(id=device.id, name=device.name),
+        device=PageDevice(id=device.id, name=device.name, push=False),
         rights=device.rights,
         push_key=context.push_key,
         version=context.version,
@@ -106,7 +106,9 @@ async def me(request: web.Request, context: ApiContext) -> WithHeaders[MeAnswer]
     if rights.grant.kind == "token":
         return WithHeaders(told(own, None))
     await to_the_end(_visitors(context).book.seen(rights.grant.id))
-    answer = told(own, PageDevice(id=rights.grant.id, name=rights.grant.name))
+    kept = _visitors(context).book.device(rights.grant.id)
+    push = kept is not None and kept.push is not None
+    answer = told(own, PageDevice(id=rights.grant.id, name=rights.grant.name, push=push))
     session = request.cookies.get(cookie_name(security.scheme(request), security.host(request)), "")
     return _with_cookie(request, answer, session)
 

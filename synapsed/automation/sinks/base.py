@@ -32,6 +32,9 @@ class SinkPort(Protocol):
     once: bool
     withdraws: bool
     """Whether a notice can be taken back."""
+    sure: bool
+    """Whether a notice can be taken back by its item's id alone, so that one of which it is not known whether it was
+    told is taken back too."""
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
         """What it is taken back by. Raises Untold."""

@@ -34,6 +34,7 @@ class FreedesktopPort:
 
     once = True
     withdraws = True
+    sure = False
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -95,6 +96,7 @@ class MacPort:
         self._environ = environ
         self._notifier = shutil.which("terminal-notifier", path=environ.get("PATH"))
         self.withdraws = self._notifier is not None
+        self.sure = False
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
         body = notice.body or notice.title

@@ -36,6 +36,7 @@ class MailPort:
 
     once = False
     withdraws = False
+    sure = False
 
     def __init__(self, server: MailServer, *, sender: str, to: list[str]) -> None:
         self._server = server

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from synapsed.a2a.push.poster import HttpPoster
-from synapsed.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink
+from synapsed.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink, WebSink
 from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.base import SinkPort
 from synapsed.automation.sinks.desktop import desktop
@@ -42,6 +42,8 @@ class SinkMaker:
                 given = sink.token_file is not None or sink.token_env is not None
                 token = (await self._secret(sink.token_file, sink.token_env))[1] if given else None
                 return NtfyPort(sink.url, topic, token, await self._calls(sink.url))
+            case WebSink():
+                raise InvalidRequest("a sink of this kind says what holds for browsers, which are sinks themselves")
             case MailSink():
                 given = sink.user is not None
                 password = (await self._secret(sink.password_file, sink.password_env))[1] if given else ""

@@ -17,7 +17,7 @@ NTFY_MAX: Final = 3500
 """Bytes of a message: of more than 4,096 ntfy makes a file."""
 
 _TAGS: Final = {"permission": "key", "limit": "hourglass", "finished": "white_check_mark", "crash_loop": "boom"}
-_URGENT: Final = frozenset({"permission", "question", "plan", "sign_in", "unreadable", "crash_loop"})
+URGENT: Final = frozenset({"permission", "question", "plan", "sign_in", "unreadable", "crash_loop"})
 
 
 class HttpCalls:
@@ -44,6 +44,7 @@ class WebhookPort:
 
     once = False
     withdraws = True
+    sure = False
 
     def __init__(self, url: str, key: bytes, calls: HttpCalls) -> None:
         self._url = url
@@ -74,6 +75,7 @@ class NtfyPort:
 
     once = False
     withdraws = True
+    sure = False
 
     def __init__(self, url: str, topic: str, token: str | None, calls: HttpCalls) -> None:
         self._url = url
@@ -89,7 +91,7 @@ class NtfyPort:
             "title": notice.title,
             "message": message,
             "tags": [_TAGS.get(notice.kind, "bell")],
-            "priority": 4 if notice.kind in _URGENT else 3,
+            "priority": 4 if notice.kind in URGENT else 3,
             "sequence_id": _sequence(notice.id),
         }
         if buttons is not None and message == words:  # nobody can approve what is not shown

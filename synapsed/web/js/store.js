@@ -24,7 +24,7 @@ import { useEffect, useReducer, useRef } from "../vendor/hooks.mjs";
  */
 /**
  * @typedef {object} Me  Who this page is to the daemon.
- * @property {{id: string, name: string}|null} device
+ * @property {{id: string, name: string, push?: boolean}|null} device
  * @property {string[]} rights
  * @property {string|null} push_key
  * @property {string} version

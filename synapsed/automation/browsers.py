@@ -1,0 +1,85 @@
+"""Browsers that have turned notifications on: which there are, and how each is told."""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from synapsed.a2a.push.poster import HttpPoster
+from synapsed.a2a.push.screening import checked_url, literal_address, origin_of
+from synapsed.access.book import AccessBook
+from synapsed.access.records import PushPlace
+from synapsed.access.vapid import PushKey
+from synapsed.access.webpush import keys_of
+from synapsed.automation.sinks.base import SinkPort
+from synapsed.automation.sinks.browser import Browser, BrowserPort
+from synapsed.clock import Clock
+from synapsed.errors import InvalidRequest, UnknownDevice
+
+PREFIX: Final = "web:"
+"""Of the names of these sinks; no name in the configuration has a colon."""
+
+log = structlog.stdlib.get_logger("synapsed.notify")
+
+
+class Browsers:
+    """`poster` makes one for each of them."""
+
+    def __init__(self, book: AccessBook, key: PushKey, *, poster: Callable[[], HttpPoster], clock: Clock) -> None:
+        self._book = book
+        self._key = key
+        self._poster = poster
+        self._clock = clock
+
+    @property
+    def key(self) -> str:
+        """With which the page subscribes."""
+        return self._key.public
+
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """`changed` is called when a browser was turned on or off, or its device removed."""
+        self._book.on_subscribed = changed
+
+    def all(self) -> list[Browser]:
+        return [
+            Browser(id=one.id, name=one.name, place=one.push, answers="answer" in one.rights)
+            for one in self._book.subscribed()
+            if one.push is not None
+        ]
+
+    async def check(self, place: PushPlace) -> None:
+        """Raises InvalidRequest for what is no key, and for an address that is not told anything: push services
+        speak https, and one on this machine does so by configuration only."""
+        try:
+            keys_of(place.p256dh, place.auth)
+        except ValueError as error:
+            raise InvalidRequest(str(error), field=str(error).partition(":")[0]) from None
+        url = checked_url(place.endpoint)
+        literal = literal_address(url)
+        if url.scheme != "https" and not (literal is not None and literal.is_loopback):
+            raise InvalidRequest("endpoint: must begin with https://", field="endpoint")
+        poster = self._poster()
+        try:
+            await poster.check(place.endpoint)
+        finally:
+            await poster.close()
+
+    async def port(self, browser: Browser, contact: str | None) -> SinkPort:
+        """Raises InvalidRequest for an address that may not be told any more."""
+        await self.check(browser.place)
+        return BrowserPort(
+            browser,
+            key=self._key,
+            contact=contact,
+            poster=self._poster(),
+            clock=self._clock,
+            forget=self._forget,
+        )
+
+    async def _forget(self, browser: Browser) -> None:
+        where = origin_of(checked_url(browser.place.endpoint))
+        log.info("a browser is gone: it is told no more", device=browser.id, name=browser.name, service=where)
+        try:
+            await self._book.unsubscribe(browser.id, browser.place)
+        except UnknownDevice:  # it was removed meanwhile
+            return
