@@ -22,6 +22,7 @@
     │   ├── InvalidChoice            INVALID_CHOICE
     │   ├── PromptChanged            PROMPT_CHANGED
     │   ├── NotTaken                 NOT_TAKEN
+    │   ├── OutcomeUnknown           OUTCOME_UNKNOWN
     │   ├── TaskNotCancelable        TASK_NOT_CANCELABLE
     │   ├── WouldDeadlock            WOULD_DEADLOCK
     │   ├── HopLimit                 HOP_LIMIT
@@ -149,6 +150,10 @@ class PromptChanged(RequestError):
 
 class NotTaken(RequestError):
     code, http = "NOT_TAKEN", 409
+
+
+class OutcomeUnknown(RequestError):
+    code, http = "OUTCOME_UNKNOWN", 409
 
 
 class TaskNotCancelable(RequestError):

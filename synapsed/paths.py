@@ -64,6 +64,8 @@ class Paths(_Roots):
     """A token that reads the metrics, and nothing else."""
     access = _Below("state", "access.json")
     """Devices that were paired, and tokens for scripts: hashes."""
+    acts = _Below("state", "acts.jsonl")
+    """What was typed under keys of its callers, so that it is typed once."""
     push_key = _Below("state", "push-key.pem")
     """The key that web pushes are signed with."""
     traces_cursor = _Below("state", "traces.cursor")

@@ -17,6 +17,7 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
 from synapsed.aio import Pace, at_once, cancel_all
+from synapsed.api.acts import Acts
 from synapsed.api.caching import Changes
 from synapsed.api.live import LiveScreens
 from synapsed.api.reserving import BODIES, reserve_task
@@ -39,6 +40,7 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.paths import Paths
+from synapsed.store.acts import ActLog
 from synapsed.telemetry.metrics import Metrics
 
 PIECES_AT_ONCE = 8
@@ -170,6 +172,7 @@ class ApiContext:
     traced: float | None = None
     """Share of the traces that begin here and are sent; None: there are no traces."""
     sdk: A2aSdk = field(init=False)
+    acts: Acts = field(init=False)
     streams: Streams = field(init=False)
     changes: Changes = field(init=False)
     live: LiveScreens = field(init=False)
@@ -190,6 +193,7 @@ class ApiContext:
 
     def __post_init__(self, pushes: PushSender | None, repeats: bool) -> None:
         self.sdk = A2aSdk(self.control.tasks, self.control.events, pushes, repeats=repeats)
+        self.acts = Acts(ActLog(self.paths.acts, self.clock))
         self.streams = Streams(self.limits.streams)
         self.changes = Changes(self.clock)
         self.live = LiveScreens(self.control, self.clock)

@@ -18,6 +18,7 @@ from synapsed.api.answers import (
 )
 from synapsed.api.context import ApiContext, agent_id_of, origin_of, rights_of, task_of, to_the_end
 from synapsed.api.describe import Response, Streamed
+from synapsed.api.keyed import once
 from synapsed.api.operation import WithHeaders, granted, operation, person
 from synapsed.api.query import Query, Resumed, Text, between
 from synapsed.api.reserving import release
@@ -37,6 +38,7 @@ from synapsed.errors import (
     NotReady,
     NotTaken,
     NotWaiting,
+    OutcomeUnknown,
     PortsExhausted,
     ProgramNotFound,
     PromptChanged,
@@ -187,26 +189,35 @@ async def interrupt(request: web.Request, control: Control) -> InterruptedAnswer
     "Answer a prompt outside any task",
     "the program took it",
     allowed=granted("answer_prompts", "answer prompts"),
-    errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
+    errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown),
 )
 async def answer_agent(request: web.Request, body: InputBody, control: Control) -> InputProvided:
-    """A prompt outside any task."""
-    await to_the_end(
-        control.terminals.answer(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request))
-    )
-    return InputProvided(status="input_provided")
+    """A prompt outside any task. Under the same `Idempotency-Key` once."""
+    agent_id, origin = agent_id_of(request), origin_of(request)
+
+    async def give() -> InputProvided:
+        await control.terminals.answer(agent_id, body.input, body.prompt_id, origin=origin)
+        return InputProvided(status="input_provided")
+
+    return await once(request, f"input {agent_id}", body, give, InputProvided)
 
 
 @operation(
     "Press keys at the agent's terminal",
     "they are typed",
     allowed=person("press keys at an agent's terminal"),
-    errors=(NotReady,),
+    errors=(NotReady, OutcomeUnknown),
 )
 async def press(request: web.Request, body: KeysBody, control: Control) -> Pressed:
-    """A person's hands, as with an attached terminal: refused while a message is being typed there."""
-    await to_the_end(control.terminals.press(agent_id_of(request), body.keys))
-    return Pressed(status="pressed")
+    """A person's hands, as with an attached terminal: refused while a message is being typed there. Under the same
+    `Idempotency-Key` once."""
+    agent_id = agent_id_of(request)
+
+    async def type_them() -> Pressed:
+        await control.terminals.press(agent_id, body.keys)
+        return Pressed(status="pressed")
+
+    return await once(request, f"keys {agent_id}", body, type_them, Pressed)
 
 
 @operation("Raw output", OUTPUT, allowed=person("read an agent's raw output"))

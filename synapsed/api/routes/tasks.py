@@ -10,6 +10,7 @@ from pydantic import Field
 from synapsed.api.answers import InputProvided, ShownTask, TaskAnswer
 from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, task_of
 from synapsed.api.describe import Streamed
+from synapsed.api.keyed import once
 from synapsed.api.operation import WithHeaders, operation
 from synapsed.api.query import Query, Resumed, Text, between, some_of, text_like
 from synapsed.api.reserving import release, reserve_page, with_room
@@ -25,6 +26,7 @@ from synapsed.errors import (
     NotReady,
     NotTaken,
     NotWaiting,
+    OutcomeUnknown,
     PromptChanged,
     QueueFull,
     TaskNotCancelable,
@@ -198,10 +200,17 @@ async def hand_over(request: web.Request, body: ArtifactBody, control: Control) 
 @operation(
     "Answer the prompt that the task waits at",
     "the program took it",
-    errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
+    errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown),
 )
 async def provide_input(request: web.Request, body: InputBody, control: Control) -> InputProvided:
+    """Under the same `Idempotency-Key` once."""
     task = await task_of(request)
     rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
-    await control.tasks.provide_input(task.id, body.input, body.prompt_id, origin=origin_of(request))
-    return InputProvided(status="input_provided", task_id=task.id)
+    task_id, origin = task.id, origin_of(request)
+    del task
+
+    async def give() -> InputProvided:
+        await control.tasks.provide_input(task_id, body.input, body.prompt_id, origin=origin)
+        return InputProvided(status="input_provided", task_id=task_id)
+
+    return await once(request, f"input {task_id}", body, give, InputProvided)

@@ -96,7 +96,7 @@ export function Keys({ agent }) {
   if (!may("type")) return null;
   const press = async (/** @type {string} */ key) => {
     try {
-      await post(`/control${agentPath(agent)}/keys`, { keys: [key] });
+      await post(`/control${agentPath(agent)}/keys`, { keys: [key] }, newKey());
     } catch (error) {
       if (error instanceof ApiError) toast(error.message);
     }

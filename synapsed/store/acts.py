@@ -1,0 +1,172 @@
+"""What was begun under keys of its callers, in a file of its own: so that nothing is typed twice, whenever this process
+is killed.
+
+A line of JSON for each thing that becomes known, appended: `begun` before anything is done, `done` with the answer, or
+`not` where nothing was done. Of what is begun and no more, nobody knows what became of it. At most KEPT are kept, for
+KEPT_S at most; the file is written again when it has four times as many lines. What is not whole in it does not count.
+"""
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from synapsed.clock import Clock
+from synapsed.errors import ConfigError, StoreError
+from synapsed.files import read_private, write_private
+
+KEPT: Final = 1000
+KEPT_S: Final = 86_400.0
+LINES_MAX: Final = 4 * KEPT
+LINE_MAX: Final = 4096
+"""Bytes of a line; an answer that would make a longer one is kept in memory only."""
+
+FILE_MAX: Final = (LINES_MAX + 1) * LINE_MAX
+
+log = structlog.stdlib.get_logger("synapsed.store")
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    key: str
+    state: Literal["begun", "done", "not"]
+    at: float
+    answer: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """`at`: seconds since the epoch. `answer` None: it was begun, and nobody knows more."""
+
+    at: float
+    answer: dict[str, Any] | None
+
+
+class ActLog:
+    """Times are those of the wall clock: a day is a day over a restart."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._acts: dict[str, Act] | None = None
+        """The oldest first; None: not read yet."""
+        self._lines = 0
+        self._writing = asyncio.Lock()
+
+    async def get(self, key: str) -> Act | None:
+        acts = await self._known()
+        act = acts.get(key)
+        return act if act is not None and abs(self._clock.wall() - act.at) < KEPT_S else None
+
+    async def begin(self, key: str) -> None:
+        """Raises StoreError: nothing may be done then."""
+        acts = await self._known()
+        async with self._writing:
+            acts.pop(key, None)
+            acts[key] = Act(self._clock.wall(), None)
+            while len(acts) > KEPT:
+                del acts[next(iter(acts))]
+            try:
+                await self._append(_Line(key=key, state="begun", at=acts[key].at))
+            except BaseException:
+                del acts[key]
+                raise
+
+    async def done(self, key: str, answer: dict[str, Any]) -> None:
+        """It is done, also where that cannot be written: after a kill nobody knows then."""
+        await self._ended(key, _Line(key=key, state="done", at=self._clock.wall(), answer=answer))
+
+    async def undone(self, key: str) -> None:
+        """Nothing was done: the same may be tried again."""
+        await self._ended(key, _Line(key=key, state="not", at=self._clock.wall()))
+
+    async def _ended(self, key: str, line: _Line) -> None:
+        acts = await self._known()
+        async with self._writing:
+            acts.pop(key, None)
+            if line.answer is not None:
+                acts[key] = Act(line.at, line.answer)
+            try:
+                await self._append(line)
+            except StoreError as error:
+                log.warning("what was done under a key is not written down", error=error.message)
+
+    async def _append(self, line: _Line) -> None:
+        """Holding the lock."""
+        raw = line.model_dump_json(exclude_none=True).encode() + b"\n"
+        if len(raw) > LINE_MAX:
+            return
+        if self._lines >= LINES_MAX:
+            await self._write_anew()
+        await asyncio.to_thread(_append, self._path, raw)
+        self._lines += 1
+
+    async def _write_anew(self) -> None:
+        acts = self._acts or {}
+        lines = [
+            _Line(key=key, state="begun" if act.answer is None else "done", at=act.at, answer=act.answer)
+            for key, act in acts.items()
+        ]
+        content = b"".join(line.model_dump_json(exclude_none=True).encode() + b"\n" for line in lines)
+        await asyncio.to_thread(write_private, self._path, content)
+        self._lines = len(lines)
+
+    async def _known(self) -> dict[str, Act]:
+        async with self._writing:
+            if self._acts is None:
+                lines = await asyncio.to_thread(_read, self._path)
+                self._acts, self._lines = _folded(lines), len(lines)
+            return self._acts
+
+
+def _append(path: Path, raw: bytes) -> None:
+    """In one piece: a reader finds the line, or its beginning at the file's end. Raises StoreError."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            size = os.fstat(handle).st_size
+            written = os.write(handle, raw)
+            if written != len(raw):  # the disk is full: what is left of the next line must not be joined to it
+                os.ftruncate(handle, size)
+                raise OSError(28, "No space left on device")
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}", file=str(path)) from error
+
+
+def _read(path: Path) -> list[_Line]:
+    """Raises StoreError for a file that is not the user's alone: others could have it say that something was done."""
+    try:
+        raw = read_private(path, limit=FILE_MAX)
+    except FileNotFoundError:
+        return []
+    except ConfigError as error:
+        raise StoreError(error.message, file=str(path)) from error
+    found = []
+    for line in raw.splitlines():
+        try:
+            found.append(_Line.model_validate(json.loads(line)))
+        except (ValidationError, ValueError):
+            continue
+    if raw and not raw.endswith(b"\n"):
+        _append(path, b"\n")
+    return found
+
+
+def _folded(lines: list[_Line]) -> dict[str, Act]:
+    acts: dict[str, Act] = {}
+    for line in lines:
+        acts.pop(line.key, None)
+        if line.state != "not":
+            acts[line.key] = Act(line.at, line.answer if line.state == "done" else None)
+    for key in list(acts)[:-KEPT]:
+        del acts[key]
+    return acts
