@@ -2,6 +2,7 @@
 
 `Syn-Id` names what is said, and is the same however often it is said; `Syn-Attempt` counts how often it was published,
 and makes the broker's `Nats-Msg-Id`, so that a copy that is sent on purpose is not taken for one that came by accident.
+The subject stands there too: the broker knows such ids per stream, and two hosts may call things of theirs the same.
 `Syn-Sig` is the host's signature (`synapsed.fleet.sign`). Headers that are not known are passed over: a later version
 may have more of them. One of another `Syn-V` is read as far as its id, so that its sender can be told.
 """
@@ -46,7 +47,7 @@ class Envelope:
             ATTEMPT: str(self.attempt),
             SIGNATURE: self.signature,
             VERSION_KEY: self.version,
-            MESSAGE_ID: f"{self.id}#{self.attempt}",
+            MESSAGE_ID: f"{self.subject}/{self.id}#{self.attempt}",
         }
 
     @classmethod

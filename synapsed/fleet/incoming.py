@@ -80,8 +80,8 @@ class Accepting(Protocol):
 class ClaimReader(Protocol):
     """Who took work for any (`working`)."""
 
-    async def winner(self, task_id: str) -> str | None:
-        """The host that has claimed it; None while nobody has."""
+    async def winner(self, src: str, task_id: str) -> str | None:
+        """The host that has claimed the work of the host `src`; None while nobody has."""
         ...
 
 
@@ -302,7 +302,7 @@ class Incoming:
         if carried_by_fleet(task):
             if there.get("host") == src:
                 return
-            if there.get("host") is None and await self._claims.winner(task.id) == src:
+            if there.get("host") is None and await self._claims.winner(self._me.name, task.id) == src:
                 return
         raise BadEnvelope("it is about a task that its host does not have")
 
@@ -352,7 +352,7 @@ class Incoming:
 
     async def _has_it(self, row: OutRow, src: str) -> bool:
         """Whether that host is the one to say what became of the row."""
-        return row.dst == src or (row.kind == "work" and await self._claims.winner(row.id) == src)
+        return row.dst == src or (row.kind == "work" and await self._claims.winner(self._me.name, row.id) == src)
 
     async def _refused(self, src: str, named: str, why: tuple[str, str]) -> None:
         """The host will never take it: the task has failed."""

@@ -4,9 +4,7 @@
 
     syn.to.<dst>.<src>.<kind>      what one host says to another: msg, upd, ctl, rcpt
     syn.work.<class>.<src>         work for any host that takes the class
-    syn.claim.<task>.<round>       who took it
-    syn.ev.<host>.<agent>.<type>   an event of a host's log
-    syn.say.<dst>.<src>            text while it is said; not stored
+    syn.claim.<src>.<task>.<round> who took it
     $KV.SYN_HOSTS.<host>           a host's record
 
 Who may publish what is the broker's to hold; who *said* something is told by its signature alone.
@@ -97,9 +95,9 @@ def identity(text: str) -> str:
     return text
 
 
-def claim(task_id: str, round_: int) -> str:
-    """The subject of the claims of one round of a task."""
-    return f"syn.claim.{task_id}.{round_}"
+def claim(src: str, task_id: str, round_: int) -> str:
+    """The subject of the claims of one round of a task of the host `src`: another's may be called the same."""
+    return f"syn.claim.{src}.{task_id}.{round_}"
 
 
 def record(name: str) -> str:

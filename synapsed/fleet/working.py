@@ -90,10 +90,10 @@ class Claims:
         self._broker = broker
         self._peers = peers
 
-    async def winner(self, task_id: str, round_: int = 1) -> str | None:
-        """The host that has claimed it, None while nobody has. Raises NoBroker, NotMet; BadEnvelope for a claim that
-        its host has not made."""
-        subject = claim(task_id, round_)
+    async def winner(self, src: str, task_id: str, round_: int = 1) -> str | None:
+        """The host that has claimed the work of the host `src`, None while nobody has. Raises NoBroker, NotMet;
+        BadEnvelope for a claim that its host has not made."""
+        subject = claim(src, task_id, round_)
         found = await self._broker.last(streams.CLAIM, subject)
         if found is None:
             return None
@@ -182,7 +182,7 @@ class Working:
     async def claim(self, work: WorkCandidate) -> ClaimVerdict:
         deps = self._deps
         body = encoded({"host": deps.me.name, "task": work.id, "round": work.round})
-        envelope = deps.outgoing.sign(claim(work.id, work.round), new_id(), body)
+        envelope = deps.outgoing.sign(claim(work.src, work.id, work.round), new_id(), body)
         try:
             try:
                 await deps.broker.publish(envelope, first=True)
@@ -190,7 +190,7 @@ class Working:
                 if error.code != WRONG_SEQUENCE:
                     raise
             # Read it in any case: an ack may be of another's, and ours may have been lost.
-            winner = await self._claims.winner(work.id, work.round)
+            winner = await self._claims.winner(work.src, work.id, work.round)
         except (NoBroker, NotMet) as error:
             log.info("it is not known yet whose this work is", task=work.id, why=str(error))
             return ClaimVerdict.UNDECIDED

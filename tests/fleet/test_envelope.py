@@ -27,7 +27,7 @@ def test_what_is_said_is_read_as_it_was_said() -> None:
     sent = signed(replace(SAID, attempt=3), FLEET, HOST)
     came = read(sent)
     check(came, FLEET, HOST.public)
-    assert (came, came.document(), came.headers()["Nats-Msg-Id"]) == (sent, {"a": 1}, f"{SAID.id}#3")
+    assert (came, came.document(), came.headers()["Nats-Msg-Id"]) == (sent, {"a": 1}, f"{SAID.subject}/{SAID.id}#3")
 
 
 @pytest.mark.parametrize(
