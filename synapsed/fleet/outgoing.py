@@ -46,7 +46,9 @@ class Speaker:
 class TaskReader(Protocol):
     """Where what is said of a task is read."""
 
-    async def task(self, task_id: str) -> Task | None: ...
+    async def committed(self, task_id: str) -> Task | None:
+        """No older than any row that was read before."""
+        ...
 
 
 class Outgoing:
@@ -130,7 +132,7 @@ class Outgoing:
 
     async def _body(self, row: OutRow) -> bytes:
         """What is said of the row's task, as it is now."""
-        task = await self._tasks.task(row.task_id)
+        task = await self._tasks.committed(row.task_id)
         if task is None:  # it was removed by its age: whoever waits for it is told so by the reconcile
             return encoded(bodies.GONE)
         if row.kind == "upd":

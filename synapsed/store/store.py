@@ -219,6 +219,11 @@ class SqliteStore:
             return recent
         return await self._database.read(select_task, task_id, self._log.room)
 
+    async def committed(self, task_id: str) -> Task | None:
+        """The task as it is in the database. Whoever has just read a row there that tells of a change of the task needs
+        this: `task` may still give the one before, for the moment between a commit and its being shown."""
+        return await self._database.read(select_task, task_id, self._log.room)
+
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
         return await self._database.read(select_metadata, task_id)

@@ -235,6 +235,49 @@ async def test_a_host_put_back_to_an_older_copy_says_that_it_does_not_know(world
     assert told.metadata[EXTERNAL]["via"] == "fleet"
 
 
+async def test_an_update_tells_of_the_change_that_its_row_is_about(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row may be read from the database before its commit is shown to those who ask for tasks: what is said then
+    under that row's number is the change, and not what was before, which the receipt would close for good."""
+    laptop, box = await world.host("laptop"), await world.host("box")
+    task = await laptop.send("codex@box", "hello", key="1")
+    await laptop.outgoing.publish()
+    given = await box.wire.next(streams.IN, "box", wait=0)
+    assert given is not None
+    await box.incoming.take(given)
+    (waiting,) = await box.store.open_tasks()
+
+    async def before(task_id: str) -> object:
+        return waiting
+
+    monkeypatch.setattr(box.store, "task", before)
+    assert await box.mailbox.work()
+    await box.outgoing.publish()
+    monkeypatch.undo()
+    await world.rest()
+    told = await laptop.store.task(task.id)
+    assert told is not None
+    assert told.status is TaskState.COMPLETED
+
+
+async def test_what_two_hosts_call_the_same_are_two_things(world: World) -> None:
+    """A task's id may be made of its sender's key, and scripts of two hosts may have the same keys."""
+    attic, shed, box = await world.host("attic"), await world.host("shed"), await world.host("box")
+    for each in (attic, shed):
+        await each.send("codex@box", f"of {each.name}", key="nightly")
+        await each.outgoing.publish()
+    assert len(world.broker.streams[streams.IN].messages) == 2, "the broker takes neither for a copy of the other"
+    await world.rest()
+    assert await world.tasks_of(box, TaskState.COMPLETED) == 2
+    world.works = {"box": ["codex"]}
+    for each in (attic, shed):
+        await each.send("any:codex", f"work of {each.name}", key="weekly")
+    await world.rest()
+    assert await world.tasks_of(box, TaskState.COMPLETED) == 4
+    assert await world.open_rows() == 0
+
+
 # --- what no member says ---------------------------------------------------------------------------------------------
 
 

@@ -274,6 +274,9 @@ class FusedStore:
     async def task(self, task_id: str) -> Task | None:
         return await self.real.task(task_id)
 
+    async def committed(self, task_id: str) -> Task | None:
+        return await self.real.committed(task_id)
+
     async def open_tasks(self) -> list[Task]:
         return await self.real.open_tasks()
 
