@@ -173,6 +173,11 @@ class Records:
             self.liveness.forget(gone)
         self._records = found
 
+    async def renew_trust(self) -> None:
+        """Learn who was revoked since. Raises NoBroker, BrokerRefused."""
+        if (found := await self._broker.last(streams.HOSTS, record(FLEET_KEY))) is not None:
+            self._renew_trust(found.body)
+
     def _renew_trust(self, body: bytes) -> None:
         try:
             self._peers.trust = self._peers.trust.renewed(body.decode("ascii"))

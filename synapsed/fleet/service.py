@@ -45,6 +45,12 @@ RECONCILE_EVERY_S: Final = 600.0
 RECONCILE_AT_ONCE: Final = 200
 """Tasks in one question."""
 ASKED_AGAIN_S: Final = 60.0
+LEARN_S: Final = 30.0
+LEARN_FEW_S: Final = 5.0
+"""In a fleet of few hosts whoever has just joined may be written to that soon."""
+FEW_HOSTS: Final = 16
+LEARN_PER_HOST_S: Final = 0.3
+LEARN_MOST_S: Final = 300.0
 FORGET_EVERY_S: Final = 3600.0
 """Between two looks at which ids of what was taken are kept no longer."""
 
@@ -321,12 +327,20 @@ class Fleet:
             await asyncio.sleep(FORGET_EVERY_S)
 
     async def _learn(self) -> None:
-        """The certificates of the others, and who is revoked."""
+        """The certificates of the others, and who is revoked. The more hosts there are, the less often all their
+        records are read by each; who is revoked is read apart from them."""
+        read_at = -LEARN_MOST_S
         while True:
             await self.link.wait_up()
-            await self.presence.records()
+            now = self._clock.monotonic()
+            hosts = len(self._peers.names())
+            if now - read_at >= min(LEARN_MOST_S, hosts * LEARN_PER_HOST_S):
+                await self.presence.records()
+                read_at = now
+            else:
+                await self.presence.renew_trust()
             await self._keep_membership()
-            await asyncio.sleep(30.0)
+            await asyncio.sleep(LEARN_S if hosts > FEW_HOSTS else LEARN_FEW_S)
 
     async def _keep_membership(self) -> None:
         """What was learned of who is revoked is kept, and credentials are renewed in time."""
