@@ -444,6 +444,9 @@ def test_leaving_is_the_end_of_it(tmp_path: Path) -> None:
         assert not laptop.paths.fleet_file.exists()
         with pytest.raises(Refused, match="in no fleet"):
             laptop.do("leave")
+        with pytest.raises(Refused, match="the broker still runs here"):
+            box.do("leave", force=True)
+        assert box.stop() == 0
         box.do("leave", force=True)
         assert not box.home.keyring.exists()
         assert not list(box.home.keyring.folder.glob("*.seed"))
