@@ -8,6 +8,7 @@ from typing import Any
 from synapsed.choices import choice
 from synapsed.errors import InvalidChoice
 from synapsed.model.task import Prompt, PromptOption
+from synapsed.pipes.rpc import objects
 
 TEXT_MAX = 4000
 """Characters of what is asked."""
@@ -84,10 +85,10 @@ def _text(call: dict[str, Any]) -> str:
     given = call.get("rawInput")
     if isinstance(given, dict):
         told += [str(given[name]) for name in ("command", "cmd") if isinstance(given.get(name), str)]
-    for block in call.get("content") or []:
-        content = block.get("content") if isinstance(block, dict) else None
+    for block in objects(call.get("content")):
+        content = block.get("content")
         if isinstance(content, dict) and isinstance(content.get("text"), str):
             told.append(content["text"])
-        elif isinstance(block, dict) and block.get("type") == "diff":
+        elif block.get("type") == "diff":
             told.append(f"{block.get('path')}")
     return "\n".join(dict.fromkeys(told))[:TEXT_MAX]

@@ -7,6 +7,12 @@ from typing import Any
 LINE_MAX = 16 * 1024 * 1024
 """Bytes of a line; a longer one is passed over."""
 
+DEPTH_MAX = 64
+"""How deep lists and objects may stand in each other: what is passed on is encoded again, by others too."""
+
+COUNT_MAX = (1 << 63) - 1
+"""The largest number that can be kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class RpcLine:
@@ -55,9 +61,47 @@ def _read(end: int, line: bytes) -> RpcLine:
         told = json.loads(line)
     except (ValueError, RecursionError):
         told = None
-    if isinstance(told, dict) and told.get("jsonrpc") == "2.0":
-        return RpcLine(end, told)
+    if isinstance(told, dict) and told.get("jsonrpc") == "2.0" and _is_sound(told, line):
+        return RpcLine(end, _whole(told, line))
     return RpcLine(end, None, line.decode("utf-8", "replace"))
+
+
+def _is_sound(message: dict[str, Any], line: bytes) -> bool:
+    """Whether its id is one, and it is not deeper than DEPTH_MAX."""
+    if not isinstance(message.get("id"), str | int | float | None):
+        return False
+    if line.count(b"[") + line.count(b"{") <= DEPTH_MAX:
+        return True
+    level: list[Any] = [message]
+    for _ in range(DEPTH_MAX):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def _whole(message: dict[str, Any], line: bytes) -> dict[str, Any]:
+    """`message` with lone halves of surrogate pairs replaced, escaped or not: its text can be encoded."""
+    if b"\\u" not in line and b"\xed" not in line:
+        return message
+    text = json.dumps(message, ensure_ascii=False)
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return message if whole == text else dict(json.loads(whole))
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list of the program's; none where it is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def count(value: Any) -> int | None:
+    """A number of things from 0 to COUNT_MAX; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX else None
 
 
 def encode(message: dict[str, Any]) -> bytes:

@@ -29,7 +29,7 @@ from synapsed.model.link import (
 )
 from synapsed.pipes.asked import OpenRequest, answer_id, open_request
 from synapsed.pipes.outcome import TurnOver, outcome
-from synapsed.pipes.rpc import RpcLine
+from synapsed.pipes.rpc import RpcLine, count, objects
 from synapsed.pipes.speech import TurnSpeech
 from synapsed.profiles import Profile
 
@@ -195,7 +195,7 @@ class AcpSession:
 
     def _mode(self, offered: dict[str, Any]) -> str | None:
         """The first of the profile's modes in which the program asks, if it has one and is in another."""
-        there = [each.get("id") for each in offered.get("availableModes") or [] if isinstance(each, dict)]
+        there = [each.get("id") for each in objects(offered.get("availableModes"))]
         wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
         return None if wanted == offered.get("currentModeId") else wanted
 
@@ -338,7 +338,7 @@ class AcpSession:
             )
 
     def _plan(self, update: dict[str, Any], now_ns: int) -> None:
-        entries = [each for each in update.get("entries") or [] if isinstance(each, dict) and each.get("content")]
+        entries = [each for each in objects(update.get("entries")) if each.get("content")]
         states = {"in_progress": "in_progress", "completed": "completed"}
         steps: tuple[Any, ...] = tuple(
             (str(each["content"]), states.get(str(each.get("status")), "pending")) for each in entries
@@ -349,7 +349,7 @@ class AcpSession:
         if not isinstance(usage, dict):
             return
         names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")
-        figures = [usage[name] if isinstance(usage.get(name), int) and usage[name] >= 0 else None for name in names]
+        figures = [count(usage.get(name)) for name in names]
         if not any(figures):
             return
         got, gave, read, written = figures
@@ -505,8 +505,8 @@ def _words(message: dict[str, Any]) -> str:
 
 def _output(update: dict[str, Any]) -> dict[str, Any] | None:
     texts = []
-    for block in update.get("content") or []:
-        content = block.get("content") if isinstance(block, dict) else None
+    for block in objects(update.get("content")):
+        content = block.get("content")
         if isinstance(content, dict) and isinstance(content.get("text"), str):
             texts.append(content["text"])
     if texts:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
@@ -277,3 +277,82 @@ def test_no_message_ends_a_session(message: dict[str, Any]) -> None:
     played = Played().opened()
     played.deliver(fresh=True)
     played.line(**json.loads(json.dumps(message, default=str)))
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+UPDATES = {
+    "sessionUpdate": st.sampled_from(["agent_message_chunk", "tool_call", "tool_call_update", "plan"]),
+    "status": st.sampled_from(["completed", "failed"]) | ANYTHING,
+    "content": st.lists(st.fixed_dictionaries({"content": ANYTHING, "type": st.just("diff")})) | ANYTHING,
+    **dict.fromkeys(("entries", "rawInput", "rawOutput", "toolCallId", "title", "messageId", "_meta"), ANYTHING),
+}
+
+
+@given(st.fixed_dictionaries({}, optional=UPDATES), ANYTHING, ANYTHING, ANYTHING)
+@example({"sessionUpdate": "plan", "entries": 5}, None, None, None)
+@example({"sessionUpdate": "tool_call", "status": "completed", "content": 5}, None, None, None)
+@example({}, {"content": 5}, None, 5)
+def test_no_field_of_another_type_ends_a_session(update: Any, call: Any, usage: Any, modes: Any) -> None:
+    """Each place where the protocol has a list, an object, or a number of tokens."""
+    played = Played()
+    played.line(id="initialize", result={"agentCapabilities": usage})
+    played.line(id="session", result={"sessionId": "s", "modes": {"availableModes": modes, "currentModeId": usage}})
+    played.line(id="session.mode", error=usage)
+    played.deliver(fresh=True)
+    options = [{"optionId": "a", "kind": call, "name": usage}, call]
+    for message in (
+        {"method": "session/update", "params": {"update": update}},
+        {"id": 1, "method": "session/request_permission", "params": {"toolCall": update, "options": options}},
+        {"id": 2, "method": "session/request_permission", "params": {"toolCall": call, "options": usage}},
+        {"id": "t.1", "result": {"stopReason": call, "usage": {"inputTokens": usage, "outputTokens": call}}},
+    ):
+        played.line(**message)
+    assert played.session.observation().can_receive
+
+
+@pytest.mark.parametrize(
+    "usage", [{"inputTokens": 10**30}, {"inputTokens": True}, {"inputTokens": -1}, {"inputTokens": "1"}, 5, None]
+)
+def test_a_count_that_is_none_is_not_told(usage: Any) -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(id="t.1", result={"stopReason": "end_turn", "usage": usage})
+    assert not [c for c in played.done if isinstance(c, TellLink) and "TurnUsed" in repr(c)]
+
+
+@pytest.mark.parametrize("half", [rb"\ud800", rb"\uDC00", b"\xed\xa0\x80"])
+def test_half_a_character_is_replaced_and_whole_ones_are_kept(half: bytes) -> None:
+    line = b'{"jsonrpc":"2.0","method":"x","params":["a' + half + rb'b\ud83d\ude00","' + "\ud55c".encode() + b'"]}\n'
+    message = LineReader().feed(0, line)[0].message
+    assert message is not None
+    assert message["params"][0].startswith("a\ufffd")
+    assert message["params"][0].endswith("b\U0001f600")
+    assert message["params"][1] == "\ud55c"
+    json.dumps(message, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("depth", [65, 500, 5_000, 100_000])
+@pytest.mark.parametrize("shape", [(b"[", b"]"), (b'{"a":', b"}")])
+def test_a_line_that_is_nested_too_deep_is_no_message(depth: int, shape: tuple[bytes, bytes]) -> None:
+    begin, end = shape
+    deep = b'{"jsonrpc":"2.0","method":"x","params":' + begin * depth + b"1" + end * depth + b"}\n"
+    flat = b'{"jsonrpc":"2.0","method":"x","params":[' + b",".join([begin + b"1" + end] * depth) + b"]}\n"
+    found = LineReader().feed(0, deep + flat)
+    assert [line.message is None for line in found] == [True, False]
+
+
+@pytest.mark.parametrize("id_", [b"[1]", b'{"a":1}'])
+def test_an_id_that_is_none_is_no_message(id_: bytes) -> None:
+    assert LineReader().feed(0, b'{"jsonrpc":"2.0","method":"x","id":' + id_ + b"}\n")[0].message is None
+
+
+def test_a_line_that_is_too_long_is_passed_over_and_the_next_is_read() -> None:
+    reader, next_ = LineReader(), encode({"method": "x"})
+    piece = b"a" * (1 << 20)
+    for at in range(100):
+        assert reader.feed(at << 20, piece) == []
+    assert [line.message for line in reader.feed(100 << 20, b"\n" + next_)] == [json.loads(next_)]
