@@ -296,9 +296,10 @@ class Daemon:
         fleet: Fleet | None = None
         if config.fleet is not None:
             opening = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.opening")
-            means = {"store": store, "control": manager, "clock": self._clock}
-            carried = await up.enter_async_context(opening.opened(config.fleet, paths, **means))
-            fleet, carriers.fleet = carried, carried.carrier
+            fleet, carriers.problem = await up.enter_async_context(
+                opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
+            )
+            carriers.fleet = None if fleet is None else fleet.carrier
         telemetry = Telemetry(
             config,
             store=store,
@@ -352,12 +353,15 @@ class Daemon:
             texts=store.texts,
             history=history,
             fleet=fleet,
+            fleet_problem=carriers.problem,
             push_key=None if push_key is None else push_key.public,
             alerts=[] if push_key is not None else [_without_push(paths)],
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
         up.push_async_callback(servers.close)
+        if carriers.problem is not None:
+            servers.alert(f"this host takes no part in its fleet: {carriers.problem}; then restart the daemon")
         retention = Retention(
             store,
             config.store.keep,

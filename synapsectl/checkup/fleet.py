@@ -17,6 +17,7 @@ _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 def look_at_fleet(ctx: CommandContext) -> Iterator[Finding]:
     """Nothing where there is no fleet: neither configured nor kept."""
     if not (ctx.paths.fleet_file.exists() or ctx.paths.fleet.exists()):
+        yield from _without_files(ctx)
         return
     if not has_fleet():
         yield Finding("fleet", WRONG, "this host is in a fleet, and the client of NATS is not installed", FLEET_INSTALL)
@@ -31,6 +32,17 @@ def look_at_fleet(ctx: CommandContext) -> Iterator[Finding]:
     if (ctx.paths.fleet / "broker" / "broker.json").exists():
         yield _unit(ctx)
     yield from _daemon(ctx)
+
+
+def _without_files(ctx: CommandContext) -> Iterator[Finding]:
+    """A fleet that is configured, and of which nothing else is here: the daemon says so."""
+    try:
+        ctx.client.get("/fleet")
+    except NoDaemon:
+        return
+    except ApiError as error:
+        if error.details.get("problem"):
+            yield Finding("fleet", WRONG, str(error), "synapsectl fleet join -, or remove [fleet]")
 
 
 def _unit(ctx: CommandContext) -> Finding:

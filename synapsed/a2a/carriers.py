@@ -19,10 +19,14 @@ class Carriers:
     def __init__(self, couriers: Carrier) -> None:
         self._couriers = couriers
         self.fleet: Carrier | None = None
+        self.problem: str | None = None
+        """Why this host takes no part in the fleet that it is configured for."""
 
     def find(self, address: str) -> str | None:
         if self.fleet is not None and (found := self.fleet.find(address)) is not None:
             return found
+        if is_any(address.removeprefix("@")) and self.problem is not None:
+            raise UnknownAgent(f"this host takes no part in its fleet: {self.problem}", address=address[:80])
         if is_any(address.removeprefix("@")):
             raise UnknownAgent(
                 f"{address[:80]!r} means an agent of a fleet, and this host is in none: 'synapsectl fleet create' "
@@ -49,6 +53,7 @@ class Carriers:
             return self._couriers
         if self.fleet is None:
             raise UnknownAgent(
-                f"{task.agent_id} is reached by the fleet, and this host is in none any more", agent=task.agent_id
+                f"{task.agent_id} is reached by the fleet: {self.problem or 'this host is in none any more'}",
+                agent=task.agent_id,
             )
         return self.fleet

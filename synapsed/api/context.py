@@ -167,6 +167,8 @@ class ApiContext:
     """None: it is switched off, or SQLite cannot."""
     fleet: FleetControl | None = None
     """None: this host is in no fleet."""
+    fleet_problem: str | None = None
+    """Why it takes no part in the one that is configured."""
     metrics: Metrics | None = None
     """None: they are switched off."""
     traced: float | None = None

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import structlog
+
 from synapsed import __version__
 from synapsed.clock import Clock
 from synapsed.errors import ConfigError
@@ -18,12 +20,29 @@ if TYPE_CHECKING:
     from synapsed.fleet.service import Fleet
 
 
+log = structlog.stdlib.get_logger("synapsed.fleet")
+
+
 @asynccontextmanager
 async def opened(
     config: FleetConfig, paths: Paths, *, store: SqliteStore, control: Control, clock: Clock
-) -> "AsyncGenerator[Fleet]":
-    """This host's part in its fleet, which is to be started. Raises ConfigError where it has no credentials, or the
-    client is not installed."""
+) -> "AsyncGenerator[tuple[Fleet | None, str | None]]":
+    """This host's part in its fleet, which is to be started; or why it has none. Credentials that cannot be read, and a
+    client that is not installed, do not keep the daemon down: its own agents are worth more than the way to others."""
+    try:
+        fleet = await _made(config, paths, store=store, control=control, clock=clock)
+    except ConfigError as error:
+        log.error("this host takes no part in its fleet", why=error.message)  # noqa: TRY400 - told in words
+        yield None, error.message
+        return
+    try:
+        yield fleet, None
+    finally:
+        await fleet.close()
+
+
+async def _made(config: FleetConfig, paths: Paths, *, store: SqliteStore, control: Control, clock: Clock) -> "Fleet":
+    """Raises ConfigError."""
     try:
         service = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.service")
         home = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.home")
@@ -37,7 +56,4 @@ async def opened(
     fleet: Fleet = service.Fleet(
         config, home.Home(paths), store=store, control=control, clock=clock, version=__version__
     )
-    try:
-        yield fleet
-    finally:
-        await fleet.close()
+    return fleet

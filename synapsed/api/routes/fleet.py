@@ -73,6 +73,10 @@ async def quarantine(request: web.Request, context: ApiContext) -> list[FleetHel
 
 
 def _fleet(context: ApiContext) -> FleetControl:
+    if context.fleet is None and context.fleet_problem is not None:
+        raise NotInFleet(
+            f"this host takes no part in its fleet: {context.fleet_problem}", problem=context.fleet_problem
+        )
     if context.fleet is None:
         raise NotInFleet(
             "this host is in no fleet: 'synapsectl fleet create' begins one, 'synapsectl fleet join' enters one"
