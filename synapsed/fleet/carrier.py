@@ -38,6 +38,8 @@ from synapsed.store.fleet import FleetTable
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 
+COUNTED_S: Final = 1.0
+"""For so long the count of what is under way is believed."""
 HEARD_S: Final = 3.0
 """So long a cancel, or an answer, waits to hear from the other host; it goes there in any case."""
 
@@ -70,6 +72,8 @@ class FleetCarrier:
         self._due = due
         self._classes = classes
         self._idempotency = Idempotency(store)
+        self._counted: dict[str, int] = {}
+        self._counted_at = -COUNTED_S
 
     def find(self, address: str) -> str | None:
         """The id of what `address` means: an agent of a member, or any of a class."""
@@ -102,7 +106,7 @@ class FleetCarrier:
             raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
         there = host_of(alias)
         dst = work_class(alias, request.priority) if there is None else there[1]
-        if sum((await self._table.counts()).get(dst, {}).values()) >= OPEN_MAX:
+        if await self._under_way(dst) >= OPEN_MAX:
             raise QueueFull(f"{OPEN_MAX} messages are under way to {dst}, which has not said to have them", host=dst)
         if there is None:
             self._classes(dst.removeprefix("any:"))
@@ -117,6 +121,18 @@ class FleetCarrier:
                 await self._store.commit(events=commit.events, tasks=[task], reply=reply, fleet=FleetChange(put=(row,)))
         self._due()
         return task
+
+    async def _under_way(self, dst: str) -> int:
+        """Rows to `dst`, with this one. They are counted once a second at most, and in between as none had been closed:
+        all rows are looked at for that, which made each send slower the more were under way."""
+        now = self._clock.monotonic()
+        if now - self._counted_at >= COUNTED_S:
+            self._counted_at = now
+            counts = await self._table.counts()
+            self._counted = {to: sum(states.values()) for to, states in counts.items()}
+        found = self._counted.get(dst, 0)
+        self._counted[dst] = found + 1
+        return found
 
     def _task_of(self, alias: str, request: SendRequest, task_id: str, host: str | None, sender: str | None) -> Task:
         now = iso(self._clock.wall())

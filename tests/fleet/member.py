@@ -37,6 +37,8 @@ from tests.fleet.brokers import FleetHome
 AGENT: Final = "synapse-codex-8120"
 AT_ONCE: Final = 64
 """Messages whose commit is awaited."""
+OPEN_AT_ONCE: Final = 500
+"""Rows under way from one member, beyond which it waits before it sends more: so kills meet all that there is to do."""
 PAUSE_S: Final = 0.05
 
 
@@ -207,7 +209,10 @@ async def _send(fleet: Fleet, store: SqliteStore, plan: Plan, name: str) -> None
     sent = await store.database.read(
         lambda connection: connection.execute("SELECT count(*) FROM tasks WHERE agent_id <> ?", (AGENT,)).fetchone()[0]
     )
+    table = store.fleet
     for begin in range(max(0, sent - AT_ONCE), plan.count, AT_ONCE):
+        while sum(sum(states.values()) for states in (await table.counts()).values()) > OPEN_AT_ONCE:
+            await asyncio.sleep(PAUSE_S)
         await asyncio.gather(
             *(_send_one(fleet, plan, name, number) for number in range(begin, min(begin + AT_ONCE, plan.count)))
         )

@@ -261,6 +261,24 @@ async def test_an_update_tells_of_the_change_that_its_row_is_about(
     assert told.status is TaskState.COMPLETED
 
 
+async def test_a_send_does_not_look_at_all_that_is_under_way(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    laptop = await world.host("laptop")
+    await world.host("box")
+    world.broker.away = True
+    looked = 0
+    count = laptop.store.fleet.counts
+
+    async def counts() -> dict[str, dict[str, int]]:
+        nonlocal looked
+        looked += 1
+        return await count()
+
+    monkeypatch.setattr(laptop.store.fleet, "counts", counts)
+    for n in range(20):
+        await laptop.send("codex@box", "hello", key=str(n))
+    assert looked == 1
+
+
 async def test_what_two_hosts_call_the_same_are_two_things(world: World) -> None:
     """A task's id may be made of its sender's key, and scripts of two hosts may have the same keys."""
     attic, shed, box = await world.host("attic"), await world.host("shed"), await world.host("box")
