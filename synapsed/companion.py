@@ -82,7 +82,7 @@ def _spawn(argv: "list[str]", log: str) -> int:
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
-        errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)  # it is cut while written
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
         os.dup2(errors, 2)

@@ -31,6 +31,7 @@ from synapsed.channels.app_items import (
 )
 from synapsed.channels.app_turns import AppTurns
 from synapsed.channels.asking import options_of, question_of, reply_of, tool_of
+from synapsed.channels.companion_log import keep_small
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.transcripts import at_path
 from synapsed.channelspec import Channel
@@ -87,6 +88,7 @@ class AppServerChannel:
         self._task: asyncio.Task[None] | None = None
         self._subscribing: asyncio.Task[None] | None = None
         self._settling: asyncio.Task[None] | None = None
+        self._cutting: asyncio.Task[None] | None = None
         self._retry = asyncio.Event()
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._greeted = False
@@ -116,6 +118,7 @@ class AppServerChannel:
         self._thread = self._turns.thread = await asyncio.to_thread(self._recall)
         self._was_there = self._thread is not None
         self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
+        self._cutting = asyncio.create_task(keep_small(self._context.companion_log))
 
     async def poll(self) -> None:
         self._retry.set()
@@ -145,7 +148,7 @@ class AppServerChannel:
 
     async def close(self) -> None:
         self._emit = None
-        for task in (self._task, self._subscribing, self._settling):
+        for task in (self._task, self._subscribing, self._settling, self._cutting):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])

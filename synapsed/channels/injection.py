@@ -77,6 +77,11 @@ class LaunchContext:
         return self.agent_dir / "server.refused"
 
     @property
+    def companion_log(self) -> Path:
+        """What the companion writes on its standard error."""
+        return self.launch_dir / "companion.log"
+
+    @property
     def companion_failed(self) -> Path:
         """A file that says why the program runs without it."""
         return self.launch_dir / "companion.failed"
@@ -307,7 +312,7 @@ def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str)
         "alone": alone,
         "wait_s": COMPANION_S,
         "failed": str(context.companion_failed),
-        "log": str(context.launch_dir / "companion.log"),
+        "log": str(context.companion_log),
     }
     path = context.launch_dir / "companion.json"
     argv = [context.python, "-S", "-E", "-I", str(COMPANION), str(path)]
