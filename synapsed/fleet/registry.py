@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.fleet.envelope import encoded
+from synapsed.model.agent import NAME_PATTERN
 
 VERSION: Final = 1
 EVERY_S: Final = 10.0
@@ -55,13 +56,16 @@ class HostRecord(BaseModel):
 
 
 def read(body: bytes) -> HostRecord | None:
-    """None for what is no record."""
+    """None for what is no record. Agents that have what is no name of one are passed over: no address leads to them,
+    or one that is read as another's."""
     if len(body) > RECORD_MAX:
         return None
     try:
-        return HostRecord.model_validate_json(body)
+        told = HostRecord.model_validate_json(body)
     except ValidationError:
         return None
+    named = [agent for agent in told.agents if NAME_PATTERN.fullmatch(agent.name)]
+    return told if len(named) == len(told.agents) else told.model_copy(update={"agents": named})
 
 
 def written(record: HostRecord) -> bytes:

@@ -1,0 +1,52 @@
+"""What is read of another host's record, whatever it tells of itself."""
+
+import json
+
+import pytest
+
+from synapsed.fleet.registry import AGENTS_MAX, RECORD_MAX, AgentRecordOf, HostRecord, Liveness, read, written
+
+RECORD = HostRecord(v=1, host="box", jwt="x", boot="1", n=1, agents=[AgentRecordOf(name="codex", type="codex")])
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    assert read(written(RECORD)) == RECORD
+
+
+@pytest.mark.parametrize("name", ["codex@laptop", "any:codex", "\x1b[2Jcodex", "a b", "", "../x", "a\nb"])
+def test_what_is_no_name_of_an_agent_is_passed_over(name: str) -> None:
+    document = json.loads(written(RECORD))
+    document["agents"].append({"name": name, "type": "codex"})
+    told = read(json.dumps(document).encode())
+    assert told is not None
+    assert [agent.name for agent in told.agents] == ["codex"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"nothing",
+        b"\xff\xfe",
+        b"{" * 100_000,
+        b" " * (RECORD_MAX + 1),
+        json.dumps({**RECORD.model_dump(), "n": -1}).encode(),
+        json.dumps({**RECORD.model_dump(), "host": "x" * 32}).encode(),
+        json.dumps({**RECORD.model_dump(), "state": "x" * 21}).encode(),
+        json.dumps({**RECORD.model_dump(), "agents": [{"name": "a", "type": "b"}] * (AGENTS_MAX + 1)}).encode(),
+        json.dumps({**RECORD.model_dump(), "agents": [{"name": "a", "type": "b", "queue": "many"}]}).encode(),
+    ],
+)
+def test_what_is_no_record_is_none(body: bytes) -> None:
+    assert read(body) is None
+
+
+def test_a_host_is_there_while_its_record_changes_by_the_readers_clock() -> None:
+    seen = Liveness()
+    seen.note(RECORD, 100.0)
+    assert seen.state(RECORD, 134.0) == "up"
+    seen.note(RECORD, 134.0)
+    assert seen.state(RECORD, 135.0) == "away", "the same again is no sign of life"
+    seen.note(RECORD.model_copy(update={"boot": "2"}), 136.0)
+    assert seen.state(RECORD, 136.0) == "up", "another life of its daemon, whatever it counts"
