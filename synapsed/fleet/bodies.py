@@ -19,7 +19,7 @@ from synapsed.a2a.remote import snapshot_from
 from synapsed.a2a.wire import Snapshot
 from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
 from synapsed.fleet.envelope import BODY_MAX, BadEnvelope, encoded
-from synapsed.fleet.names import ANY
+from synapsed.fleet.names import ANY, ID
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import ADDRESS_MAX
 from synapsed.model.external import KEY as EXTERNAL
@@ -181,7 +181,7 @@ def receipt_body(ids: Sequence[str], refused: Mapping[str, Any]) -> bytes:
 def read_receipt(document: Mapping[str, Any]) -> tuple[list[str], dict[str, tuple[str, str]]]:
     """The ids, and for those that were refused the code and why. Raises BadEnvelope."""
     ids, refused = document.get("ids"), document.get("refused")
-    if not isinstance(ids, list) or len(ids) > IDS_MAX or not all(isinstance(one, str) for one in ids):
+    if not isinstance(ids, list) or len(ids) > IDS_MAX or not all(map(_is_id, ids)):
         raise BadEnvelope("it is no receipt")
     told: dict[str, tuple[str, str]] = {}
     for one, why in (refused if isinstance(refused, dict) else {}).items():
@@ -214,17 +214,21 @@ def unknown_body(task_ids: Sequence[str]) -> dict[str, Any]:
 
 def task_of(document: Mapping[str, Any]) -> str:
     """The task that a control is about. Raises BadEnvelope."""
-    if not isinstance(task := document.get("task"), str):
+    if not _is_id(task := document.get("task")):
         raise BadEnvelope("it names no task")
-    return task
+    return str(task)
 
 
 def tasks_of(document: Mapping[str, Any]) -> list[str]:
     """Raises BadEnvelope."""
     tasks = document.get("tasks")
-    if not isinstance(tasks, list) or len(tasks) > IDS_MAX or not all(isinstance(one, str) for one in tasks):
+    if not isinstance(tasks, list) or len(tasks) > IDS_MAX or not all(map(_is_id, tasks)):
         raise BadEnvelope("it names no tasks")
     return tasks
+
+
+def _is_id(told: Any) -> bool:
+    return isinstance(told, str) and ID.fullmatch(told) is not None
 
 
 def answer_of(document: Mapping[str, Any]) -> tuple[Message, str | None]:
