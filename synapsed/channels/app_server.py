@@ -109,6 +109,8 @@ class AppServerChannel:
         """When the connection began, Unix seconds."""
         self._refused_since: float | None = None
         self._gone: str | None = None
+        self._puzzled: str | None = None
+        """What was last told of in the log that is not understood."""
 
     # --- SideChannel ---
 
@@ -259,6 +261,11 @@ class AppServerChannel:
                 await self._listen()
             except (aiohttp.ClientError, OSError, ValueError, ChannelAway, MessageRefused) as error:
                 self._lost(error)
+            except Exception as error:  # noqa: BLE001  # of another shape: the next connection may have a better one
+                if (told := f"{type(error).__name__}: {error}") != self._puzzled:
+                    self._puzzled = told
+                    _log.exception("its server says what is not understood", agent=self._context.agent_id)
+                self._lost(error)
             self._retry.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._retry.wait(), RETRY_S)
@@ -308,7 +315,7 @@ class AppServerChannel:
             raise
         await socket.send_str(json.dumps({"method": "initialized"}))
         loaded = await self._ask(socket, "thread/loaded/list", {})
-        await self._choose([str(id_) for id_ in loaded.get("data", []) if isinstance(id_, str)], socket)
+        await self._choose([str(id_) for id_ in _list(loaded.get("data")) if isinstance(id_, str)], socket)
         self._socket, self._was_there = socket, True
         if self._thread is not None:
             with suppress(MessageRefused):
@@ -415,7 +422,7 @@ class AppServerChannel:
             return
         self._subscribed = True
         await self._catch_up()
-        if WAITS in (at_path(result, "thread.status.activeFlags") or []) and not self._requests:
+        if WAITS in _list(at_path(result, "thread.status.activeFlags")) and not self._requests:
             self._request_came.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._request_came.wait(), ASKED_AGAIN_S)
@@ -443,7 +450,7 @@ class AppServerChannel:
                 itemsView="full",
                 cursor=cursor,
             )
-            turns = [turn for turn in page.get("data", []) if isinstance(turn, dict)]
+            turns = [turn for turn in _list(page.get("data")) if isinstance(turn, dict)]
             read += turns
             cursor = page.get("nextCursor")
             if not turns or cursor is None or (until is not None and any(user_key(turn, until) for turn in turns)):
@@ -570,3 +577,7 @@ class AppServerChannel:
         if (told := (self.reach(), self._gone)) != self._told_reach:
             self._told_reach = told
             self._changed()
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

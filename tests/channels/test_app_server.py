@@ -52,6 +52,8 @@ class AppServer:
         self.threads: dict[str, dict[str, Any]] = {THREAD: {"id": THREAD, "createdAt": 1, "ephemeral": False}}
         self.status = "idle"
         self.refuses: dict[str, str] = {}
+        self.odd: dict[str, Any] = {}
+        """Results of another shape, by method."""
         self.begins_in: str | None = None
         self.deaf = False
         self.resumable = True
@@ -123,7 +125,7 @@ class AppServer:
             "thread/turns/list": lambda: {"data": list(reversed(self.turns))[: params["limit"]], "nextCursor": None},
             "turn/start": lambda: {"turn": {"id": self.begins_in or "turn-1", "status": "inProgress"}},
         }
-        result = results.get(method, dict)()
+        result = self.odd.get(method) or results.get(method, dict)()
         await socket.send_str(json.dumps({"id": told["id"], "result": result}))
         if method == "thread/resume" and self.rests_after_resume:
             await self.tell("thread/status/changed", status={"type": "idle"})
@@ -635,3 +637,91 @@ async def test_the_next_daemon_goes_on_with_the_same_thread(launch: Launch, serv
         assert await second.find(key) == FoundTurn(turn="turn-1", state="running")
     finally:
         await second.close()
+
+
+ODD = (5, None, True, "x", [], [5], {}, {"id": 5}, {"id": "turn-1", "items": 5, "error": 5}, {"type": "agentMessage"})
+TELLS = (
+    "thread/started",
+    "thread/status/changed",
+    "thread/tokenUsage/updated",
+    "account/rateLimits/updated",
+    "turn/started",
+    "turn/completed",
+    "turn/plan/updated",
+    "turn/diff/updated",
+    "item/started",
+    "item/completed",
+    "item/agentMessage/delta",
+    "serverRequest/resolved",
+    "item/commandExecution/requestApproval",
+)
+
+
+@pytest.mark.parametrize("method", TELLS)
+async def test_no_message_of_another_shape_ends_the_channel(
+    channel: tuple[AppServerChannel, Facts], server: AppServer, method: str
+) -> None:
+    _, facts = channel
+    names = ("thread", "turn", "item", "status", "tokenUsage", "rateLimits", "plan", "diff", "delta", "requestId")
+    for odd in ODD:
+        for turn in ("turn-0", 5):
+            await server.tell(method, turnId=turn, **dict.fromkeys(names, odd))
+        for name in names:
+            await server.tell(method, **{name: odd})
+    await server.tell("turn/started", turn={"id": "turn-last"})
+    content = [{"type": "text", "text": "behind all that"}]
+    await server.item({"type": "userMessage", "id": "u9", "clientId": "c", "content": content}, "turn-last")
+    async with asyncio.timeout(DEADLINE):
+        while not any(isinstance(fact, PromptAccepted) and fact.prompt == "behind all that" for fact in facts):
+            await asyncio.sleep(0)
+    assert len(server.called("initialize")) == 1, "the connection stands"
+
+
+@pytest.mark.parametrize("method", ["thread/loaded/list", "thread/read", "thread/resume", "thread/turns/list"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"data": None},
+        {"data": 5},
+        {"data": [5, None], "nextCursor": 5},
+        {"thread": 5},
+        {"thread": {"id": THREAD, "createdAt": "x", "status": {"activeFlags": 5}}},
+    ],
+    ids=str,
+)
+async def test_no_answer_of_another_shape_ends_the_channel(
+    launch: Launch, server: AppServer, method: str, odd: dict[str, Any]
+) -> None:
+    """Once the server answers as it should, messages go that way."""
+    server.odd[method] = odd
+    it = made(launch)
+    await it.open(Facts())
+    try:
+        await until(lambda: server.called(method) or server.called("thread/loaded/list"))
+        server.odd.clear()
+        await server.tell("thread/started", thread=server.threads[THREAD])
+        await reached(it, "idle")
+        assert (await it.submit(it.key("task-1", 0), "do it")).turn == "turn-1"
+    finally:
+        await it.close()
+
+
+async def test_a_defect_costs_a_connection_and_not_the_channel(
+    launch: Launch, server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hear, failed = AppServerChannel._hear, []
+
+    def once(self: AppServerChannel, told: dict[str, Any]) -> None:
+        if not failed:
+            failed.append(told)
+            raise TypeError("a shape that nobody thought of")
+        hear(self, told)
+
+    monkeypatch.setattr(AppServerChannel, "_hear", once)
+    it = made(launch)
+    await it.open(Facts())
+    try:
+        await reached(it, "idle")
+    finally:
+        await it.close()
+    assert failed
