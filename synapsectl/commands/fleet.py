@@ -36,7 +36,8 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         "--address",
         action="append",
         metavar="HOST",
-        help="a name or address by which the other hosts reach this one (default: that of the default route)",
+        help="a name or address by which the other hosts reach this one (default: guessed); later again where the "
+        "broker has moved: invitations name it from then on",
     )
     parser.add_argument("--max-store", metavar="SIZE", help="what the broker keeps at most (default: half, or 20GiB)")
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
@@ -235,7 +236,10 @@ def _all_known(ctx: CommandContext) -> dict[str, Any]:
 
 def _hosts(args: argparse.Namespace, ctx: CommandContext) -> int:
     found = ctx.client.get("/fleet/hosts")
-    none = "no host has been seen yet; 'synapsectl fleet invite NAME' invites one"
+    none = (
+        "no other host has been seen yet: after a join that takes some seconds; 'synapsectl fleet status' says whether "
+        "the broker is reached"
+    )
     ctx.out.rows_of(found, HOST_HEADINGS, host_row, as_json=args.json, none=none, grows="AGENTS")
     return DONE
 

@@ -33,7 +33,14 @@ class Carriers:
                 "makes one, 'synapsectl fleet join LINE' joins one",
                 address=address[:80],
             )
-        return self._couriers.find(address)
+        try:
+            return self._couriers.find(address)
+        except UnknownAgent as error:
+            if self.fleet is None:
+                raise
+            raise UnknownAgent(
+                f"{error.message}; whom this host knows of its fleet: 'synapsectl fleet hosts'", **error.details
+            ) from None
 
     async def send(
         self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None

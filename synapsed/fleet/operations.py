@@ -44,10 +44,11 @@ type Told = dict[str, Any]
 
 def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     """Make a fleet whose broker is here, and this host its first member. `name`; `addresses`, where other hosts find
-    it; `listen`; `max_store`. Done before, it only says so: what follows can be done again."""
+    it; `listen`; `max_store`. Done before, it only says so, and takes other `addresses`: what follows can be done
+    again."""
     if home.keyring.exists():
         if home.is_member():
-            return {"name": home.identity().name, "urls": list(home.keyring.members().plan.urls), "again": True}
+            return _created_before(home, config, body)
         home.keyring.destroy()  # it was interrupted before anybody could be a member
     if home.is_member():
         mine = home.identity()
@@ -55,11 +56,8 @@ def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     server = find()
     name = _name(body)
     broker = _broker(config, body)
-    port = int(broker.listen.rpartition(":")[2])
     addresses = list(body.get("addresses") or reachable(psutil.net_if_addrs(), broker.listen))
-    urls = [f"tls://{f'[{one}]' if ':' in one else one}:{port}" for one in addresses]
-    if wrong := [url for url in urls if not is_url(url)]:
-        raise InvalidRequest(f"{wrong[0]!r} is no address where a host can be reached")
+    urls = _urls_at(addresses, broker.listen)
     folder = BrokerFolder(home.broker)
     folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     wanted = bytes_of(broker.max_store) if broker.max_store else min(folder.free() // 2, STORE_MAX)
@@ -80,6 +78,25 @@ def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     token = ring.host_token(name, pair.public, issued=now, expires=now + VALID_S)
     home.keep(token=token, pair=pair, ca=ring.certificate, trust=trust)
     return {"name": name, "urls": urls, "again": False, "server": server.path, "version": server.release}
+
+
+def _created_before(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
+    """The broker has moved where there are `addresses`: invitations name these from then on."""
+    ring = home.keyring
+    if body.get("addresses"):
+        urls = _urls_at(body["addresses"], _broker(config, {}).listen)
+        with ring.changing() as members:
+            members.plan = Plan(tuple(urls), members.plan.store, members.plan.replicas)
+    return {"name": home.identity().name, "urls": list(ring.members().plan.urls), "again": True}
+
+
+def _urls_at(addresses: Sequence[str], listen: str) -> list[str]:
+    """Where the hosts find a broker that is at these addresses. Raises InvalidRequest."""
+    port = int(listen.rpartition(":")[2])
+    urls = [f"tls://{f'[{one}]' if ':' in one else one}:{port}" for one in addresses]
+    if wrong := [url for url in urls if not is_url(url)]:
+        raise InvalidRequest(f"{wrong[0]!r} is no address where a host can be reached")
+    return urls
 
 
 async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:

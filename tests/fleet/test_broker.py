@@ -88,6 +88,22 @@ def test_doing_it_again_changes_nothing(box: FleetHome, laptop: FleetHome) -> No
         laptop.do("join", line=box.do("invite", name="third")["line"])
 
 
+def test_a_broker_that_has_moved_is_named_by_invitations_from_then_on(tmp_path: Path) -> None:
+    with fleet(tmp_path, addresses=["192.0.2.1"]) as box:
+        assert box.do("status")["urls"] == [f"tls://192.0.2.1:{box.port}"]
+        with pytest.raises(Refused, match="no address where a host can be reached"):
+            box.do("create", name="box", addresses=["a b"])
+        assert box.do("create", name="box", addresses=["127.0.0.1", "::1"])["urls"] == [
+            box.url,
+            f"tls://[::1]:{box.port}",
+        ]
+        assert box.do("create", name="box", addresses=["127.0.0.1"])["again"] is True
+        assert box.do("create", name="box")["urls"] == [box.url], "nothing said, nothing changed"
+        assert box.do("invite", name="laptop")["urls"] == [box.url]
+        laptop = box.joined(tmp_path / "laptop", "laptop")
+        assert laptop.do("status")["member"]["urls"] == [box.url]
+
+
 def test_an_invitation_is_good_once(box: FleetHome, tmp_path: Path) -> None:
     line = box.do("invite", name="once")["line"]
     FleetHome(tmp_path / "first").do("join", line=line)

@@ -61,6 +61,13 @@ def test_a_message_goes_there_and_its_answer_comes_back(pair: Pair) -> None:
     assert row["metadata"]["external"]["via"] == "fleet"
 
 
+def test_a_host_that_nobody_knows_is_told_with_where_the_known_ones_are(pair: Pair) -> None:
+    sent = pair.laptop.ctl("send", "dummy@nowhere", "hello")
+    assert sent.code == 4
+    assert "no host 'nowhere'" in sent.err
+    assert "'synapsectl fleet hosts'" in sent.err
+
+
 def test_what_is_sent_while_the_other_daemon_is_away_is_done_when_it_is_back(pair: Pair) -> None:
     pair.box.kill9()
     sent = pair.laptop.ctl("send", "dummy@box", "hello", "--json")
