@@ -1,8 +1,9 @@
 """The page on a phone and at a desk, in front of the fake control."""
 
+import asyncio
 import re
 
-from playwright.async_api import expect
+from playwright.async_api import WebSocketRoute, expect
 
 from synapsed.interfaces import TaskFilter
 from synapsed.model.agent import Activity
@@ -71,6 +72,35 @@ async def test_who_was_faster_is_told(devices: Devices, worker: Worker):
     await worker.seen_to("ann", "i1", task, by="person", where="terminal")
     await expect(page.locator(".outcome")).to_have_text(re.compile("answered by a person at its terminal"))
     await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+
+
+async def test_who_was_faster_is_told_where_the_list_is_newer_than_the_events(devices: Devices, worker: Worker):
+    held: list[str | bytes] = []
+    release = asyncio.Event()
+
+    async def hold(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def keep(message: str | bytes) -> None:
+            (socket.send if release.is_set() else held.append)(message)
+
+        server.on_message(keep)
+        await release.wait()
+        for message in held:
+            socket.send(message)
+
+    page = await devices.open()
+    await page.route_web_socket(re.compile("/events"), hold)
+    await page.reload()
+    task = await worker.ask("ann", question())
+    read = "() => import('/web/js/stream.js').then((stream) => stream.readInbox())"
+    await page.evaluate(read)
+    await expect(page.locator(".card")).to_have_count(1)
+    await worker.seen_to("ann", "i1", task, by="person", where="terminal")
+    await page.evaluate(read)
+    await expect(page.locator(".card")).to_have_count(0)
+    release.set()
+    await expect(page.locator(".outcome")).to_have_text(re.compile("answered by a person at its terminal"))
 
 
 async def test_a_tap_on_a_bad_line_is_sent_when_it_is_back(devices: Devices, worker: Worker):

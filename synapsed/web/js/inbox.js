@@ -95,13 +95,13 @@ async function putAway(item) {
   }
 }
 
-// Who saw to what was asked, if it was not this page.
+// Who saw to what was asked, if it was not this page. Events come a moment later than a list that is read meanwhile.
 onEvent((event) => {
   if (event.event !== "attention" || event.data.state === "opened") return;
-  const item = now().inbox?.find((one) => one.id === event.data.id);
-  const given = now().given.get(event.data.id);
-  if (!item || given?.state === "sending" || given?.state === "done") return;
-  if (!isAsked(item)) return;
+  const { id } = event.data;
+  const item = [...now().gone, ...(now().inbox ?? [])].find((one) => one.id === id);
+  const given = now().given.get(id);
+  if (!item || given?.state === "sending" || given?.state === "done" || !isAsked(item)) return;
   note(item, { state: "done", label: given?.label ?? "", note: whoAnswered(event.data), until: Date.now() + SHOWN_MS });
 });
 

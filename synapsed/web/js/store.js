@@ -44,6 +44,7 @@ import { useEffect, useReducer, useRef } from "../vendor/hooks.mjs";
  * @property {"unknown"|"in"|"out"} door
  * @property {Agent[]|null} agents
  * @property {Item[]|null} inbox
+ * @property {Item[]} gone  What the last lists no longer had: its event may come after the list
  * @property {Map<string, Given>} given
  * @property {SingleEvent[]} events  The last that came, oldest first
  * @property {string} route
@@ -60,6 +61,7 @@ let state = {
   door: "unknown",
   agents: null,
   inbox: null,
+  gone: [],
   given: new Map(),
   events: [],
   route: location.hash,

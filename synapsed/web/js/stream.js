@@ -4,6 +4,8 @@
 import { ApiError, get, socketUrl } from "./api.js";
 import { now, onEvent, put, told } from "./store.js";
 
+/** @typedef {import("./words.js").Item} Item */
+
 const FIRST_MS = 500;
 const LONGEST_MS = 20_000;
 /** A page that was hidden for so long may hold a dead connection: a phone that slept tells nobody. */
@@ -121,7 +123,10 @@ export async function readAgents() {
 
 export async function readInbox() {
   try {
-    put({ inbox: await get("/inbox") });
+    const inbox = /** @type {Item[]} */ (await get("/inbox"));
+    // The last fifty that are no longer asked are remembered until an event says who saw to them.
+    const gone = now().inbox?.filter((item) => !inbox.some((one) => one.id === item.id)) ?? [];
+    put({ inbox, gone: [...now().gone, ...gone].slice(-50) });
   } catch {
     // The same.
   }

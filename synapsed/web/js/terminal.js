@@ -52,11 +52,10 @@ function sheetElement() {
 }
 
 function loadCss() {
-  if (document.querySelector("link[data-xterm]")) return Promise.resolve();
+  if (document.querySelector("link[href*=xterm]")) return Promise.resolve();
   const link = document.createElement("link");
   link.rel = "stylesheet";
   link.href = "/web/vendor/xterm.css";
-  link.dataset.xterm = "1";
   return new Promise((resolve) => {
     link.onload = link.onerror = () => resolve(undefined);
     document.head.append(link);
@@ -83,10 +82,8 @@ class Session {
       fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
       fontSize: 13,
       scrollback: SCROLLBACK,
-      convertEol: false,
-      screenReaderMode: false,
       theme: { background: "#000000", foreground: "#ffffff", cursor: "#ffffff" },
-      linkHandler: { activate: (_event, text) => open(text), allowNonHttpProtocols: false },
+      linkHandler: { activate: (_event, text) => open(text) },
     });
     this.fit = new FitAddon();
     this.term.loadAddon(this.fit);
