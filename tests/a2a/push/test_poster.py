@@ -59,7 +59,7 @@ async def posted(url: str, *, allow=("loopback",), resolver: AbstractResolver | 
 
 
 async def test_what_arrives(receiver: Receiver):
-    assert await posted(receiver.url) == Receipt(accepted=True)
+    assert await posted(receiver.url) == Receipt(accepted=True, status=200)
     assert receiver.taken == [{"task": {}}]
     assert receiver.headers[0]["Authorization"] == "Bearer secret"
     assert receiver.headers[0]["Content-Type"] == "application/a2a+json"
@@ -114,7 +114,7 @@ async def test_no_redirect_is_followed(receiver: Receiver, status: int):
 
 async def test_refusals_are_told(receiver: Receiver):
     receiver.answers = lambda _: web.Response(status=503, headers={"Retry-After": "7"})
-    assert await posted(receiver.url) == Receipt(accepted=False, retry_after="7", problem="it answered 503")
+    assert await posted(receiver.url) == Receipt(accepted=False, retry_after="7", problem="it answered 503", status=503)
     receiver.answers = lambda _: 410
     assert (await posted(receiver.url)).gone
 
