@@ -17,12 +17,12 @@ from synapsed.agents.alerts import Alerts
 from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
-from synapsed.agents.last_screen import last_screen
+from synapsed.agents.last_screen import last_screen, rest_screen
 from synapsed.agents.parking import Parking
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
-from synapsed.agents.screen_rests import Resting
+from synapsed.agents.screen_rests import RESTS, Resting
 from synapsed.agents.seams import Settings, TaskEnds
 from synapsed.agents.tools import Tools
 from synapsed.agents.turns import AgentTurns
@@ -35,7 +35,7 @@ from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, OutputP
 from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
-from synapsed.model.events import ActivityChanged, EventData, Origin
+from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import (
     LinkAlert,
@@ -527,7 +527,7 @@ class Agent:
             told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
             also: list[EventData] = []
             if moved:
-                also = [told, *self._resting.screen(seen.activity, await self.screen_text())]
+                also = [told, *await self._rested(seen.activity)]
             events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
             await self._actor.persist(self._store.commit, events=events, tasks=[commit.task] if commit else ())
             if commit is not None:
@@ -535,6 +535,13 @@ class Agent:
         self.attention.believe(change)
         await self._saw(seen.activity)
         await self._pump()
+
+    async def _rested(self, activity: Activity) -> list[ScreenRested]:
+        """Nothing if nobody tells in time what the screen shows: what was observed counts all the same."""
+        if activity not in RESTS or (link := self.process.link) is None:
+            return []
+        screen = await rest_screen(link)
+        return [] if screen is None else self._resting.screen(screen)
 
     async def _tell_of(self, change: AttentionChange) -> None:
         if change.events:

@@ -13,10 +13,8 @@ class Resting:
     def __init__(self) -> None:
         self._told = ""
 
-    def screen(self, activity: Activity, text: str) -> list[ScreenRested]:
-        """What is to be told of the screen, now that its program does something else."""
-        if activity not in RESTS:
-            return []
+    def screen(self, text: str) -> list[ScreenRested]:
+        """What is to be told of the screen, now that its program is in one of `RESTS`."""
         digest = blake2b(text.encode("utf-8", "replace"), digest_size=DIGEST_SIZE).hexdigest()
         before, self._told = self._told, digest
         return [ScreenRested(digest=digest)] if digest != before else []

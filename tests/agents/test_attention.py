@@ -1,8 +1,10 @@
 """What a person is needed for: opened once, then answered by somebody from somewhere, or gone."""
 
+import asyncio
+
 import pytest
 
-from synapsed.errors import NotTaken
+from synapsed.errors import KeeperLost, NotTaken
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AttentionChanged, Event, InputAnswered, InputRequired, Origin, ScreenRested
 from synapsed.model.link import LinkAlert, LinkObserved
@@ -161,3 +163,57 @@ async def test_a_screen_that_comes_to_rest_is_told_once(world: World) -> None:
         await until(lambda: world.manager.directory.view(AGENT).activity is Activity.READY)
     digests = world.told(ScreenRested, lambda told: told.digest)
     assert len(digests) == len(set(digests)) == 3
+
+
+async def test_what_is_observed_counts_although_nobody_draws_the_screen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapsed.agents.last_screen.REST_SCREEN_S", 0.01)
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    await world.task_is(task.id, TaskState.WORKING)
+    rested = world.told(ScreenRested, lambda told: told.digest)
+    gate = world.link.screen_gate = asyncio.get_running_loop().create_future()  # what draws it stands still
+    try:
+        world.link.screen = "a question"
+        world.link.observe_as(Activity.WAITING, prompt=PERMISSION)
+        await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+        assert attention(world) == [("opened", "p1")]
+        assert world.told(ScreenRested, lambda told: told.digest) == rested
+    finally:
+        gate.set_result(None)
+    world.link.observe_as(Activity.BUSY)
+    world.link.observe_as(Activity.WAITING, prompt=OTHER)
+    await until(lambda: len(world.told(ScreenRested, lambda told: told.digest)) == len(rested) + 1)
+
+
+async def test_what_is_observed_counts_although_its_screen_is_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def closed(_limit: int | None = None) -> str:
+        raise KeeperLost("the screen is closed")
+
+    task = await asking(world)
+    world.link.observe_as(Activity.BUSY)
+    await world.task_is(task.id, TaskState.WORKING)
+    monkeypatch.setattr(world.link, "screen_text", closed)
+    world.link.observe_as(Activity.WAITING, prompt=OTHER)
+    assert (await world.task_is(task.id, TaskState.INPUT_REQUIRED)).status is TaskState.INPUT_REQUIRED
+
+
+async def test_a_program_that_works_is_not_asked_for_its_screen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def text(_limit: int | None = None) -> str:
+        asked.append(world.link.seen.activity)
+        return "shown"
+
+    await world.start()
+    monkeypatch.setattr(world.link, "screen_text", text)
+    world.link.observe_as(Activity.BUSY)
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.BUSY)
+    world.link.ready()
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.READY)
+    assert asked == [Activity.READY]
