@@ -16,7 +16,7 @@ from synapsed.access.grants import Grant, Right
 from synapsed.access.records import DEVICES_MAX, SERVED_MAX, TOKENS_MAX, AccessKept, Device, PushPlace, ScopedToken
 from synapsed.clock import Clock
 from synapsed.errors import ConfigError, InvalidRequest, QueueFull, UnknownDevice, UnknownToken
-from synapsed.files import write_private
+from synapsed.files import read_private, write_private
 
 SESSION_S: Final = 30 * 86_400.0
 """Seconds after which a device that was not seen has to be paired again."""
@@ -50,12 +50,9 @@ class AccessBook:
 
     def _read(self) -> AccessKept:
         try:
-            with self._path.open("rb") as file:
-                raw = file.read(FILE_MAX + 1)
+            raw = read_private(self._path, limit=FILE_MAX + 1)
         except FileNotFoundError:
             return AccessKept()
-        except OSError as error:
-            raise ConfigError(f"{self._path}: cannot be read: {error.strerror}", file=str(self._path)) from error
         try:
             return AccessKept.model_validate_json(raw)
         except ValidationError:

@@ -17,13 +17,15 @@ PHONE: Final[frozenset[Right]] = frozenset({"look", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Of one device or token, which `id` names. `agents`: names of the only agents that it is for; None: all."""
+    """Of one device or token, which `id` names. `agents`: names of the only agents that it is for; None: all.
+    `expires`: when it is good no more, in seconds since the epoch; None: not by itself."""
 
     kind: Literal["device", "token"]
     id: str
     name: str
     rights: frozenset[str]
     agents: frozenset[str] | None = None
+    expires: float | None = None
 
     def covers(self, agent: str) -> bool:
         """Whether it is for the agent of that name."""

@@ -57,7 +57,7 @@ class ScopedToken(_Record):
 
     def grant(self) -> Grant:
         agents = None if self.agents is None else frozenset(self.agents)
-        return Grant("token", self.id, self.name, frozenset(self.rights), agents)
+        return Grant("token", self.id, self.name, frozenset(self.rights), agents, self.expires)
 
 
 class AccessKept(_Record):

@@ -45,11 +45,12 @@ class Visitors:
         self._lockout.failed(address, now=self._clock.monotonic())
 
     def take_code(self, code: str, address: str) -> PairingCode:
-        """Raises LockedOut, Unauthorized."""
-        self._check(address)
+        """The code is looked at before what was counted: it has 128 random bits, and whoever has it is not shut out by
+        somebody that guesses. Raises LockedOut, Unauthorized."""
         now = self._clock.monotonic()
         invitation = self.codes.take(code[:CODE_LENGTH_MAX], now=now)
         if invitation is None:
+            self._check(address)
             self._lockout.failed(address, now=now)
             raise Unauthorized(
                 "this code is not good (any more): it is good once and for two minutes; "
@@ -59,14 +60,20 @@ class Visitors:
 
     @contextmanager
     def at_work(self, grant: Grant, request: web.Request) -> Iterator[None]:
-        """What a device or token has open ends at once when it is removed."""
+        """What a device or token has open ends at once when it is removed, and when it expires."""
         task = asyncio.current_task()
         assert task is not None
         one = (task, request.transport)
         self._open.setdefault(grant.id, set()).add(one)
+        due = None
+        if grant.expires is not None:
+            left = grant.expires - self._clock.wall()
+            due = asyncio.get_running_loop().call_later(max(0.0, left), _cut, *one)
         try:
             yield
         finally:
+            if due is not None:
+                due.cancel()
             mine = self._open.get(grant.id, set())
             mine.discard(one)
             if not mine:
@@ -79,9 +86,7 @@ class Visitors:
 
     def _end(self, grant_id: str) -> None:
         for task, transport in list(self._open.get(grant_id, ())):
-            task.cancel()
-            if transport is not None:
-                transport.abort()
+            _cut(task, transport)
 
     def _token(self, grant: Grant | None, address: str) -> Token:
         if grant is None:
@@ -95,6 +100,12 @@ class Visitors:
                 "too many codes, cookies or tokens that nobody has came from there; wait, or use synapsectl",
                 retry_after=int(wait) + 1,
             )
+
+
+def _cut(task: asyncio.Task[object], transport: asyncio.Transport | None) -> None:
+    task.cancel()
+    if transport is not None:
+        transport.abort()
 
 
 def cookie_name(scheme: str, host: str) -> str:

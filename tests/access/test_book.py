@@ -1,0 +1,36 @@
+"""The file of devices and tokens is the user's alone, or it counts for nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from synapsed.access.book import AccessBook
+from synapsed.access.grants import DESK
+from synapsed.clock import SystemClock
+from synapsed.errors import ConfigError
+
+
+async def kept(path: Path) -> None:
+    await AccessBook(path, SystemClock()).pair("a browser", DESK)
+
+
+async def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    await kept(path := tmp_path / "access.json")
+    book = AccessBook(path, SystemClock())
+    await book.load()
+    assert [one.name for one in book.devices] == ["a browser"]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o602])
+async def test_a_file_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> None:
+    await kept(path := tmp_path / "access.json")
+    path.chmod(mode)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        await AccessBook(path, SystemClock()).load()
+
+
+async def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    await kept(tmp_path / "elsewhere.json")
+    (path := tmp_path / "access.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(ConfigError, match=r"access\.json"):
+        await AccessBook(path, SystemClock()).load()
