@@ -179,7 +179,7 @@ class Client:
                 reason = f"no daemon is running (no answer on {self.socket_path})"
             else:
                 reason = f"the daemon cannot be reached on {self.socket_path}: {error.strerror or error}"
-            raise NoDaemon(f"{reason}; 'synapsed run' starts one, and so does 'synapsectl start PROFILE'") from None
+            raise NoDaemon(reason, "'synapsed run' starts one, and so does 'synapsectl start PROFILE'") from None
         if (reason := why_not_our_peer(connection)) is not None:
             connection.close()
             raise NotOurs(f"{self.socket_path}: {reason}: nothing was sent; {_ANOTHER_PLACE}")

@@ -9,8 +9,12 @@ def ensure_daemon(ctx: CommandContext, *, spawn: bool) -> None:
     try:
         # An answer, not only a connection: a daemon that was killed a moment ago still takes those.
         ctx.client.get("/healthz")
-    except NoDaemon:
-        if not spawn or ctx.inside_agent:
+    except NoDaemon as error:
+        if error.hint and ctx.inside_agent:
+            raise NoDaemon(error.reason, "no agent can start one: the person does, with 'synapsed run'") from None
+        if error.hint and not spawn:
+            raise NoDaemon(error.reason, "leave out --no-spawn-daemon, or start one with 'synapsed run'") from None
+        if ctx.inside_agent or not spawn:
             raise
         from synapsectl.spawn import start_daemon  # a verb that finds a daemon does without it
 

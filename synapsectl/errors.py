@@ -44,8 +44,15 @@ class UsageError(CtlError):
 
 
 class NoDaemon(CtlError):
+    """`hint`: what would start a daemon, where nothing is wrong but that none runs."""
+
     exit_code = 3
     code = "NO_DAEMON"
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(f"{reason}; {hint}" if hint else reason)
+        self.reason = reason
+        self.hint = hint
 
 
 class BadAnswer(NoDaemon):

@@ -129,8 +129,15 @@ def test_eleven_megabytes_from_a_person(daemon: Daemon) -> None:
 
 def test_no_daemon(tmp_path: Path) -> None:
     nobody = Daemon(tmp_path)
-    for verb in (["list"], ["status"], ["stop", "x"], ["send", "x", "hi", "--no-spawn-daemon"], ["shutdown"]):
-        refused(nobody.ctl(*verb), 3, "no daemon is running", str(nobody.socket), "'synapsed run'", "synapsectl start")
+    said = ("no daemon is running", str(nobody.socket), "'synapsed run'")
+    for verb in (["list"], ["status"], ["stop", "x"], ["shutdown"]):
+        refused(nobody.ctl(*verb), 3, *said, "synapsectl start")
+    for verb in (["send", "x", "hi"], ["start", "dummy"]):
+        done = nobody.ctl(*verb, "--no-spawn-daemon")
+        refused(done, 3, *said, "leave out --no-spawn-daemon")
+        assert "synapsectl start" not in done.err, "it is what was just typed"
+        done = nobody.ctl(*verb, env={"SYNAPSE_CONTROL_SOCKET": str(nobody.socket)})
+        refused(done, 3, *said, "the person does")
     assert not list(tmp_path.glob("state/*")), "looking leaves nothing behind"
 
 
