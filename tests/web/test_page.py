@@ -254,6 +254,23 @@ async def test_the_keyboard_at_the_desk(devices: Devices, worker: Worker):
     await expect(page.locator(".right h2")).to_have_text("bob")
 
 
+_AT_ONCE = """
+new MutationObserver((_, watch) => {
+  if (!document.querySelector(".desk")) return;
+  watch.disconnect();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true }));
+}).observe(document, { childList: true, subtree: true });
+"""
+"""Presses a key in the moment in which the desk is in the document, before anything is painted."""
+
+
+async def test_a_key_pressed_as_the_desk_comes_up_counts(devices: Devices, worker: Worker):
+    page = await (await devices.context(**DESK)).new_page()
+    await page.add_init_script(_AT_ONCE)
+    await page.goto(devices.url)
+    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
 async def test_sixty_agents_without_a_stutter(devices: Devices, worker: Worker):
     for number in range(60):
         worker.control.add(f"agent-{number:02}", "dummy", 8200 + number)

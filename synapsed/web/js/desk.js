@@ -1,7 +1,7 @@
 // The desk: the list at the left, what was chosen at the right, keys for everything.
 
 import { h } from "../vendor/preact.mjs";
-import { useEffect, useState } from "../vendor/hooks.mjs";
+import { useState } from "../vendor/hooks.mjs";
 import { Agents } from "./agents.js";
 import { Inbox } from "./inbox.js";
 import { Later, Line, Nav, place, useClock } from "./main.js";
@@ -9,15 +9,13 @@ import { useStore } from "./store.js";
 
 /** Loaded beside the first drawing; a key that is pressed before it is there is acted on then. */
 const keys = import("./keys.js");
+document.onkeydown = (event) => void keys.then((keys) => keys.onKey(event), () => {});
 
 export default function Desk() {
   const route = useStore((state) => state.route);
   const clock = useClock();
   const [filter, setFilter] = useState("");
   const { view, name } = place(route);
-  useEffect(() => {
-    document.onkeydown = (event) => void keys.then((keys) => keys.onKey(event), () => {});
-  }, []);
   return h("div", { class: "desk" },
     h("aside", { class: "left" },
       h("header", { class: "top" }, h("h1", null, h("a", { href: "#/" }, "synapsed"))),
