@@ -152,6 +152,7 @@ function help() {
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", () => dialog.close());
   dialog.addEventListener("keydown", (event) => {
+    if (!dialog.open) return; // it has the focus for a moment longer: the key is the page's
     if (event.key === "?") dialog.close();
     event.stopPropagation();
   });
