@@ -1,5 +1,5 @@
 """What the rooms share of asyncio: timers that a test can turn, a pause by them, work that is begun at once, work of
-which little is done in one turn of the loop, and tasks that nobody awaits."""
+which little is done in one turn of the loop, tasks that nobody awaits, and those who wait for the same thing."""
 
 import asyncio
 from collections import deque
@@ -108,6 +108,36 @@ class Pace:
             asyncio.get_running_loop().call_soon(self._next)
         else:
             self._counting = False
+
+
+class Waiters:
+    """Those who wait for the same thing, each with a future of its own: one may give up without the others."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def add(self) -> asyncio.Future[None]:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may be gone
+        return waiter
+
+    def take(self) -> "Waiters":
+        """Those who wait now, apart from all who come later."""
+        taken = Waiters()
+        taken._waiting, self._waiting = self._waiting, []
+        return taken
+
+    def wake(self, error: BaseException | None = None) -> None:
+        """What they wait for has happened, or cannot any more, by `error`."""
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
 
 
 class TaskSet:

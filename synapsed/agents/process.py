@@ -20,7 +20,7 @@ from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
 from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
 from synapsed.agents.seams import ProgramOwner
-from synapsed.aio import Timer
+from synapsed.aio import Timer, Waiters
 from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink, NewEvent, Store
@@ -85,7 +85,7 @@ class AgentProcess:
         self._suspending = False
         """The daemon ends, and the program with it: it is not started any more."""
         self._parked_why = "it was idle"
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters = Waiters()
         self.reason = record.failure or ""
         """Why the process is in its state, for people."""
 
@@ -141,7 +141,7 @@ class AgentProcess:
         elif state not in LIVE_STATES:
             self._restart.forgive()
             await self._launch(ProcessEvent.START)
-        return self._waiter()
+        return self._waiters.add()
 
     async def renew(self, context_id: str) -> bool:
         """Start it again, in a new conversation. That the old one is left and that the program ends are one commit.
@@ -159,11 +159,11 @@ class AgentProcess:
         self._parked_why, self._start_again = why, False
         await self._move(ProcessEvent.STOP, reason=f"being parked: {why}", parking=True)
         self._end()
-        return self._waiter()
+        return self._waiters.add()
 
     def parked(self) -> asyncio.Future[None]:
         """The future is done when the parking that is under way is."""
-        return _done() if self.state is ProcessState.PARKED else self._waiter()
+        return _done() if self.state is ProcessState.PARKED else self._waiters.add()
 
     async def wake(self) -> None:
         """Start it if it is parked. Not before `adopt`, which would take the launch for one of the last daemon's; and
@@ -178,7 +178,7 @@ class AgentProcess:
             return _done()
         if self.record.parking:
             self._start_again = False
-            return self._waiter()
+            return self._waiters.add()
         return await self.stop(desired=self.record.desired)
 
     async def stop(
@@ -208,7 +208,7 @@ class AgentProcess:
                 await self._move(ProcessEvent.STOP, reason="stopped", desired=desired, parking=False)
                 self._cancel_timer()
                 return await self.start() if again else _done()
-        return self._waiter()
+        return self._waiters.add()
 
     async def restart_later(self) -> None:
         """It is to be restarted when it is idle; durable when this returns."""
@@ -235,7 +235,7 @@ class AgentProcess:
         self._taken_up = True
         if self.state in LIVE_STATES:
             self._actor.spawn(self._adopting())
-            return self._waiter()
+            return self._waiters.add()
         if self.record.launch is not None:
             self._dismissing = self._actor.spawn(self._leftovers.dismiss(self.record, self.profile))
         if self.state is ProcessState.BACKOFF:
@@ -267,7 +267,7 @@ class AgentProcess:
     def keeper_silent(self) -> None:
         """Who waits for a link that is not open yet need not: its keeper does not answer, and may never."""
         if not self._open and self.state is ProcessState.RUNNING:
-            self._wake()
+            self._waiters.wake()
 
     async def session(self, conversation: str) -> None:
         """The program told its conversation's id."""
@@ -415,7 +415,7 @@ class AgentProcess:
                 await self._owner.opened(link)
             finally:  # it runs, whatever the database said to what is done with it first
                 self._owner.changed()
-                self._wake()
+                self._waiters.wake()
 
     async def _open_failed(self, link: AgentLink, lost: LinkExited) -> None:
         if link is not self._link:
@@ -429,12 +429,10 @@ class AgentProcess:
         if self.state is ProcessState.STOPPING:
             await self._gone(LinkExited(None, error.message))
             return
-        waiters, self._waiters = self._waiters, []
+        waiters = self._waiters.take()
         failed = LinkExited(None, error.message)
         await self._decide(ProcessEvent.LAUNCH_FAILED, failed, Parting(how=error.message))
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_exception(error)
+        waiters.wake(error)
 
     async def _found_dead(self, ended: ProgramEnd) -> None:
         """The keeper is gone."""
@@ -454,7 +452,7 @@ class AgentProcess:
             launch is not None and launch.resumed and by_itself and not self._ready_seen and found_dead is None
         )
         await self._decide(ProcessEvent.EXITED, exited, end, found_dead=found_dead, unresumable=unresumable)
-        self._wake()
+        self._waiters.wake()
         await self._close_link()
 
     async def _decide(
@@ -532,7 +530,7 @@ class AgentProcess:
             self._restart.forgive()
             await self._actor.persist(self._launch, ProcessEvent.START)
         else:
-            self._wake()
+            self._waiters.wake()
 
     # --- small things ---
 
@@ -588,18 +586,6 @@ class AgentProcess:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _waiter(self) -> asyncio.Future[None]:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may be gone
-        return waiter
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
 
 
 def _done() -> asyncio.Future[None]:

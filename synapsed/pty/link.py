@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError, SynapsedError
+from synapsed.errors import KeeperLost, LaunchError, StoreError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, ScreenWatch, SideChannel, Store
 from synapsed.keepers.client import (
     Alert,
@@ -26,7 +26,6 @@ from synapsed.keepers.client import (
     Lost,
     Output,
     OutputGap,
-    WriteResult,
 )
 from synapsed.keepers.heartbeat import SILENT, Pulse
 from synapsed.keepers.launchers import sweep_launch
@@ -41,7 +40,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
 from synapsed.pty.foreground import KernelWitness
-from synapsed.pty.keyboard import CTRL_Z, TAKE_BACK_S
+from synapsed.pty.hands import Hands
 from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
@@ -49,30 +48,16 @@ from synapsed.pty.rounds import Rounds
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.theme import LastSeen, Theme
-from synapsed.pty.viewers import FOCUS, Viewers, are_reports
+from synapsed.pty.viewers import Viewers
 from synapsed.pty.window_size import Window
-from synapsed.terminal.composer import shows_line
-from synapsed.terminal.keynames import as_bytes, encode
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import Drawn, Harmed, Incomplete, KeysTyped, Stage, StageEvent, StopAsked
+from synapsed.terminal.stage import Drawn, Harmed, Incomplete, Stage, StageEvent
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
 
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
-
-ECHO_S = 5.0
-"""How long a program may take to show what a person typed: only a line addressed to another agent waits for it."""
-
-DECCKM = 1
-"""The private mode in which the keys of the cursor are sent in another form."""
-
-PRESS_GAP_S = 0.05
-"""Between two keys: what comes in one piece is taken for a paste, and Esc for the beginning of another key."""
-
-PRESS_WAIT_S = 3.0
-"""How long keys wait for a message that is being typed."""
 
 LEAVE_S = 30.0
 """How long the keys may take by which a program ends itself, before it is ended; with the look at what it does."""
@@ -146,6 +131,15 @@ class PtyLink:
             exited=driver.exited.done,
             perform=driver.undertake,
         )
+        self._hands = Hands(
+            profile,
+            session=self._session,
+            stage=stage,
+            driver=driver,
+            stopping=self._stopping,
+            keeper=self._keeper,
+            clock=clock,
+        )
         self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
         self._seen = seen
         self._theme = Theme(seen.outer)
@@ -153,11 +147,11 @@ class PtyLink:
             draw=stage.redraw,
             pane=stage.pane,
             earlier=stage.checkpoint,
-            write=self._type_person,
-            write_now=self._type_person_now,
+            write=self._hands.type,
+            write_now=self._hands.type_now,
             resize=self._resize,
-            composes=self._composes,
-            take_line=self._take_line,
+            composes=self._hands.composes,
+            take_line=self._hands.take_line,
             empty=driver.soon,
             seen=self._seen_in,
             outer=seen.outer,
@@ -532,70 +526,8 @@ class PtyLink:
         self._stage.note(outer)
         self._driver.undertake(self._theme.changes(outer))
 
-    async def _composes(self) -> bool:
-        return self._session.hands_on(self._clock.monotonic()) or (await self._driver.look()).composer.state != "empty"
-
-    async def _take_line(self, line: str) -> bool:
-        """What was typed may not be on the screen yet; a line that never comes to stand there is another one."""
-        if not await self._driver.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
-            return False
-        self._session.pressed(self._clock.monotonic())
-        return await self._driver.perform(self._keyboard.erase())
-
-    async def _type_person(self, data: bytes) -> None:
-        """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""
-        spec = self._profile.delivery
-        patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
-        # Else there is nothing to look for: a look for each key would be most of its way.
-        if self._session.half_typed or self._keyboard.answering:
-            await self._driver.until(
-                lambda look: not (self._session.typing(look) or self._keyboard.answering), patience
-            )
-        if not are_reports(data):
-            self._session.pressed(self._clock.monotonic())
-        if data not in FOCUS:
-            self._session.touch()
-        await self._type(data)
-        self._typed(data)
-
-    def _typed(self, data: bytes) -> None:
-        """A person has typed that."""
-        if CTRL_Z in as_bytes(data) and not self._keyboard.suspended:
-            self._driver.undertake(self._keyboard.resume())
-        if self._stopping.asks_to_stop(data):
-            self._stage.note(StopAsked(self._clock.monotonic()))
-
-    def _free(self, look: Look) -> bool:
-        """Nothing is being typed just now."""
-        return not (self._session.typing(look) or self._keyboard.answering)
-
-    def _type_person_now(self, data: bytes) -> bool:
-        """The same for a few keys that nothing has to be waited for with; whether they were typed."""
-        client = self._client
-        if client is None or self._session.half_typed or self._keyboard.answering or not client.can_write_now(data):
-            return False
-        if not are_reports(data):
-            self._session.pressed(self._clock.monotonic())
-        if data not in FOCUS:
-            self._session.touch()
-        self._stage.note(KeysTyped(self._clock.monotonic()))
-        client.write_now(data)
-        self._typed(data)
-        return True
-
     async def press(self, keys: Sequence[str]) -> None:
-        modes = (await self._driver.look()).screen.modes
-        for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
-            if number:
-                await asyncio.sleep(PRESS_GAP_S)
-            if not await self._driver.until(self._free, PRESS_WAIT_S):
-                left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
-                raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
-            await self._type_person(data)
-
-    async def _type(self, data: bytes) -> WriteResult:
-        self._stage.note(KeysTyped(self._clock.monotonic()))
-        return await self._keeper().write(data)
+        await self._hands.press(keys)
 
     def _keeper(self) -> KeeperClient:
         if self._client is None:

@@ -288,7 +288,7 @@ async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
     link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
     prompt = (await link.observe()).prompt
     assert prompt is not None
-    await link._type_person(data)
+    await link._hands.type(data)
     answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
     if data == b"\x1b[C":
         await until(lambda: link._driver._waiting)  # what the key did may not be shown yet
@@ -315,7 +315,7 @@ async def test_keys_beside_reports_of_a_terminal_are_a_person_s(data: bytes, rec
     """What they write may not be on the screen yet: no message is typed into it."""
     link, typed = opens(b"> ")
     assert (await link.observe()).can_receive
-    await link._type_person(data)
+    await link._hands.type(data)
     assert typed == [data]
     assert (await link.observe()).can_receive is receives
 
@@ -328,7 +328,7 @@ async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monk
         raise AssertionError("a key had to wait for a look")
 
     monkeypatch.setattr(Driver, "look", look)
-    await link._type_person(b"x")
+    await link._hands.type(b"x")
     assert typed == [b"x"]
 
 
@@ -350,7 +350,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
     monkeypatch.setattr(link._client, "ping", ping, raising=False)
     monkeypatch.setattr(link._client, "signal", signal, raising=False)
     for _ in range(20):
-        await link._type_person(b"\x1a")
+        await link._hands.type(b"\x1a")
         await asyncio.sleep(0)
     unread = 0
     await until(lambda: not link._driver.tasks)

@@ -1,0 +1,126 @@
+"""A person's keys on their way to the program: typed at a viewer, or pressed by name.
+
+They wait while a message or an answer is being typed, which is a moment: nothing is ever mixed.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost, NotReady
+from synapsed.keepers.client import KeeperClient
+from synapsed.profiles import Profile
+from synapsed.pty.driver import Driver
+from synapsed.pty.keyboard import CTRL_Z, TAKE_BACK_S
+from synapsed.pty.session import Session
+from synapsed.pty.stopping import Stopping
+from synapsed.pty.viewers import FOCUS, are_reports
+from synapsed.terminal.composer import shows_line
+from synapsed.terminal.keynames import as_bytes, encode
+from synapsed.terminal.look import Look
+from synapsed.terminal.stage import KeysTyped, Stage, StopAsked
+
+ECHO_S = 5.0
+"""How long a program may take to show what a person typed: only a line addressed to another agent waits for it."""
+
+DECCKM = 1
+"""The private mode in which the keys of the cursor are sent in another form."""
+
+PRESS_GAP_S = 0.05
+"""Between two keys: what comes in one piece is taken for a paste, and Esc for the beginning of another key."""
+
+PRESS_WAIT_S = 3.0
+"""How long keys wait for a message that is being typed."""
+
+
+class Hands:
+    """`keeper` raises KeeperLost while the link is not open."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        session: Session,
+        stage: Stage,
+        driver: Driver,
+        stopping: Stopping,
+        keeper: Callable[[], KeeperClient],
+        clock: Clock,
+    ) -> None:
+        spec = profile.delivery
+        self._patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
+        self._session = session
+        self._keyboard = session.keyboard
+        self._stage = stage
+        self._driver = driver
+        self._stopping = stopping
+        self._keeper = keeper
+        self._clock = clock
+
+    async def composes(self) -> bool:
+        """Whether a person is writing in the program's own input."""
+        return self._session.hands_on(self._clock.monotonic()) or (await self._driver.look()).composer.state != "empty"
+
+    async def take_line(self, line: str) -> bool:
+        """Take a line out of the program's input again; whether it stood there alone. What was typed may not be on the
+        screen yet; a line that never comes to stand there is another one."""
+        if not await self._driver.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
+            return False
+        self._session.pressed(self._clock.monotonic())
+        return await self._driver.perform(self._keyboard.erase())
+
+    async def type(self, data: bytes) -> None:
+        # Else there is nothing to look for: a look for each key would be most of its way.
+        if self._busy:
+            await self._driver.until(self._free, self._patience)
+        self._touched(data)
+        await self._keeper().write(data)
+        self._typed(data)
+
+    def type_now(self, data: bytes) -> bool:
+        """The same for a few keys that nothing has to be waited for with; whether they were typed."""
+        try:
+            keeper = self._keeper()
+        except KeeperLost:
+            return False
+        if self._busy or not keeper.can_write_now(data):
+            return False
+        self._touched(data)
+        keeper.write_now(data)
+        self._typed(data)
+        return True
+
+    async def press(self, keys: Sequence[str]) -> None:
+        """Raises NotReady where something else is being typed for `PRESS_WAIT_S`."""
+        modes = (await self._driver.look()).screen.modes
+        for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
+            if number:
+                await asyncio.sleep(PRESS_GAP_S)
+            if not await self._driver.until(self._free, PRESS_WAIT_S):
+                left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
+                raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
+            await self.type(data)
+
+    @property
+    def _busy(self) -> bool:
+        """Something else may be on its way; only a look tells."""
+        return self._session.half_typed or self._keyboard.answering
+
+    def _free(self, look: Look) -> bool:
+        """Nothing is being typed just now."""
+        return not (self._session.typing(look) or self._keyboard.answering)
+
+    def _touched(self, data: bytes) -> None:
+        """A person is about to have typed that."""
+        now = self._clock.monotonic()
+        if not are_reports(data):
+            self._session.pressed(now)
+        if data not in FOCUS:
+            self._session.touch()
+        self._stage.note(KeysTyped(now))
+
+    def _typed(self, data: bytes) -> None:
+        if CTRL_Z in as_bytes(data) and not self._keyboard.suspended:
+            self._driver.undertake(self._keyboard.resume())
+        if self._stopping.asks_to_stop(data):
+            self._stage.note(StopAsked(self._clock.monotonic()))
