@@ -1,7 +1,6 @@
 """A real daemon tells the browser of a paired device what waits, over `kill -9`, and takes it back."""
 
 import json
-import socket
 import stat
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -13,14 +12,7 @@ import pytest
 from tests.daemon.test_menus import answer_of, asked
 from tests.daemon.test_notify import ASKS
 from tests.support.daemon import Answer, Daemon, eventually
-from tests.support.pushservice import PushService
-
-CONFIG = """
-[a2a.push]
-allow = ["loopback"]
-[notify]
-content = "full"
-"""
+from tests.support.pushservice import PushService, telling_daemon
 
 
 class Browser:
@@ -60,13 +52,8 @@ def service() -> Iterator[PushService]:
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    listen = f'[api]\nlisten = "127.0.0.1:{port}"\nagent_ports = false\n'  # the same over a restart, as cookies want it
-    daemon = Daemon(tmp_path, config=listen + CONFIG).start()
-    daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
-    yield daemon
-    daemon.end()
+    with telling_daemon(tmp_path) as daemon:
+        yield daemon
 
 
 def test_told_over_a_kill_answered_and_taken_back(daemon: Daemon, service: PushService) -> None:

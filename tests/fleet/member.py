@@ -26,13 +26,14 @@ from synapsed.fleet.home import Home
 from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest, TaskFilter, task_cursor
 from synapsed.model.agent import Activity, AgentView, ProcessState
-from synapsed.model.fleet import KEY, FleetOrigin
+from synapsed.model.fleet import FleetOrigin
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.paths import Paths
 from synapsed.store import SqliteStore
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 from tests.fleet.brokers import FleetHome
+from tests.fleet.world import as_task
 
 AGENT: Final = "synapse-codex-8120"
 AT_ONCE: Final = 64
@@ -119,17 +120,7 @@ class Agents:
         async with self._once.once(request, agent_id) as (task_id, known):
             if known is not None:
                 return known
-            metadata = dict(request.metadata)
-            if request.origin is not None:
-                metadata[KEY] = request.origin._asdict()
-            task = Task(
-                id=task_id,
-                agent_id=agent_id,
-                message=request.message,
-                metadata=metadata,
-                created_at="2026-01-01T00:00:00.000Z",
-                updated_at="2026-01-01T00:00:00.000Z",
-            )
+            task = as_task(task_id, agent_id, request)
             commit = transitions.accepted(task)
             await self._store.commit(events=commit.events, tasks=[task])
             self._busy += 1

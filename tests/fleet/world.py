@@ -36,6 +36,21 @@ __all__ = ["Broker", "Host", "Killed", "World"]
 ANSWER = "done"
 
 
+def as_task(task_id: str, agent_id: str, request: SendRequest) -> Task:
+    """What a mailbox makes of a message."""
+    metadata = dict(request.metadata)
+    if request.origin is not None:
+        metadata[KEY] = request.origin._asdict()
+    return Task(
+        id=task_id,
+        agent_id=agent_id,
+        message=request.message,
+        metadata=metadata,
+        created_at="2026-01-01T00:00:00.000Z",
+        updated_at="2026-01-01T00:00:00.000Z",
+    )
+
+
 class Killed(BaseException):
     """The daemon is no more, at this very moment."""
 
@@ -294,17 +309,7 @@ class Mailbox:
         async with self._once.once(request, agent_id) as (task_id, known):
             if known is not None:
                 return known
-            metadata = dict(request.metadata)
-            if request.origin is not None:
-                metadata[KEY] = request.origin._asdict()
-            task = Task(
-                id=task_id,
-                agent_id=agent_id,
-                message=request.message,
-                metadata=metadata,
-                created_at="2026-01-01T00:00:00.000Z",
-                updated_at="2026-01-01T00:00:00.000Z",
-            )
+            task = as_task(task_id, agent_id, request)
             commit = transitions.accepted(task)
             await self._store.commit(events=commit.events, tasks=[task])
             return task

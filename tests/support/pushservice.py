@@ -6,10 +6,13 @@ import hashlib
 import hmac
 import json
 import os
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes
@@ -17,6 +20,29 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.support.daemon import Daemon
+
+CONFIG = """
+[a2a.push]
+allow = ["loopback"]
+[notify]
+content = "full"
+"""
+
+
+@contextmanager
+def telling_daemon(folder: Path) -> Iterator[Daemon]:
+    """A daemon that may tell this push service, with a shell; at the same port over a restart, as cookies want it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    listen = f'[api]\nlisten = "127.0.0.1:{port}"\nagent_ports = false\n'
+    daemon = Daemon(folder, config=listen + CONFIG).start()
+    try:
+        daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
+        yield daemon
+    finally:
+        daemon.end()
 
 
 def decoded(text: str) -> bytes:

@@ -2,7 +2,6 @@
 answered in it, taken back. The push service is a stand-in; what it was sent is given to the browser as a push."""
 
 import json
-import socket
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,8 @@ from playwright.async_api import Browser, BrowserContext, Page, Worker, expect
 
 from tests.daemon.test_menus import answer_of, asked
 from tests.support.daemon import Daemon, eventually
-from tests.support.pushservice import PushService
+from tests.support.pushservice import PushService, telling_daemon
 from tests.web.conftest import PATIENCE_MS, PHONE
-
-CONFIG = """
-[a2a.push]
-allow = ["loopback"]
-[notify]
-content = "full"
-"""
 
 STAND_IN = """
 (() => {
@@ -57,13 +49,8 @@ def service() -> Iterator[PushService]:
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    listen = f'[api]\nlisten = "127.0.0.1:{port}"\nagent_ports = false\n'
-    daemon = Daemon(tmp_path, config=listen + CONFIG).start()
-    daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
-    yield daemon
-    daemon.end()
+    with telling_daemon(tmp_path) as daemon:
+        yield daemon
 
 
 class Phone:
