@@ -33,7 +33,7 @@ answers = "https://me.example.com"
 [notify.sinks.post]
 type = "mail"
 host = "127.0.0.1"
-port = 2525
+port = MAIL
 security = "none"
 sender = "me@here.example"
 to = ["me@there.example"]
@@ -51,7 +51,7 @@ def sinks() -> Iterator[tuple[Webhook, Webhook, MailServer]]:
 def daemon(tmp_path: Path, sinks: tuple[Webhook, Webhook, MailServer]) -> Iterator[Daemon]:
     hook, ntfy, mail = sinks
     config = CONFIG.replace("HOOK", hook.url, 1).replace("NTFY", ntfy.url.removesuffix("/hook"))
-    config = config.replace("2525", str(mail.port))
+    config = config.replace("port = MAIL", f"port = {mail.port}")
     daemon = Daemon(tmp_path, config=ANY_PORTS + config, environ={**os.environ, "HOOK_SECRET": SECRET}).start()
     daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
     yield daemon
