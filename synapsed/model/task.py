@@ -110,7 +110,7 @@ class Message(_Model):
     @property
     def blank(self) -> bool:
         """Nothing but white space."""
-        return not self.text.strip() and all(isinstance(part, TextPart) for part in self.parts)
+        return all(isinstance(part, TextPart) and (not part.text or part.text.isspace()) for part in self.parts)
 
 
 class Artifact(_Model):

@@ -94,12 +94,10 @@ class _Writer:
                 case FilePart():
                     pieces.append(self._file(part, f"message.parts[{index}].file"))
         text = "\n".join(pieces)
+        if len(text) > TEXT_MAX or len(text.encode()) > TEXT_MAX:  # a character has at least one byte
+            raise TooLarge(f"the message's text has more than {TEXT_MAX} bytes: send it as a file", limit=TEXT_MAX)
         if is_blank(text):
             raise InvalidRequest("the message is empty", field="message.parts")
-        if (size := len(text.encode())) > TEXT_MAX:
-            raise TooLarge(
-                f"the message's text has {size} bytes, the limit is {TEXT_MAX}: send it as a file", limit=TEXT_MAX
-            )
         return text
 
     def note(self, wording: str, name: str, content: bytes) -> str:

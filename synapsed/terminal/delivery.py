@@ -23,6 +23,8 @@ KNOWN_BY = 200
 """Characters of a message, but for blanks and what is not seen, by which it is known again."""
 
 _UNSEEN = ("Cf", "Cn", "Co")
+_SLICE = 4096
+"""Characters that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ def clean(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Whether nothing of `text` would be seen once it is typed: no program takes that for a message."""
-    return not any(character.isprintable() and not character.isspace() for character in text)
+    slices = (text[at : at + _SLICE] for at in range(0, len(text), _SLICE))
+    return not any(character.isprintable() and not character.isspace() for some in slices for character in set(some))
 
 
 def type_message(spec: DeliverySpec, text: str, *, bracketed: bool, command: bool = False, prompt: str = "") -> Typed:

@@ -4,6 +4,7 @@ import base64
 import errno
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,24 @@ def test_a_megabyte_is_taken_and_no_more() -> None:
     assert len(letter(TextPart(text="x" * prompt_text.TEXT_MAX)).enclosures[0].content) == prompt_text.TEXT_MAX
     with pytest.raises(TooLarge):
         letter(TextPart(text="x" * prompt_text.TEXT_MAX), TextPart(text="x"))
+    with pytest.raises(TooLarge):  # nothing looks through it for a character that can be seen
+        letter(TextPart(text="\u200b" * (prompt_text.TEXT_MAX + 1)))
+
+
+@pytest.mark.parametrize(("texts", "blank"), [(["", " \t"], True), (["\n\u2028", "x"], False)])
+def test_blank_is_what_has_white_space_only(texts: list[str], blank: bool) -> None:
+    message = Message(parts=[TextPart(text=text) for text in texts])
+    assert message.blank is blank
+
+
+def test_a_message_of_megabytes_is_not_copied_to_see_whether_it_is_blank() -> None:
+    message = Message(parts=[TextPart(text=text * (4 << 20)) for text in ("x\n", "y ")])
+    tracemalloc.start()
+    try:
+        assert not message.blank
+        assert tracemalloc.get_traced_memory()[1] < 1 << 16
+    finally:
+        tracemalloc.stop()
 
 
 def test_words_are_the_profile_s() -> None:
