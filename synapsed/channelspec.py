@@ -243,6 +243,9 @@ class Channel(_Section):
     """The lowest is asked first."""
     delivers: bool = False
     """Messages go through it, and not through the terminal, while the program can be reached this way."""
+    new_when: Pattern | None = None
+    """What the program's screen has while it shows no conversation, as after a person's command for a new one: the
+    message that is then given to a session server begins one."""
     args: list[str] = []
     companion: list[str] = []
     """A server that runs beside the program, with this command line, and ends with it; `{program}` is the program

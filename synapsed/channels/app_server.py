@@ -174,7 +174,7 @@ class AppServerChannel:
     def key(self, task_id: str, leg: int) -> str:
         return key_of(task_id, leg)
 
-    async def submit(self, key: str, text: str) -> Submitted:
+    async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
         thread, known = self._thread, {*self._turns.open, *self._turns.over}
         if thread is None:
             raise ChannelAway("its server has no thread yet", sent=False)

@@ -144,7 +144,7 @@ class EventFilesChannel:
     def key(self, task_id: str, leg: int) -> str:
         return f"synapsed:{task_id}.{leg}"
 
-    async def submit(self, key: str, text: str) -> Submitted:
+    async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
         self._given.append((key, text))
         try:
             await self._append({"type": "submit", "text": text, "id": key})

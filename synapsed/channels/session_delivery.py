@@ -4,6 +4,7 @@ A message has an id of ours, and so has its one part: the server takes a second 
 message. Ids are in order of time, as the program's own are: it takes the order of messages from them.
 """
 
+import asyncio
 import hashlib
 import json
 import re
@@ -73,8 +74,8 @@ class SessionDelivery(SessionServerChannel):
     def key(self, task_id: str, leg: int) -> str:
         return f"msg_{_stamp(time.time_ns() // 1_000_000)}{OWN}{_letters(f'{task_id}.{leg}', 11)}"
 
-    async def submit(self, key: str, text: str) -> Submitted:
-        session = self._session or await self._new_session()
+    async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
+        session = await self._session_for(key, new=new)
         with suppress(ChannelAway, MessageRefused):  # an older program has no such route, and shows it all the same
             await self._post("/tui/select-session", {"sessionID": session})
         part = {"id": f"prt_{key.removeprefix('msg_')}", "type": "text", "text": text}
@@ -83,7 +84,7 @@ class SessionDelivery(SessionServerChannel):
         return Submitted(turn=key)
 
     async def find(self, key: str) -> FoundTurn | None:
-        session = self._session
+        session = self._of(key)
         if session is None:
             return None
         try:
@@ -109,7 +110,7 @@ class SessionDelivery(SessionServerChannel):
         return FoundTurn(turn=key, state="interrupted")
 
     async def interrupt(self, turn: str | None) -> bool:
-        session = self._session
+        session = self._session if turn is None else self._of(turn)
         if session is None:
             return False
         return await self._post(f"/session/{session}/abort", {}) is True
@@ -129,6 +130,24 @@ class SessionDelivery(SessionServerChannel):
         return True
 
     # --- the connection ---
+
+    async def _session_for(self, key: str, *, new: bool) -> str:
+        """The session that the message goes to: always the same for the same key, also for the daemon after this
+        one, which looks for it there."""
+        if self._given is not None and self._given[0] == key:
+            return self._given[1]
+        session = self._session
+        if session is None or new:
+            session = await self._new_session()
+        self._given = (key, session)
+        await asyncio.to_thread(self._remember)
+        return session
+
+    def _of(self, turn: str) -> str | None:
+        """The session of a message, the present one where that is not known."""
+        if self._given is not None and self._given[0] == turn:
+            return self._given[1]
+        return self._open.get(turn, self._session)
 
     async def _new_session(self) -> str:
         made = await self._post("/session", {})

@@ -91,6 +91,8 @@ class SessionServerChannel:
         self._session: str | None = None
         """The program's conversation, which has its id from the program. Kept in a file, for the next daemon."""
         self._remembered: str | None = None
+        self._given: tuple[str, str] | None = None
+        """The message of ours that was given last, and the session that it was given to; in the same file."""
         self._children: set[str] = set()
         """Sessions of subagents: not this agent's turns."""
         self._open: dict[str, str] = {}
@@ -170,12 +172,16 @@ class SessionServerChannel:
 
     def _recall(self) -> str | None:
         with suppress(OSError, ValueError):
-            return self._file.read_text(encoding="ascii").strip() or None
+            session, *given = self._file.read_text(encoding="ascii").split()
+            if len(given) == 2:
+                self._given = (given[0], given[1])
+            return session
         return None
 
     def _remember(self) -> None:
         with suppress(OSError, ValueError):
-            write_whole(self._file, (self._session or "").encode("ascii"), durable=False)
+            kept = " ".join((self._session or "", *(self._given or ())))
+            write_whole(self._file, kept.encode("ascii"), durable=False)
 
     # --- the connection ----------------------------------------------------------------------------------------------
 

@@ -94,8 +94,10 @@ class Delivering(SideChannel, Protocol):
         """A key for the message that is given as number `leg` (from 0) of a task's turn."""
         ...
 
-    async def submit(self, key: str, text: str) -> Submitted:
-        """Give the program a message. Raises ChannelAway, whose `sent` says whether it may have it; MessageRefused."""
+    async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
+        """Give the program a message; `new`: its terminal shows no conversation, so that this is the first of one,
+        where the channel has a say in that. Raises ChannelAway, whose `sent` says whether it may have it;
+        MessageRefused."""
         ...
 
     async def find(self, key: str) -> FoundTurn | None:

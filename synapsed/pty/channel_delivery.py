@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady
+from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, SynapsedError
 from synapsed.interfaces import Delivering, Delivery
 from synapsed.model.facts import AssistantSaying, ChannelFact
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnRecord, LinkTurnSaid
@@ -29,6 +29,9 @@ TELL_EVERY_S = 0.05
 
 STOP_AGAIN_S = 1.0
 """A program that was told to stop a turn that it had not begun with yet is told so again."""
+
+LOOK_S = 1.0
+"""How long a message waits to know what the terminal shows."""
 
 WAIT_S = 1.0
 """How often a turn whose channel is away is told that time passes."""
@@ -49,8 +52,10 @@ class ChannelDelivery:
         emit: Callable[[LinkEvent], None],
         over: Callable[[], None],
         press: Callable[[], Awaitable[bool]],
+        screen: Callable[[], Awaitable[str]],
     ) -> None:
-        """`over` is called when a turn is; `press` stops what runs by keys, and says whether it has stopped."""
+        """`over` is called when a turn is; `press` stops what runs by keys, and says whether it has stopped; `screen`
+        is what the terminal shows."""
         self._agent_id = agent_id
         self._profile = profile
         self._channel = channel
@@ -58,6 +63,8 @@ class ChannelDelivery:
         self._emit = emit
         self._told_over = over
         self._press = press
+        self._screen = screen
+        self._new_when = profile.channels[channel.name].new_when if channel.name in profile.channels else None
         self._streams = profile.model_copy(
             update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
         )
@@ -202,12 +209,23 @@ class ChannelDelivery:
 
     async def _submit(self, turn: ChannelTurn, key: str, text: str) -> Sequence[turns.ChannelCommand]:
         try:
-            return turn.submitted(await self._channel.submit(key, text))
+            return turn.submitted(await self._channel.submit(key, text, new=await self._shows_none()))
         except ChannelAway as error:
             log.info("a message was not taken yet", agent_id=self._agent_id, error=error.message, sent=error.sent)
             return [*turn.unsent(error.message, sent=error.sent, now=self._clock.wall()), *self._reached(turn)]
         except MessageRefused as error:
             return turn.refused(error.message)
+
+    async def _shows_none(self) -> bool:
+        """Whether the terminal shows no conversation; a screen that cannot be had says nothing."""
+        if self._new_when is None:
+            return False
+        try:
+            shown = await asyncio.wait_for(self._screen(), LOOK_S)
+        except (SynapsedError, TimeoutError) as error:
+            log.info("the screen is not to be had", agent_id=self._agent_id, error=str(error))
+            return False
+        return self._new_when.search(shown) is not None
 
     async def _find(self, turn: ChannelTurn, key: str) -> Sequence[turns.ChannelCommand]:
         try:

@@ -99,7 +99,14 @@ class StructuredLink:
         self._view = ChannelView(profile)
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._turns = ChannelDelivery(
-            agent_id, profile, channel, clock=clock, emit=self._say, over=self._turn_over, press=self._press
+            agent_id,
+            profile,
+            channel,
+            clock=clock,
+            emit=self._say,
+            over=self._turn_over,
+            press=self._press,
+            screen=self.screen_text,
         )
         tapped = TappedChannel(channel, self._hear)
         self._terminal = terminal([tapped if each is channel else each for each in channels])

@@ -158,6 +158,36 @@ async def test_where_there_is_no_session_one_is_made(launch: Launch, server: Tak
         await it.close()
 
 
+async def test_a_message_begins_a_session_and_is_found_there_by_the_next_daemon(
+    launch: Launch, server: TakingServer
+) -> None:
+    """Also one that the server has told nothing of: it would be given again, to the session before."""
+    context = replace(launch.context, port=server.port, conversation="ses_1")
+    context.launch_dir.mkdir(parents=True, exist_ok=True)
+    it = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context)
+    await it.open(Facts())
+    await reached(it, "idle")
+    key = it.key("t", 0)
+    await it.submit(key, "first", new=True)
+    await it.submit(key, "first", new=True)
+    assert len(server.posted("/session")) == 1
+    assert len(server.posted("/session/ses_new/prompt_async")) == 2
+    await it.close()
+    server.posts.clear()
+    after = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context)
+    await after.open(Facts())
+    try:
+        await reached(after, "idle")
+        assert await after.find(key) is None
+        await after.submit(key, "first")
+        await after.interrupt(key)
+        await after.submit(after.key("t2", 0), "second")
+    finally:
+        await after.close()
+    assert len(server.posted("/session/ses_new/prompt_async")) == 2
+    assert len(server.posted("/session/ses_new/abort")) == 1
+
+
 async def test_what_became_of_a_message_is_found(channel: tuple[SessionDelivery, Facts], server: TakingServer) -> None:
     it, _ = channel
     await reached(it, "idle")

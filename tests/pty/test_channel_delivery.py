@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import ChannelAway, MessageRefused, NotReady
+from synapsed.errors import ChannelAway, MessageRefused, NotReady, StoreError
 from synapsed.interfaces import Delivering, Delivery, FoundTurn, Reach, Submitted
 from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact, PromptAccepted, TurnEnded, TurnInterrupted
 from synapsed.model.link import (
@@ -37,6 +37,7 @@ class FakeChannel:
         self.gone: str | None = None
         self.given: list[tuple[str, str]] = []
         self.looked_for: list[str] = []
+        self.new: list[bool] = []
         self.stopped: list[str | None] = []
         self.answers: list[tuple[str, str]] = []
         self.fails: list[Exception] = []
@@ -59,8 +60,9 @@ class FakeChannel:
         self._keys += 1
         return f"{task_id}.{leg}.{self._keys}"
 
-    async def submit(self, key: str, text: str) -> Submitted:
+    async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
         self.given.append((key, text))
+        self.new.append(new)
         await self.gate.wait()
         if self.fails:
             raise self.fails.pop(0)
@@ -106,16 +108,30 @@ class Played:
         self.clock = FakeClock()
         self.durable = durable
         self.pressed = 0
+        self.shown = ""
+        self.no_screen: StoreError | None = None
         self.given_when_durable: list[int] = []
         self.turns = ChannelDelivery(
             "agent",
-            Profile(name="x", command="x"),
+            Profile.model_validate(
+                {
+                    "name": "x",
+                    "command": "x",
+                    "channels": {"server": {"adapter": "session-server", "new_when": "^Home$"}},
+                }
+            ),
             self.channel,
             clock=self.clock,
             emit=self._emit,
             over=lambda: None,
             press=self._press,
+            screen=self._screen,
         )
+
+    async def _screen(self) -> str:
+        if self.no_screen is not None:
+            raise self.no_screen
+        return self.shown
 
     async def _press(self) -> bool:
         self.pressed += 1
@@ -156,6 +172,20 @@ def test_the_fake_is_a_channel_that_delivers() -> None:
         assert isinstance(FakeChannel(), Delivering)
 
     asyncio.run(check())
+
+
+async def test_a_message_begins_a_conversation_where_the_terminal_shows_none(played: Played) -> None:
+    played.shown = "above\nHome\nbelow"
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    assert played.channel.new == [True]
+
+
+async def test_a_screen_that_is_not_to_be_had_holds_no_message_up(played: Played) -> None:
+    played.no_screen = StoreError("its process has just ended")
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    assert played.channel.new == [False]
 
 
 async def test_a_turn(played: Played) -> None:

@@ -116,3 +116,31 @@ def test_a_persons_own_arguments_choose_the_conversation(cli: str, start_agent: 
     assert again.daemon.ctl("restart", again.name).code == 0
     _asked_with_all_before(again, words)
     assert again.daemon.agent(again.name)["conversation"]["resumed"] is True
+
+
+@pytest.mark.parametrize("cli", ["codex", "opencode"])
+def test_a_new_conversation_at_the_terminal_is_that_of_the_next_message(cli: str, start_agent: StartAgent) -> None:
+    """Also with a draft in its composer; a restart goes on with it."""
+    agent = start_agent(cli)
+    words = [nonce()]
+    agent.ask_exactly(f"First {words[0]}.")
+    with agent.attached() as person:
+        person.settle(1)
+        person.send("/new")
+        person.settle(1)
+        person.send("\r")
+        person.wait_gone(words[0])
+        person.settle(1)
+        person.send("half a draft")
+        person.wait_screen("half a draft")
+        new: list[str] = []
+        _asked_with_all_before(agent, new)
+        person.wait_screen(f"Answer to {new[0]}")
+        person.wait_screen("half a draft")
+        for _ in range(len("half a draft")):
+            person.send("\x7f")
+    _asked_with_all_before(agent, new)
+    assert agent.daemon.ctl("restart", agent.name).code == 0
+    _asked_with_all_before(agent, new)
+    (request,) = agent.model.turns(new[-1])
+    assert words[0] not in "\n".join(request.users)
