@@ -95,6 +95,16 @@ class FleetWork(_Section):
     """Names of profiles or skills; none are taken by default."""
 
 
+class FleetEvents(_Section):
+    """`[fleet.events]`: what the other hosts are told of what happens here."""
+
+    publish: bool = True
+    """Whether they are told at all: events, and who waits for a person."""
+    content: bool = False
+    """Whether texts are in it: questions, answers, what tools are given. Every member and the broker's owner reads
+    them."""
+
+
 class FleetBroker(_Section):
     """`[fleet.broker]`: the broker that this host keeps, in a unit of its own."""
 
@@ -115,6 +125,7 @@ class FleetConfig(_Section):
     accept: list[Annotated[str, AfterValidator(_accepted)]] = Field(default=["*"], max_length=ACCEPT_MAX)
     """Who may be sent to from other hosts: agents by name, or all of a team's."""
     work: FleetWork = FleetWork()
+    events: FleetEvents = FleetEvents()
     broker: FleetBroker | None = None
 
 

@@ -34,11 +34,11 @@ class SseFrame:
 
     data: Any
     event: str | None = None
-    event_id: int | None = None
+    event_id: int | str | None = None
 
     def encode(self, texts: Texts) -> Parts:
         """It as it is written, in parts."""
-        head = b"" if self.event_id is None else b"id: %d\n" % self.event_id
+        head = b"" if self.event_id is None else f"id: {self.event_id}\n".encode()
         if self.event is not None:
             head += b"event: " + self.event.encode() + b"\n"
         data: Parts = [self.data] if isinstance(self.data, bytes) else texts.encode(self.data)

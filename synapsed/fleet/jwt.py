@@ -84,10 +84,15 @@ def account(
         limits |= {"mem_storage": 0, "disk_storage": -1, "streams": -1, "consumer": -1}
     nats: dict[str, Any] = {"limits": limits, "type": "account", "version": VERSION}
     if scopes:
-        nats["signing_keys"] = [_scope(scope) for scope in scopes]
+        nats["signing_keys"] = scope_claims(scopes)
     if revoked:
         nats["revocations"] = dict(sorted(revoked.items()))
     return _encode(signer, subject=public, name=name, nats=nats, now=now, expires=None)
+
+
+def scope_claims(scopes: Sequence[Scope]) -> list[dict[str, Any]]:
+    """The signing keys of an account, as its token names them."""
+    return [_scope(scope) for scope in scopes]
 
 
 def _scope(scope: Scope) -> dict[str, Any]:

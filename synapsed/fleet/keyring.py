@@ -163,11 +163,13 @@ class Keyring:
             raise ConfigError(f"{path}: is damaged ({error}): take it from a copy", file=str(path)) from None
 
     def keep(self, members: Members) -> str:
-        """Write who belongs to the fleet, and the fleet's token, which is returned, where it tells less.
-        Raises StoreError."""
+        """Write who belongs to the fleet, and the fleet's token, which is returned, where it tells something else: who
+        is removed, or what members may do by this version of the program. Raises StoreError."""
         self._write("members.json", json.dumps(asdict(members), indent=1, sort_keys=True))
         with suppress(ConfigError):
-            if dict(jwt.read(self.account_token).nats.get("revocations") or {}) == members.revoked:
+            told = jwt.read(self.account_token).nats
+            rights = jwt.scope_claims(self._scopes())
+            if dict(told.get("revocations") or {}) == members.revoked and told.get("signing_keys") == rights:
                 return self.account_token
         token = self._account_token(members)
         self._write("account.jwt", token)
@@ -198,6 +200,9 @@ class Keyring:
         except OSError as error:
             raise StoreError(f"{self.folder} cannot be removed: {error.strerror}", file=str(self.folder)) from error
 
+    def _scopes(self) -> list[jwt.Scope]:
+        return scopes(host=self.pair("host").public, join=self.pair("join").public)
+
     def _account_token(self, members: Members) -> str:
         previous = 0
         with suppress(ConfigError):
@@ -207,7 +212,7 @@ class Keyring:
             self.pair("operator"),
             public=self.pair("account").public,
             name="fleet",
-            scopes=scopes(host=self.pair("host").public, join=self.pair("join").public),
+            scopes=self._scopes(),
             revoked=members.revoked,
             jetstream=True,
             now=now,

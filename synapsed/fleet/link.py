@@ -34,6 +34,8 @@ NO_MESSAGE: Final = frozenset({"404", "408"})
 END: Final = "204"
 BATCH_MAX: Final = 2000
 """Records that are read at once."""
+AFTER_MAX: Final = 1 << 20
+"""Bytes of messages that are read at once."""
 FIRST_AFTER_S: Final = 0.5
 LONGEST_AFTER_S: Final = 10.0
 
@@ -259,7 +261,7 @@ class Link:
 
     async def after(self, stream: str, seq: int, subjects: str, limit: int) -> list[Stored]:
         """At most `limit` messages from `seq` on."""
-        body = json.dumps({"seq": seq, "next_by_subj": subjects, "batch": limit}).encode()
+        body = json.dumps({"seq": seq, "next_by_subj": subjects, "batch": limit, "max_bytes": AFTER_MAX}).encode()
         return await self._many(f"$JS.API.DIRECT.GET.{stream}", body)
 
     async def _many(self, subject: str, body: bytes) -> list[Stored]:

@@ -5,6 +5,7 @@
     syn.to.<dst>.<src>.<kind>      what one host says to another: msg, upd, ctl, rcpt
     syn.work.<class>.<src>         work for any host that takes the class
     syn.claim.<src>.<task>.<round> who took it
+    syn.ev.<host>.<type>           an event of that host
     $KV.SYN_HOSTS.<host>           a host's record
 
 Who may publish what is the broker's to hold; who *said* something is told by its signature alone.
@@ -19,6 +20,7 @@ from synapsed.errors import InvalidRequest
 
 HOST: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 CLASS: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+EVENT: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9]{0,39}")
 ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}(?:/[0-9]{1,12})?")
 """Of a task, or of a host's word; an update's is `<task>/<n>`."""
 ANY: Final = "any:"
@@ -79,6 +81,25 @@ class WorkSubject:
         if len(tokens) != 4 or tokens[:2] != ["syn", "work"] or CLASS.fullmatch(tokens[2]) is None:
             raise BadName("it is no subject of work for any")
         return cls(tokens[2], host(tokens[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class EventSubject:
+    """`syn.ev.<host>.<type>`. The agent is not in it: names of agents may have dots."""
+
+    src: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"syn.ev.{self.src}.{self.type}"
+
+    @classmethod
+    def parse(cls, subject: str) -> Self:
+        """Raises BadName."""
+        tokens = subject.split(".")
+        if len(tokens) != 4 or tokens[:2] != ["syn", "ev"] or EVENT.fullmatch(tokens[3]) is None:
+            raise BadName("it is no subject of an event")
+        return cls(host(tokens[2]), tokens[3])
 
 
 def host(text: str) -> str:

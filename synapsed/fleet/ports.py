@@ -77,6 +77,10 @@ class Broker(Protocol):
         """The last message of each of the subjects."""
         ...
 
+    async def after(self, stream: str, seq: int, subjects: str, limit: int) -> list[Stored]:
+        """At most `limit` messages of the subjects from `seq` on, in their order."""
+        ...
+
     async def next(self, stream: str, consumer: str, *, wait: float) -> "Delivered | None":
         """The next message that a consumer gives within so many seconds; 0: if there is one now."""
         ...

@@ -9,7 +9,7 @@ ask for a signature first.
 from typing import Final
 
 from synapsed.fleet.jwt import Scope
-from synapsed.fleet.streams import BODY_MAX, CLAIM, HOSTS, IN, WORK
+from synapsed.fleet.streams import BODY_MAX, CLAIM, EVENTS, HOSTS, IN, WORK
 
 HOST: Final = "host"
 JOIN: Final = "join"
@@ -26,6 +26,7 @@ HOST_PUBLISHES: Final = (
     f"syn.work.*.{ME}",
     "syn.claim.>",
     f"syn.say.*.{ME}",
+    f"syn.ev.{ME}.>",
     f"$KV.SYN_HOSTS.{ME}",
     f"$JS.API.CONSUMER.MSG.NEXT.{IN}.{ME}",
     f"$JS.API.CONSUMER.INFO.{IN}.{ME}",
@@ -36,7 +37,8 @@ HOST_PUBLISHES: Final = (
     f"$JS.API.STREAM.INFO.{IN}",
     f"$JS.API.STREAM.INFO.{WORK}",
     f"$JS.API.STREAM.INFO.{HOSTS}",
-    *(f"$JS.API.DIRECT.GET.{name}{rest}" for name in (HOSTS, CLAIM) for rest in ("", ".>")),
+    f"$JS.API.STREAM.INFO.{EVENTS}",
+    *(f"$JS.API.DIRECT.GET.{name}{rest}" for name in (HOSTS, CLAIM, EVENTS) for rest in ("", ".>")),
     f"syn.adm.renew.{ME}",
     f"syn.adm.classes.{ME}",
 )

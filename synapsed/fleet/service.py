@@ -6,7 +6,7 @@ The daemon loads this module only where there is `[fleet]`. What it gives: `carr
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -18,6 +18,7 @@ from synapsed.fleet import bodies, streams
 from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
 from synapsed.fleet.carrier import FleetCarrier
 from synapsed.fleet.envelope import encoded
+from synapsed.fleet.hearing import EventHearing
 from synapsed.fleet.home import Home
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.link import Link
@@ -28,6 +29,7 @@ from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import BrokerRefused, NoBroker
 from synapsed.fleet.presence import Records
 from synapsed.fleet.pull import Pull
+from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.views import FleetTold
 from synapsed.fleet.working import AGAIN_S, Claims, WorkDeps, Working
 from synapsed.fleetspec import FleetConfig
@@ -36,7 +38,7 @@ from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import alias_of, carried_by_fleet
 from synapsed.model.fleet import FleetChange
-from synapsed.model.fleetviews import FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.store import SqliteStore
 
 RECEIPTS_AFTER_S: Final = 0.02
@@ -200,6 +202,18 @@ class Fleet:
         self._told = FleetTold(
             identity=self._identity, link=self.link, presence=self.presence, table=table, clock=clock
         )
+        self._hearing = EventHearing(self.link, peers, clock)
+        self._telling = EventTelling(
+            name=me.name,
+            events=store.events,
+            cursors=table,
+            directory=control.directory,
+            broker=self.link,
+            outgoing=self._outgoing,
+            clock=clock,
+            accepts=agents.accepts,
+            content=config.events.content,
+        )
         self._classes: set[str] = set(config.work.classes)
         self._asked_at: dict[str, float] = {}
         self._tasks = TaskSet()
@@ -225,6 +239,8 @@ class Fleet:
         ]
         if self._config.work.classes:
             loops.append(("work", lambda: self._working.ask(self._config.work.classes)))
+        if self._config.events.publish:
+            loops.append(("events", self._telling.run))
         for name, loop in loops:
             self._loops.append(asyncio.create_task(self._for_ever(name, loop), name=f"fleet {name}"))
 
@@ -393,6 +409,11 @@ class Fleet:
 
     async def hosts(self) -> Sequence[FleetHost]:
         return await self._told.hosts()
+
+    def events(
+        self, after: str | None, *, newest: bool, host: str | None = None, types: frozenset[str] | None = None
+    ) -> AsyncGenerator[FleetEvent | None]:
+        return self._hearing.follow(after, newest=newest, host=host, types=types)
 
     async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
         return await self._told.outbox(host)

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 IN: Final = "SYN_IN"
 WORK: Final = "SYN_WORK"
 CLAIM: Final = "SYN_CLAIM"
+EVENTS: Final = "SYN_EV"
 HOSTS: Final = "KV_SYN_HOSTS"
 
 MIB: Final = 1 << 20
@@ -25,6 +26,8 @@ STORE_MIN: Final = 256 * MIB
 MAIL_MAX: Final = 10_000
 """Messages of one kind from one host to another that are not taken yet; a publish beyond that is refused."""
 BODY_MAX: Final = 1 * MIB
+EVENT_MAX: Final = 32 * 1024
+"""An event with its headers."""
 
 type Document = dict[str, Any]
 
@@ -66,6 +69,7 @@ STREAMS: Final = (
         per_subject_refused=True,
         direct=True,
     ),
+    Kept(EVENTS, ("syn.ev.>",), "limits", "old", 7, 8 * GIB, 0.10, direct=True, message_max=EVENT_MAX),
     Kept(HOSTS, ("$KV.SYN_HOSTS.>",), "limits", "old", 0, 64 * MIB, 0.05, per_subject=1, direct=True, relaxed=True),
 )
 

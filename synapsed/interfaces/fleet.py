@@ -1,10 +1,10 @@
 """The fleet, as the API sees it."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from synapsed.model.agent import AgentView
-from synapsed.model.fleetviews import FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 
 
 class FleetControl(Protocol):
@@ -22,6 +22,14 @@ class FleetControl(Protocol):
 
     async def teams(self) -> dict[str, list[str]]:
         """The members of teams on the other hosts, as addresses."""
+        ...
+
+    def events(
+        self, after: str | None, *, newest: bool, host: str | None = None, types: frozenset[str] | None = None
+    ) -> AsyncGenerator[FleetEvent | None]:
+        """Those of all hosts after the cursor, None: from now on; for ever, or with `newest` up to what there is. The
+        first is None, once it can be read. Leave it by `aclosing`. Raises InvalidRequest for what is no cursor,
+        NotReady where there is no broker to begin with."""
         ...
 
     async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:

@@ -1,6 +1,6 @@
 """What is told of the fleet. Times are RFC 3339."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -57,6 +57,21 @@ class FleetOut(_View):
     state: Literal["new", "piped"]
     attempt: int
     since: str
+
+
+class FleetEvent(_View):
+    """An event of a host, as clients get those of this one; `id` is a place in the fleet's stream, from which reading
+    goes on, None of a gap. `number` is what the host itself calls it. `agent` is an address, as `codex@box`."""
+
+    id: str | None
+    event: str
+    data: dict[str, Any]
+    time: str
+    agent: str | None = None
+    task: str | None = None
+    context: str | None = None
+    host: str | None = None
+    number: int | None = None
 
 
 class FleetHeld(_View):

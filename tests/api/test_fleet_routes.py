@@ -1,8 +1,12 @@
 """`/fleet`: shapes and rights."""
 
+import json
+from collections.abc import AsyncGenerator
+
 import pytest
 
-from synapsed.model.fleetviews import FleetAgent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.errors import NotReady
+from synapsed.model.fleetviews import FleetAgent, FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from tests.api.serving import Api
 
 AT = "2026-05-01T12:00:00Z"
@@ -20,6 +24,18 @@ class FakeFleet:
     async def hosts(self) -> list[FleetHost]:
         agent = FleetAgent(name="codex", type="codex", state="running", idle=True)
         return [FleetHost(host="box", state="here"), FleetHost(host="laptop", state="up", seen=AT, agents=[agent])]
+
+    async def events(
+        self, after: str | None, *, newest: bool, host: str | None = None, types: frozenset[str] | None = None
+    ) -> AsyncGenerator[FleetEvent | None]:
+        self.asked.append(("events", after))
+        if not newest:
+            raise NotReady("its broker is not reached now")
+        yield None
+        yield FleetEvent(
+            id="0123abcd-7", event="daemon", data={"state": "started"}, time=AT, host=host or "laptop", number=3
+        )
+        yield FleetEvent(id=None, event="gap", data={"from": 4, "to": None}, time=AT)
 
     async def outbox(self, host: str | None = None) -> list[FleetOut]:
         self.asked.append(("outbox", host))
@@ -57,6 +73,31 @@ async def test_each_is_told(api: Api, fleet: FakeFleet):
     assert (status, held[0]["reason"]) == (200, "unsigned")
 
 
+async def test_events_of_the_fleet_are_a_stream_with_places_of_the_fleet(api: Api, fleet: FakeFleet):
+    url = f"{api.url}/fleet/events?until=newest&stream=sse"
+    async with api.http.get(url, headers={"Last-Event-ID": "0123abcd-6"}) as answer:
+        assert answer.status == 200
+        lines = (await answer.text()).splitlines()
+    assert "id: 0123abcd-7" in lines
+    told = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+    assert [(one["event"], one["host"], one["number"]) for one in told] == [
+        ("daemon", "laptop", 3),
+        ("gap", None, None),
+    ]
+    assert fleet.asked == [("events", "0123abcd-6")]
+    async with api.http.ws_connect(f"{api.url}/fleet/events?until=newest&host=box") as socket:
+        assert (await socket.receive_json())["host"] == "box"
+    for query, status in (
+        ("after=x", 400),
+        ("host=B", 400),
+        ("types=x", 400),
+        ("until=newest", 400),
+        ("stream=sse", 503),
+    ):
+        async with api.http.get(f"{api.url}/fleet/events?{query}") as answer:
+            assert answer.status == status, query
+
+
 async def test_a_row_is_sent_again_or_given_up(api: Api, fleet: FakeFleet):
     assert await api.json(api.http, "POST", "/fleet/outbox/r1/retry", json={}) == (
         200,
@@ -77,6 +118,7 @@ async def test_a_host_in_no_fleet_says_so(api: Api):
         ("GET", "/fleet/hosts"),
         ("GET", "/fleet/outbox"),
         ("GET", "/fleet/quarantine"),
+        ("GET", "/fleet/events?stream=sse"),
         ("POST", "/fleet/outbox/x/retry"),
     ):
         status, answer = await api.json(api.http, method, path, json={} if method == "POST" else None)
@@ -91,6 +133,7 @@ async def test_only_a_person_may(api: Api, fleet: FakeFleet):
         ("GET", "/fleet"),
         ("GET", "/fleet/outbox"),
         ("GET", "/fleet/quarantine"),
+        ("GET", "/fleet/events?stream=sse"),
         ("POST", "/fleet/outbox/r1/retry"),
         ("POST", "/fleet/outbox/r1/cancel"),
     ):

@@ -19,6 +19,7 @@ from nats.aio.client import Client
 from synapsed.fleet import tls
 from synapsed.fleet.dial import connect, options
 from synapsed.fleet.nkey import KeyPair
+from synapsed.fleet.streams import STREAMS
 from synapsed.fleet.trust import NotTrusted
 from tests.fleet.brokers import FleetHome, Refused, fleet, needs_broker, until
 from tests.support.daemon import eventually
@@ -51,6 +52,7 @@ def test_two_commands_from_nothing(box: FleetHome, laptop: FleetHome) -> None:
         "SYN_IN",
         "SYN_WORK",
         "SYN_CLAIM",
+        "SYN_EV",
         "KV_SYN_HOSTS",
     ]
     mine = laptop.do("status")
@@ -415,7 +417,7 @@ def test_a_store_that_was_lost_is_made_again(tmp_path: Path) -> None:
         box.kill()
         shutil.rmtree(box.home.broker / "store")
         box.start()
-        eventually(lambda: len(box.do("status")["streams"] or ()) == 4, "its streams are there again")
+        eventually(lambda: len(box.do("status")["streams"] or ()) == len(STREAMS), "its streams are there again")
 
         async def asked() -> dict[str, Any]:
             client = await laptop.connect([box.url])

@@ -1,5 +1,6 @@
 """Two real daemons, each a member, and a real broker between them."""
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -59,6 +60,36 @@ def test_a_message_goes_there_and_its_answer_comes_back(pair: Pair) -> None:
     (row,) = pair.laptop.ctl("tasks", "--json").json
     assert (row["agent_id"], row["status"]) == ("dummy@box", "completed")
     assert row["metadata"]["external"]["via"] == "fleet"
+
+
+def test_what_happens_on_one_host_is_told_on_the_other(pair: Pair) -> None:
+    sent = pair.laptop.ctl("send", "dummy@box", "--wait", "a word that is not told")
+    assert sent.code == 0, sent.err
+
+    def told() -> list[dict[str, Any]]:
+        shown = pair.laptop.ctl("events", "--fleet", "--host", "box", "--json")
+        assert shown.code == 0, shown.err
+        return [json.loads(line) for line in shown.out.splitlines()]
+
+    eventually(
+        lambda: [one["data"] for one in told() if one["event"] == "taskStatus"][-1:] == [{"state": "completed"}],
+        "laptop hears that it is completed",
+    )
+    found = told()
+    assert {one["agent"] for one in found if one["event"] == "taskStatus"} == {"dummy@box"}
+    assert "a word that is not told" not in json.dumps(found)
+    rest = pair.laptop.ctl("events", "--fleet", "--host", "box", "--after", found[0]["id"], "--json")
+    assert [json.loads(line)["id"] for line in rest.out.splitlines()][: len(found) - 1] == [
+        one["id"] for one in found[1:]
+    ]
+    shown = pair.box.ctl("events", "--fleet", "--types", "taskStatus")
+    assert "dummy@box" in shown.out
+    assert pair.box.ctl("events", "--fleet", "--after", "x").code == 2
+    pair.broker.kill()
+    away = pair.laptop.ctl("events", "--fleet")
+    assert away.code == 6, away.err
+    assert "not reached now" in away.err
+    pair.broker.up()
 
 
 def test_a_host_that_nobody_knows_is_told_with_where_the_known_ones_are(pair: Pair) -> None:

@@ -8,12 +8,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from synapsed.errors import UnknownAgent
 from synapsed.fleet import streams
 from synapsed.fleet.carrier import FleetCarrier
 from synapsed.fleet.envelope import Envelope
+from synapsed.fleet.hearing import EventHearing
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.names import MailSubject, WorkSubject
 from synapsed.fleet.nkey import KeyPair
@@ -21,6 +23,7 @@ from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import Peers
 from synapsed.fleet.ports import WRONG_SEQUENCE, BrokerRefused, NoBroker, Piped, Stored, StreamFacts
 from synapsed.fleet.registry import HostRecord, written
+from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.trust import Member, NotTrusted
 from synapsed.fleet.working import Claims, WorkDeps, Working
 from synapsed.interfaces import SendRequest
@@ -90,6 +93,9 @@ class Stream:
     seen: set[str] = field(default_factory=set)
 
 
+_STREAMS = {"to": streams.IN, "work": streams.WORK, "claim": streams.CLAIM, "ev": streams.EVENTS}
+
+
 class Broker:
     """JetStream as far as it is used. `away`: nobody reaches it; `lose_acks`: what is published is kept, and its ack is
     lost so often."""
@@ -106,11 +112,13 @@ class Broker:
     def wipe(self) -> None:
         """Its disk is lost; the admin's daemon has made the streams again."""
         self.made += 1
-        self.streams = {name: Stream(str(self.made)) for name in (streams.IN, streams.WORK, streams.CLAIM)}
+        self.streams = {
+            name: Stream(str(self.made)) for name in (streams.IN, streams.WORK, streams.CLAIM, streams.EVENTS)
+        }
 
     def put(self, envelope: Envelope, *, first: bool) -> int:
         kind = envelope.subject.split(".")[1]
-        stream = self.streams[{"to": streams.IN, "work": streams.WORK, "claim": streams.CLAIM}[kind]]
+        stream = self.streams[_STREAMS[kind]]
         headers = envelope.headers()
         if headers["Nats-Msg-Id"] in stream.seen:
             return stream.last
@@ -180,6 +188,16 @@ class Wire:
 
     async def all_last(self, stream: str, subjects: str) -> list[Stored]:
         return list(self._broker.records.values())
+
+    async def after(self, stream: str, seq: int, subjects: str, limit: int) -> list[Stored]:
+        async with self._reached():
+            begin = subjects.removesuffix(">")
+            found = [
+                each
+                for each in self._broker.streams[stream].messages
+                if each.seq >= seq and each.subject.startswith(begin)
+            ]
+        return [Stored(each.subject, each.headers, each.body, each.seq) for each in found[:limit]]
 
     async def ask(self, subject: str, document: Mapping[str, Any]) -> dict[str, Any]:
         return {}
@@ -330,6 +348,13 @@ class Mailbox:
         return bool(waiting)
 
 
+class Named:
+    """The directory: every agent is called codex."""
+
+    def view(self, agent_id: str) -> SimpleNamespace:
+        return SimpleNamespace(name="codex")
+
+
 class Accepting:
     def __init__(self, name: str) -> None:
         self._name = name
@@ -353,6 +378,7 @@ class Host:
         self.fuse = Fuse()
         self.path = world.folder / f"{name}.db"
         self.persons: frozenset[str] = frozenset()
+        self.content = False
         self.kills = 0
 
     async def start(self) -> None:
@@ -406,6 +432,18 @@ class Host:
             due=lambda: None,
             classes=lambda _: None,
         )
+        self.telling = EventTelling(
+            name=self.name,
+            events=self.store.events,
+            cursors=table,
+            directory=Named(),  # type: ignore[arg-type]
+            broker=self.wire,
+            outgoing=self.outgoing,
+            clock=world.clock,
+            accepts=lambda _: True,
+            content=self.content,
+        )
+        self.hearing = EventHearing(self.wire, self.peers, world.clock)
         await self.peers.load()
         token = f"{self.name}|{self.pair.public}"
         await self.peers.learn(self.name, token)

@@ -1,17 +1,23 @@
 """`/fleet`: this host in its fleet, the others, and what is under way to them."""
 
-from typing import Annotated
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from pydantic import Field
 
 from synapsed.api.answers import FleetRow
 from synapsed.api.context import ApiContext, to_the_end
+from synapsed.api.describe import Streamed
 from synapsed.api.operation import operation, person
-from synapsed.api.query import Query, text_like
-from synapsed.errors import NotInFleet, TaskNotFound
+from synapsed.api.query import Query, one_of, some_of, text_like
+from synapsed.api.sse import SseFrame, serve
+from synapsed.api.websocket import is_upgrade, push
+from synapsed.errors import InvalidRequest, NotInFleet, NotReady, TaskNotFound
 from synapsed.interfaces.fleet import FleetControl
-from synapsed.model.fleetviews import FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.events.wire import TYPES
+from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 
 SEE = person("see how the fleet is reached")
 
@@ -22,10 +28,31 @@ class FleetQuery(Query):
     host: HostToken = Field(default=None, description="only what is for that host")
 
 
+FleetCursor = Annotated[
+    str | None, text_like(r"^(?:[0-9a-f]{8}-)?[0-9]{1,18}$", "the id of an event of the fleet, or 0 for the first")
+]
+_Sse = Literal["", "sse"]
+_Newest = Literal["", "newest"]
+
+
+class FleetEventsQuery(Query):
+    after: FleetCursor = Field(None, description="go on after this id; `0`: from the first that is kept")
+    lastEventId: FleetCursor = Field(None, description="the same, for those who cannot send the header")  # noqa: N815
+    stream: Annotated[_Sse, one_of(_Sse)] = Field(
+        "", description="`sse` has the same effect as `Accept: text/event-stream`"
+    )
+    until: Annotated[_Newest, one_of(_Newest)] = Field(
+        "", description="`newest`: the stream ends with the newest event that there is"
+    )
+    types: Annotated[list[str] | None, some_of((*TYPES, "gap"))] = Field(None, description="only these types")
+    host: HostToken = Field(default=None, description="only that host's")
+
+
 def routes() -> list[web.RouteDef]:
     return [
         web.get("/fleet", status),
         web.get("/fleet/hosts", list_fleet_hosts),
+        web.get("/fleet/events", fleet_events),
         web.get("/fleet/outbox", outbox),
         web.post("/fleet/outbox/{row}/retry", retry),
         web.post("/fleet/outbox/{row}/cancel", give_up),
@@ -41,6 +68,25 @@ async def status(request: web.Request, context: ApiContext) -> FleetStatus:
 @operation("The hosts of the fleet", "the hosts, with this one", errors=(NotInFleet,))
 async def list_fleet_hosts(request: web.Request, context: ApiContext) -> list[FleetHost]:
     return list(await _fleet(context).hosts())
+
+
+@operation(
+    "The events of all hosts of the fleet",
+    Streamed("events, from now on or after the cursor", websocket=True),
+    allowed=person("read the events of all hosts"),
+    errors=(NotInFleet, NotReady),
+)
+async def fleet_events(request: web.Request, query: FleetEventsQuery, context: ApiContext) -> web.StreamResponse:
+    """As those of `/events`, with `host` and `number`, which is the event's id there; `id` is a place in what the
+    broker keeps. Texts are in it only of hosts that say so (`[fleet.events]`)."""
+    after = request.headers.get("Last-Event-ID") or query.lastEventId or query.after
+    types = None if query.types is None else frozenset(query.types)
+    found = _fleet(context).events(after, newest=query.until == "newest", host=query.host, types=types)
+    if query.stream == "sse" or "text/event-stream" in request.headers.get(hdrs.ACCEPT, ""):
+        return await serve(request, _frames(await _begun(found)))
+    if not is_upgrade(request):
+        raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")
+    return await push(request, _documents(await _begun(found)))
 
 
 @operation("What is under way to other hosts", "the oldest first", allowed=SEE, errors=(NotInFleet,))
@@ -70,6 +116,26 @@ async def give_up(request: web.Request, context: ApiContext) -> FleetRow:
 async def quarantine(request: web.Request, context: ApiContext) -> list[FleetHeld]:
     """Unsigned, signed by somebody else than its subject says, or not to be read: nothing of it was believed."""
     return list(await _fleet(context).quarantine())
+
+
+async def _begun(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator[FleetEvent | None]:
+    """It, once it is known that it can be read: an error is still an answer then. It begins with None for that."""
+    await anext(found)
+    return found
+
+
+async def _frames(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator[SseFrame]:
+    async with aclosing(found):
+        async for event in found:
+            if event is not None:
+                yield SseFrame(event.model_dump(mode="json"), event=event.event, event_id=event.id)
+
+
+async def _documents(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator[Any]:
+    async with aclosing(found):
+        async for event in found:
+            if event is not None:
+                yield event.model_dump(mode="json")
 
 
 def _fleet(context: ApiContext) -> FleetControl:
