@@ -18,6 +18,7 @@ DEFAULT_DETACH = "ctrl-]"
 """No agent program is known to use it; telnet's choice for the same reason."""
 
 PUSH_TITLE = b"\x1b[22;0t"
+ALTERNATE_ON, ALTERNATE_OFF = b"\x1b[?1049h", b"\x1b[?1049l"
 
 CONNECT_TIMEOUT = 5.0
 """Seconds for the daemon to accept: a full backlog for longer means that it is stuck."""
@@ -32,6 +33,7 @@ CHUNK = 256 * 1024
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _PLAIN_SETTINGS = (b'"status":false', b'"wheel":false', b'"scrollback":0')
 """What is in the daemon's greeting where its screen is shown just as it comes."""
+_ONE_SCREEN = b'"one_screen":true'
 _HEAD_END = b"\r\n\r\n"
 
 
@@ -61,9 +63,14 @@ def take(given: int) -> tuple[int, list[object]]:
     return fd, saved
 
 
-def clear(rows: int) -> bytes:
-    """What stands on the screen goes into the scrollback instead of being painted over."""
-    return PUSH_TITLE + b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H"
+def clear(rows: int, *, alternate: bool) -> bytes:
+    """What stands on the screen stays there, beneath the alternate one; or it goes into the scrollback instead of being
+    painted over, also in a terminal that has no other screen."""
+    return PUSH_TITLE + (ALTERNATE_ON if alternate else b"") + scroll_away(rows)
+
+
+def scroll_away(rows: int) -> bytes:
+    return b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H"
 
 
 class BegunAttach:
@@ -73,6 +80,8 @@ class BegunAttach:
         self.connection = connection
         self.size = size
         self.received = b""
+        self.alternate = False
+        """The screen is drawn on the terminal's alternate one."""
         self.terminal: tuple[int, list[object]] | None = None
         """The terminal as `take` gave it, if the screen is drawn there."""
         self.shown = b""
@@ -121,7 +130,8 @@ class BegunAttach:
         try:
             os.write(2, told(name, DEFAULT_DETACH).encode() + b"\n")
             self.terminal = take(0)
-            self.unshown = clear(self.size[1]) + self._screen
+            self.alternate = _ONE_SCREEN in greeting
+            self.unshown = clear(self.size[1], alternate=self.alternate) + self._screen
             taken = os.write(self.terminal[0], self.unshown)
             self.shown, self.unshown = self.unshown[:taken], self.unshown[taken:]
         except (OSError, termios.error):  # full, or gone: who goes on sees to it
@@ -132,7 +142,7 @@ def head_of(agent: str, cols: int, rows: int) -> bytes:
     """The request for the terminal of `agent`."""
     from synapsed.attachwire import UPGRADE
 
-    target = f"/agents/{agent}/terminal?cols={cols}&rows={rows}"
+    target = f"/agents/{agent}/terminal?cols={cols}&rows={rows}&one_screen=1"
     return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: {UPGRADE}\r\nConnection: Upgrade\r\n\r\n".encode()
 
 

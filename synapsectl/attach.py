@@ -21,7 +21,7 @@ from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.output import clip
 from synapsectl.statusline import WHEEL_OFF, WHEEL_ON, StatusRow
-from synapsectl.tty import RESET, Terminal
+from synapsectl.tty import Terminal
 from synapsed.attachwire import EARLIER, NEWS, OUTPUT, SCREEN
 
 if TYPE_CHECKING:
@@ -435,11 +435,11 @@ class AttachedTerminal:
             rows = self._terminal.size()[1]
             above = found[: max(0, len(found) - pieces.rows)][-self._settings["scrollback"] :]
             drawn = "\r\n".join([*above, *[""] * rows]).encode("utf-8", "replace")
-            self._show(RESET + _CLEAR + drawn)
+            self._show(self._terminal.reset + _CLEAR + drawn)
             self._back_to_live()
             return
         self._lookback = Lookback(found, self._terminal.size())
-        self._show(RESET + WHEEL_ON + self._lookback.draw())
+        self._show(self._terminal.reset + WHEEL_ON + self._lookback.draw())
 
     def _back_to_live(self) -> None:
         """The agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
@@ -471,6 +471,8 @@ class AttachedTerminal:
         self.agent, self.name = greeting["id"], greeting["name"]
         self._told = {}
         self._outer_told = None
+        if change := self._terminal.show_on(alternate=bool(greeting.get("one_screen"))):
+            self._show(change)  # it is another daemon
         if not self._settings:
             self._configure(greeting.get("settings") or {})
         return terminal
@@ -490,7 +492,7 @@ class AttachedTerminal:
     def _begin(self) -> None:
         """A screen follows, in a terminal that may have shown anything."""
         self._shown.clear()
-        self._show(RESET)
+        self._show(self._terminal.reset)
         self._take(self._frames)
 
     def _reconnect(self, now: float) -> None:

@@ -140,7 +140,7 @@ def open_terminal(
     client: Client, agent: str, *, cols: int, rows: int, read_only: bool, begun: BegunAttach | None
 ) -> TerminalConnection:
     """The agent's terminal; its first output is the redraw. Raises ApiError, NoDaemon, TimedOut."""
-    query = {"cols": cols, "rows": rows} | ({"read_only": 1} if read_only else {})
+    query = {"cols": cols, "rows": rows, "one_screen": 1} | ({"read_only": 1} if read_only else {})
     return TerminalConnection.open(client, agent_path(agent, "terminal"), query, begun)
 
 

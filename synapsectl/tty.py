@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import Self
 
-from synapsectl.ahead import BegunAttach, clear, take
+from synapsectl.ahead import ALTERNATE_OFF, ALTERNATE_ON, BegunAttach, clear, scroll_away, take
 
 READ_MAX = 64 * 1024
 LEAVE_DEADLINE = 1.0
@@ -19,24 +19,33 @@ LEAVE_DEADLINE = 1.0
 KEYBOARD = b"\x1b[<99u\x1b[>4m"
 """Every pushed flag of the kitty keyboard protocol, and xterm's modifyOtherKeys. Each screen has flags of its own."""
 
-RESET = b"".join(
+_STOP = b"".join(
     (
         b"\x1b\\",  # ends whatever sequence the stream was cut in
         b"\x1b[?2026l",  # synchronized output: shows what was held back
         b"\x1b[?9;1000;1002;1003;1004;1005;1006;1015;1016l",  # mouse, focus
         b"\x1b[?2004;2031;2048l",  # bracketed paste, reports of colours and of size
         KEYBOARD,
-        b"\x1b[?1049l",  # the alternate screen
-        KEYBOARD,
+    )
+)
+_USUAL = b"".join(
+    (
         b"\x1b[?1;5;6;69l\x1b[?7;25h",  # cursor keys, reverse, origin, margins; wrap and a visible cursor
         b"\x1b[4;20l\x1b>",  # insert, newline mode, keypad
         b"\x1b[r\x0f\x1b(B\x1b[0m\x1b[0 q",  # scroll region, character sets, attributes, cursor's shape
         b"\x1b]8;;\x1b\\\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\",  # hyperlink, colours
     )
 )
-"""Takes back whatever a program has set in a terminal that showed its output."""
-LEAVE = RESET + b"\x1b[23;0t\x1b[999;1H\r\n"
-"""And the title, as it was pushed at the beginning."""
+RESET = _STOP + ALTERNATE_OFF + KEYBOARD + _USUAL
+RESET_ALTERNATE = _STOP + _USUAL
+"""Take back whatever a program has set in a terminal that showed its output; the second one stays on the screen that it
+is on."""
+_TITLE = b"\x1b[23;0t"
+_BELOW = b"\x1b[999;1H\r\n"
+LEAVE = RESET + _TITLE + _BELOW
+LEAVE_ALTERNATE = RESET_ALTERNATE + _BELOW + ALTERNATE_OFF + b"\x1b[m\x1b[?25h" + _TITLE
+"""And the title, as it was pushed at the beginning. Where there is an alternate screen its end brings back what stood
+before, the cursor too; a terminal without one goes on in a free line."""
 END_PROGRESS = b"\x1b]9;4;0\x1b\\"
 END_STATUS = b"\x1b]7501;state=clear\x1b\\"
 
@@ -56,6 +65,8 @@ class Terminal:
         self._given = fd
         self._fd = fd
         self._saved: list[object] | None = None
+        self.alternate = False
+        """What is shown is shown on the alternate screen."""
         self._progress = False
         self._status = False
 
@@ -71,6 +82,7 @@ class Terminal:
         if begun.terminal is None:
             return False
         self._fd, self._saved = begun.terminal
+        self.alternate = begun.alternate
         self._note(begun.shown)
         return True
 
@@ -84,7 +96,14 @@ class Terminal:
             raise TerminalGone from None
         _, rows = self.size()
         with suppress(OSError):
-            self.write_out(clear(rows))
+            self.write_out(clear(rows, alternate=self.alternate))
+
+    def show_on(self, *, alternate: bool) -> bytes:
+        """From now on the alternate screen is shown on, or not: what makes a terminal that is taken change to that."""
+        before, self.alternate = self.alternate, alternate
+        if self._saved is None or alternate == before:
+            return b""
+        return RESET + (ALTERNATE_ON if alternate else scroll_away(self.size()[1]))
 
     def give_back(self) -> None:
         """Make it what it was, if it was taken."""
@@ -96,10 +115,11 @@ class Terminal:
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
             with suppress(OSError, termios.error):
-                if not self.write_out(LEAVE + extra):
+                leave = (LEAVE_ALTERNATE if self.alternate else LEAVE) + extra
+                if not self.write_out(leave):
                     # What it has not taken by now is dropped: nobody may wait for it, and our last words need room.
                     termios.tcflush(self._fd, termios.TCOFLUSH)
-                    self.write_out(LEAVE + extra)
+                    self.write_out(leave)
             with suppress(OSError, termios.error):
                 # Flushed: mouse reports and answers on their way would be typed into the shell.
                 termios.tcsetattr(self._fd, termios.TCSAFLUSH, saved)  # type: ignore[arg-type]  # as it was got
@@ -108,6 +128,11 @@ class Terminal:
             if self._fd != self._given:
                 os.close(self._fd)
                 self._fd = self._given
+
+    @property
+    def reset(self) -> bytes:
+        """What takes back all that a program has set, before something else is drawn."""
+        return RESET_ALTERNATE if self.alternate else RESET
 
     def fileno(self) -> int:
         return self._fd

@@ -4,8 +4,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from synapsectl.ahead import DEFAULT_DETACH, BegunAttach, told
+from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
+from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
 from synapsectl.keys import Key, parse_keys
 from synapsectl.reach import reach
 
@@ -108,6 +109,8 @@ def attach(
         case Detached():
             ctx.out.remark(f"[detached from {name}]")
         case ProgramExited(code):
+            if terminal.alternate:
+                _last_words(ctx, viewer.agent)
             ctx.out.remark(f"[{name} ended{_how(code)}]")
             return _program_code(code) if ends_as_program else None
         case DaemonLost(reason):
@@ -119,6 +122,16 @@ def attach(
             ctx.out.remark(f"[detached from {name}]")
             return SIGNALED + signum
     return None
+
+
+def _last_words(ctx: CommandContext, agent: str) -> None:
+    """What the program has left on its screen, which was not this terminal's own; nothing of a full-screen program."""
+    try:
+        screen = ctx.client.get(agent_path(agent, "screen"), {"format": "json"})
+    except CtlError:
+        return
+    if isinstance(screen, dict) and not screen.get("alternate") and (lines := screen.get("lines")):
+        ctx.out.text("\n".join(lines).strip("\n"))
 
 
 def _show(ctx: CommandContext, where: str) -> None:

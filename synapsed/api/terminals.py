@@ -165,8 +165,17 @@ class WebSocketTerminal(TerminalSession):
 
     @classmethod
     async def serve(
-        cls, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+        cls,
+        request: web.Request,
+        context: ApiContext,
+        agent_id: str,
+        cursor: int,
+        attachment: Attachment,
+        *,
+        one_screen: bool,
     ) -> web.StreamResponse:
+        if one_screen:
+            attachment.keep_one_screen()
         socket = await open_websocket(request)
         await cls(context, agent_id, cursor, attachment, socket).run()
         return socket
@@ -210,14 +219,27 @@ class FramedTerminal(TerminalSession):
 
     @classmethod
     async def serve(
-        cls, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+        cls,
+        request: web.Request,
+        context: ApiContext,
+        agent_id: str,
+        cursor: int,
+        attachment: Attachment,
+        *,
+        one_screen: bool,
     ) -> web.StreamResponse:
+        """Where `[attach] scrollback` puts the program's rows above the screen, it is shown as it is whatever
+        `one_screen` says; the first news tell."""
+        settings = context.control.terminals.settings()
+        one_screen = one_screen and not settings["scrollback"]
+        if one_screen:
+            attachment.keep_one_screen()
         session = cls(context, agent_id, cursor, attachment)
         session._connection = connection = await FramedConnection.accept(request, session._take)
         try:
             view = context.control.directory.view(agent_id)
-            settings = context.control.terminals.settings()
-            await session._say({"type": "attached", "id": view.id, "name": view.name, "settings": settings})
+            greeting = {"id": view.id, "name": view.name, "settings": settings, "one_screen": one_screen}
+            await session._say({"type": "attached", **greeting})
             await session.run()
         finally:
             connection.close()

@@ -150,6 +150,11 @@ class Attachment(Protocol):
         rest `output` has."""
         ...
 
+    def keep_one_screen(self) -> None:
+        """From now on, before the first redraw: this terminal shows the program's main screen and its alternate one on
+        the same screen, and nothing is erased above it."""
+        ...
+
     def type_now(self, data: bytes) -> bool:
         """Type keystrokes without waiting for anything; False where that cannot be, and nothing was done: `write` them
         then."""

@@ -6,6 +6,8 @@ whole screen once it reads again, as tmux does. The agent and the other viewers 
 A viewer whose terminal has another size than the window never gets the stream, which would be rubbish there: it is
 drawn from the cells, cropped around the cursor, at most 30 times a second.
 
+A viewer that keeps one screen (`terminal.onescreen`) has it drawn again where the program goes to its other one.
+
 A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn again
 instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
 """
@@ -14,13 +16,15 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from synapsed.errors import Forbidden
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.pty.watch import Watches
 from synapsed.terminal.notice import notice_rows
-from synapsed.terminal.pane import UNDO
+from synapsed.terminal.onescreen import on_one_screen
+from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN
 from synapsed.terminal.scanner import ViewerFilter
 from synapsed.terminal.stage import Redraw
 
@@ -47,6 +51,12 @@ def are_reports(data: bytes) -> bool:
     return _REPORTS.fullmatch(data) is not None
 
 
+class ScreenDrawer(Protocol):
+    """`Stage.redraw`."""
+
+    def __call__(self, notice: Sequence[str], *, alone: bool) -> Awaitable[Redraw]: ...
+
+
 class Viewer:
     """One attached terminal (`interfaces.Attachment`)."""
 
@@ -62,6 +72,9 @@ class Viewer:
         self._undo = False
         """Its terminal may be in a state that the next redraw does not count on."""
         self.fits = group.fits(cols, rows)
+        self._one_screen = False
+        self._switched = False
+        """The program went to its other screen, which is not drawn yet."""
         self._ended = False
         self._pass: Callable[[bytes], None] | None = None
         self._ready: Callable[[], bool] = bool
@@ -78,14 +91,14 @@ class Viewer:
     async def redraw(self) -> bytes:
         """The screen now; the stream goes on from exactly there, if it does."""
         self._drop(behind=False)
-        undo, self._undo = UNDO if self._undo else b"", False
+        undo, self._undo = self._take_back() if self._undo else b"", False
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
         if not self.fits:
             return undo + await self._group.pane(self.cols, self.rows, rows)
         missed: list[tuple[int, bytes]] = []
         self._drawing = missed
         try:
-            screen = await self._group.draw(rows)
+            screen = await self._group.draw(rows, alone=self._one_screen)
         finally:
             self._drawing = None
         self._filter = ViewerFilter()
@@ -93,6 +106,8 @@ class Viewer:
         self._size = 0
         for offset, data in missed:
             self._take(screen.rest(offset, data))
+            if self._behind:
+                break
         return drawn
 
     async def output(self) -> AsyncIterator[bytes]:
@@ -103,7 +118,8 @@ class Viewer:
                 self._handing = True
                 yield await self.redraw()
                 self._handing = False
-                if self._notice or not self.fits:
+                switched, self._switched = self._switched, False
+                if self._notice or switched or not self.fits:
                     await asyncio.sleep(NOTICE_EVERY_S if self._notice else PANE_EVERY_S)
             elif self._waiting:
                 data = b"".join(self._waiting)
@@ -114,6 +130,12 @@ class Viewer:
                 self._handing = False
             if self._ended and not self._waiting:
                 return
+
+    def keep_one_screen(self) -> None:
+        self._one_screen = True
+
+    def _take_back(self) -> bytes:
+        return UNDO_ON_ONE_SCREEN if self._one_screen else UNDO
 
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         self._pass, self._ready = take, ready
@@ -186,10 +208,26 @@ class Viewer:
             self._note(data)
         elif not self._behind:
             self._take(data)
+        else:
+            self._undo = self._undo or self.fits  # it may have taken back what the stream before it set
         self._wake.set()
 
     def _take(self, data: bytes) -> None:
         data = self._filter.feed(data)
+        if self._one_screen:
+            data, switched = on_one_screen(data)
+            if switched:
+                self._leave_screen(data)
+                return
+        self._hand_on(data)
+
+    def _leave_screen(self, last: bytes) -> None:
+        """The program goes to its other screen after `last`: what it shows is drawn when that has been sent."""
+        self._hand_on(last)
+        self._undo = self._switched = True
+        self._redraw_soon()
+
+    def _hand_on(self, data: bytes) -> None:
         if self._pass is not None and not (self._waiting or self._handing) and self._ready():
             if data:
                 self._pass(data)
@@ -223,7 +261,7 @@ class Viewers:
     def __init__(
         self,
         *,
-        draw: Callable[[Sequence[str]], Awaitable[Redraw]],
+        draw: ScreenDrawer,
         pane: Callable[[int, int, Sequence[str]], Awaitable[bytes]],
         earlier: Callable[[], Awaitable[Checkpoint]],
         write: Callable[[bytes], Awaitable[None]],

@@ -267,8 +267,8 @@ class RemoteStage:
     async def checkpoint(self) -> Checkpoint:
         return await self._ask(FrameKind.CHECKPOINT, checked.read_checkpoint)
 
-    async def redraw(self, notice: Sequence[str] = ()) -> Redraw:
-        return await self._ask(FrameKind.REDRAW, checked.read_redraw, text=wire.write_notice(notice))
+    async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
+        return await self._ask(FrameKind.REDRAW, checked.read_redraw, text=wire.write_redraw(notice, alone=alone))
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         return await self._ask(FrameKind.PANE, checked.read_redrawn, text=wire.write_pane(cols, rows, notice))

@@ -245,13 +245,13 @@ def write_rows(rows: Rows) -> bytes:
     return _told_of_screen(tuple(getattr(rows, field.name) for field in fields(Rows)))
 
 
-def write_notice(rows: Sequence[str]) -> bytes:
-    return _told(list(rows))
+def write_redraw(notice: Sequence[str], *, alone: bool) -> bytes:
+    return _told([list(notice), alone])
 
 
-def read_notice(text: bytes) -> list[str]:
-    rows: list[str] = json.loads(text)
-    return rows
+def read_redraw(text: bytes) -> tuple[list[str], bool]:
+    notice, alone = json.loads(text)
+    return notice, alone
 
 
 def write_pane(cols: int, rows: int, notice: Sequence[str]) -> bytes:

@@ -225,9 +225,9 @@ class Screens:
         yield from ()
 
     def _redraw(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        notice = wire.read_notice(frame.text)
+        notice, alone = wire.read_redraw(frame.text)
         pending = seat.screen.screen.pending
-        self._answer(frame, seat, b"%d" % len(pending), seat.screen.redraw(notice) + pending)
+        self._answer(frame, seat, b"%d" % len(pending), seat.screen.redraw(notice, alone=alone) + pending)
         yield from ()
 
     def _pane(self, frame: ScreenFrame, seat: _Seat) -> _Steps:

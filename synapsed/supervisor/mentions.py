@@ -88,6 +88,7 @@ class MentioningAttachment:
         self.take_line = inner.take_line
         self.notice = inner.notice
         self.pass_to = inner.pass_to
+        self.keep_one_screen = inner.keep_one_screen
         self.earlier = inner.earlier
 
     def type_now(self, data: bytes) -> bool:

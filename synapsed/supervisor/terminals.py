@@ -34,6 +34,7 @@ class UnclippedAttachment:
         self.notice = inner.notice
         self.write = inner.write
         self.type_now = inner.type_now
+        self.keep_one_screen = inner.keep_one_screen
         self.close = inner.close
 
     async def redraw(self) -> bytes:

@@ -511,11 +511,12 @@ class TerminalObserver:
         """The program is drawing: what is on the screen is half of it."""
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
 
-    def redraw(self, notice: Sequence[str] = ()) -> bytes:
-        """The screen for a terminal that has just come, or missed something, with what the program says of itself."""
+    def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> bytes:
+        """The screen for a terminal that has just come, or missed something, with what the program says of itself.
+        `alone` as of `Screen.redraw`."""
         record = self._records.get()
         status = f"\x1b]7501;{record.body()}\x1b\\".encode() if record is not None else b""
-        return self.screen.redraw(notice=notice) + status
+        return self.screen.redraw(notice=notice, alone=alone) + status
 
     @property
     def _bright(self) -> Callable[[int], str]:

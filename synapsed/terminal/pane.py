@@ -7,12 +7,13 @@ so that no line gets into the other terminal's scrollback, and nothing needs the
 from collections.abc import Sequence
 from typing import NamedTuple
 
-UNDO = (
-    b"\x1b[?9;1000;1002;1003;1004;1005;1006;1015;1016l\x1b[?1;5;66;2004;2031;2048l\x1b[<99u\x1b[>4m"
-    b"\x1b[?1049l\x1b[<99u\x1b[>4m\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b]8;;\x1b\\\x1b[0 q"
-)
+_MODES = b"\x1b[?9;1000;1002;1003;1004;1005;1006;1015;1016l\x1b[?1;5;66;2004;2031;2048l"
+_KEYBOARD = b"\x1b[<99u\x1b[>4m"
+_LOOKS = b"\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b]8;;\x1b\\\x1b[0 q"
+UNDO_ON_ONE_SCREEN = _MODES + _KEYBOARD + _LOOKS
+UNDO = _MODES + _KEYBOARD + b"\x1b[?1049l" + _KEYBOARD + _LOOKS
 """What takes back whatever a program has set in a terminal that showed its output, before that is drawn in another way;
-modes that are not set are left so by it."""
+modes that are not set are left so by it. The first one leaves the terminal on the screen that it is on."""
 
 _KEPT = (1, 2004)
 """Modes that the keys of whoever looks on have to follow: the next one may be for the program."""

@@ -198,17 +198,18 @@ class Screen:
         """The screen and the rows above it, wrapped rows joined, as text with the sequences that draw it."""
         return redraw.read_terminal(self._terminal, self._cols)[0]
 
-    def redraw(self, *, scrollback: bool = False, notice: Sequence[str] = ()) -> bytes:
+    def redraw(self, *, scrollback: bool = False, notice: Sequence[str] = (), alone: bool = False) -> bytes:
         """The bytes that bring a terminal of this size to what this one shows.
 
         Cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours the program
         set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the main one too.
-        With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. Not kept:
+        With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. ``alone``:
+        of an alternate screen what it shows, on whichever the other terminal is. Not kept:
         hyperlinks, images, protected cells and what DECSC saved.
         """
         snapshot = self.snapshot()
         parts = [redraw.RESET, b"\x1b[?2027%c" % ord("h" if 2027 in snapshot.modes.dec else "l")]
-        if snapshot.alternate:
+        if snapshot.alternate and not alone:
             parts.append(self._redraw_main(scrollback=scrollback))
             parts.append(b"\x1b[?%dh" % next(number for number in ALTERNATE if number in snapshot.modes.dec))
         content, extras = redraw.read_terminal(self._terminal, self._cols)

@@ -182,8 +182,9 @@ class Stage(Protocol):
         """The screen as redraw bytes, at the offset of its last whole sequence."""
         ...
 
-    async def redraw(self, notice: Sequence[str] = ()) -> Redraw:
-        """The screen for a terminal of its size, `notice` over its last rows."""
+    async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
+        """The screen for a terminal of its size, `notice` over its last rows; `alone`: without the main one beneath
+        an alternate screen, and on whichever that terminal is."""
         ...
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shlex
 import shutil
 import signal
 import struct
@@ -11,7 +12,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,12 @@ class Seen:
             return self.screen.snapshot().lines
 
     @property
+    def everything(self) -> list[str]:
+        """With the rows above."""
+        with self._lock:
+            return self.screen.text(scrollback=True).splitlines()
+
+    @property
     def keyboard(self) -> int:
         """The flags of the kitty keyboard protocol that are set."""
         with self._lock:
@@ -138,14 +145,23 @@ class Stand:
         assert self.daemon.post("/control/start", wanted).status == 200
         subprocess.run([*self._tmux, "new-session", "-d", "-x", "70", "-y", "20", *program], env=self._env, check=True)
 
-    def attach(self, *options: str, cols: int = COLS, rows: int = ROWS, answers: bytes | None = None) -> Seen:
+    def attach(
+        self,
+        *options: str,
+        cols: int = COLS,
+        rows: int = ROWS,
+        answers: bytes | None = None,
+        behind: Sequence[str] = (),
+    ) -> Seen:
+        """`behind` are lines that stand in the terminal before."""
         env = {**self._env, **self.daemon.env}
-        seen = Seen([sys.executable, "-m", "synapsectl", "attach", "it", *options], env, cols, rows, answers)
+        argv = [sys.executable, "-m", "synapsectl", "attach", "it", *options]
+        seen = Seen([*after(behind), *argv], env, cols, rows, answers)
         self._open.append(seen)
         return seen
 
-    def tmux(self, cols: int = COLS, rows: int = ROWS) -> Seen:
-        seen = Seen([*self._tmux, "attach"], self._env, cols, rows)
+    def tmux(self, cols: int = COLS, rows: int = ROWS, behind: Sequence[str] = ()) -> Seen:
+        seen = Seen([*after(behind), *self._tmux, "attach"], self._env, cols, rows)
         self._open.append(seen)
         return seen
 
@@ -196,6 +212,14 @@ while key := os.read(0, 100):
 """A program that asks its terminal what it is like, and shows what it is told."""
 
 
+MINE = [f"mine {number}" for number in range(30)]
+
+
+def after(lines: Sequence[str]) -> list[str]:
+    """What prints them, and then becomes the command behind it."""
+    return ["sh", "-c", f"printf '%s\\n' {shlex.join(lines)}; exec \"$@\"", "sh"] if lines else []
+
+
 def shows(text: str) -> Callable[[tuple[str, ...]], object]:
     return lambda lines: any(text in line for line in lines)
 
@@ -210,7 +234,7 @@ def same(ours: Seen, theirs: Seen, rows: int) -> None:
 
 def test_equal_size_and_resizes(stand: Stand) -> None:
     stand.start(FULL)
-    ours, theirs = stand.attach(), stand.tmux()
+    ours, theirs = stand.attach(behind=MINE), stand.tmux(behind=MINE)
     for cols, rows in ((COLS, ROWS), (COLS - 20, ROWS), (COLS, ROWS + 5), (COLS + 9, ROWS - 6)):
         ours.resize(cols, rows)
         theirs.resize(cols, rows)
@@ -218,6 +242,14 @@ def test_equal_size_and_resizes(stand: Stand) -> None:
             seen.until(shows(f"last {cols}x{rows - 1}"), "the program has that size")
         same(ours, theirs, rows - 1)
     assert " it" in ours.lines[-1]
+    ours.type(b"\x1d\x1d")
+    theirs.type(b"\x02d")
+    for seen, words in ((ours, ["[it:", "[detached"]), (theirs, ["[detached"])):
+        seen.until(shows("[detached"), "it has left")
+        assert seen.process.wait(PATIENCE_S) == 0
+        lines = seen.everything
+        assert lines[: len(MINE)] == MINE, "what stood there stands there again"
+        assert [line.split()[0] for line in lines[len(MINE) :]] == words, "and nothing else"
 
 
 def test_six_more_that_look_on_from_smaller_and_larger_terminals(stand: Stand) -> None:

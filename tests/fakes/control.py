@@ -89,6 +89,7 @@ class FakeAttachment:
         self.closed = False
         self.changed = asyncio.Event()
         self.outer: OuterTerminal | None = None
+        self.one_screen = False
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def redraw(self) -> bytes:
@@ -109,6 +110,9 @@ class FakeAttachment:
 
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         """All goes through `output`."""
+
+    def keep_one_screen(self) -> None:
+        self.one_screen = True
 
     def type_now(self, data: bytes) -> bool:
         return False

@@ -73,8 +73,8 @@ class LocalStage:
     async def checkpoint(self) -> Checkpoint:
         return self._observer.checkpoint()
 
-    async def redraw(self, notice: Sequence[str] = ()) -> Redraw:
-        return Redraw(self._observer.redraw(notice), self._observer.screen.pending, self._observer.offset)
+    async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
+        return Redraw(self._observer.redraw(notice, alone=alone), self._observer.screen.pending, self._observer.offset)
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         return self._observer.screen.pane(cols, rows, notice)

@@ -55,9 +55,9 @@ class Program:
     async def earlier(self) -> Checkpoint:
         return Checkpoint(offset=self.written, cols=COLS, rows=ROWS, redraw=self.screen.redraw(scrollback=True))
 
-    async def draw(self, notice: Sequence[str]) -> Redraw:
+    async def draw(self, notice: Sequence[str], *, alone: bool) -> Redraw:
         """The screen of this moment, told when `drawing` is set."""
-        screen = Redraw(self.screen.redraw(notice=notice), self.screen.pending, self.written)
+        screen = Redraw(self.screen.redraw(notice=notice, alone=alone), self.screen.pending, self.written)
         await self.drawing.wait()
         return screen
 
@@ -295,3 +295,68 @@ async def test_when_all_have_left_the_colours_stay_and_the_keyboard_does_not() -
     viewer.seen_in(DARK)
     await viewer.close()
     assert program.seen == [DARK, OuterTerminal(background=DARK.background)]
+
+
+async def test_one_that_keeps_one_screen_shows_what_the_program_shows_on_it() -> None:
+    program = Program()
+    program.prints(b"the shell\r\n$ ")
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    viewer.keep_one_screen()
+    seen = Screen(COLS, ROWS)
+    seen.feed(b"my own\r\n\x1b[?1049h" + await viewer.redraw())
+    viewer.pass_to(seen.feed, lambda: True)
+    drawn = asyncio.Queue[bytes]()
+
+    async def read() -> None:
+        async for data in viewer.output():
+            drawn.put_nowait(data)
+
+    reading = asyncio.ensure_future(read())
+    for printed, switches in (
+        (b"vim\x1b[?1049h\x1b[2J\x1b[?1003h\x1b[>1u\x1b[Hfull screen", True),
+        (b"\x1b[3;1Hmore", False),
+        (b"\x1b[?1003l\x1b[<u\x1b[?1049lback", True),
+        (b"\x1b[3Jand on", False),
+        (b"\x1bcnew", True),
+    ):
+        program.prints(printed)
+        if switches:
+            seen.feed(await drawn.get())
+        now, wanted = seen.snapshot(), program.screen.snapshot()
+        assert now.alternate
+        assert (now.lines, now.cursor) == (wanted.lines, wanted.cursor)
+        assert (1003 in now.modes.dec) == (1003 in wanted.modes.dec)
+        assert seen.keyboard_flags() == program.screen.keyboard_flags()
+    assert drawn.empty()
+    await viewer.close()
+    await reading
+    seen.feed(b"\x1b[?1049l")
+    assert rows(seen)[0] == "my own"
+    assert not any(rows(seen)[1:])
+
+
+async def test_one_that_joins_a_full_screen_program_gets_what_it_shows_alone() -> None:
+    program = Program()
+    program.prints(b"beneath\x1b[?1049h\x1b[Hfull")
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    viewer.keep_one_screen()
+    drawn = await viewer.redraw()
+    assert b"beneath" not in drawn
+    assert b"1049" not in drawn
+    seen = Screen(COLS, ROWS)
+    seen.feed(drawn)
+    assert rows(seen) == rows(program.screen)
+
+
+async def test_what_is_dropped_before_a_redraw_may_have_changed_modes() -> None:
+    """The program left its full screen between a resize and the redraw that it brings."""
+    program = Program()
+    program.prints(b"\x1b[?1049h\x1b[?1003hfull")
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    seen = Screen(COLS, ROWS)
+    seen.feed(await viewer.redraw())
+    await viewer.resize(COLS, ROWS)
+    program.prints(b"\x1b[?1003l\x1b[?1049lback")
+    seen.feed(await anext(viewer.output()))
+    assert (seen.snapshot().alternate, 1003 in seen.snapshot().modes.dec) == (False, False)
+    assert rows(seen) == rows(program.screen)

@@ -36,6 +36,9 @@ class Terminal:
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         """All goes through `output`."""
 
+    def keep_one_screen(self) -> None:
+        """It has one."""
+
     def type_now(self, data: bytes) -> bool:
         return False
 

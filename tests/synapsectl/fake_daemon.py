@@ -121,6 +121,8 @@ class FakeDaemon:
         self.terminals: list[Terminal] = []
         self.settings: dict[str, Any] = {"status": True, "title": True, "bell": True}
         """What else an attached terminal is told at its beginning."""
+        self.one_screen = False
+        """Whether it knows of that, as older ones do not."""
         self.redraw = b"\x1b[2J\x1b[Hredrawn\r\n"
         self.first_news: dict[str, Any] | None = None
         """Told before the screen, as where that takes its time."""
@@ -361,7 +363,7 @@ class FakeDaemon:
     async def _screen(self, request: web.Request) -> web.Response:
         detail = self._find(request)
         if request.query.get("format") == "json":
-            return web.json_response({"cols": 80, "rows": 24, "lines": [detail.screen]})
+            return web.json_response({"cols": 80, "rows": 24, "alternate": False, "lines": [detail.screen]})
         if request.query.get("format") == "coloured":
             return web.Response(body=detail.screen.encode(), content_type="text/plain")
         if request.query.get("format") == "ansi":
@@ -509,6 +511,8 @@ class FakeDaemon:
         terminal = Terminal(dict(request.query), connection)
         self.terminals.append(terminal)
         told = {"type": "attached", "id": found.id, "name": found.name, "settings": self.settings}
+        if self.one_screen:
+            told["one_screen"] = request.query.get("one_screen") == "1"
         connection.send(wire.NEWS, json.dumps(told, separators=(",", ":")).encode())  # as the daemon writes it
         if self.first_news is not None:
             connection.send(wire.NEWS, json.dumps(self.first_news).encode())

@@ -118,7 +118,7 @@ def test_what_it_asks_is_what_the_tool_asks() -> None:
     head = client.head(
         "GET",
         agent_path("claude", "terminal"),
-        {"cols": 80, "rows": 24},
+        {"cols": 80, "rows": 24, "one_screen": 1},
         version="1.1",
         headers={"Upgrade": "synapse-terminal", "Connection": "Upgrade"},
     )

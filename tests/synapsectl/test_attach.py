@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from synapsed.errors import Forbidden
+from synapsed.terminal.screen import Screen
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
@@ -40,7 +41,7 @@ def attached(tool: PtyTool, daemon: FakeDaemon) -> PtyTool:
 
 def test_keys_go_there_and_output_comes_here(attach: Attach, daemon: FakeDaemon) -> None:
     tool = attached(attach(rows=30, cols=100), daemon)
-    assert daemon.terminals[-1].query == {"cols": "100", "rows": "30"}
+    assert daemon.terminals[-1].query == {"cols": "100", "rows": "30", "one_screen": "1"}
     tool.type(b"hi \x03\x1b[A\xc3\xa9\r")
     daemon.until(lambda: daemon.typed == b"hi \x03\x1b[A\xc3\xa9\r")
     daemon.show("ö\x1b[31mred\x00\xff".encode("latin-1"))
@@ -341,3 +342,70 @@ def test_the_wheel_looks_back_where_that_is_wanted(attach: Attach, daemon: FakeD
     tool.type(b"a\x1b[<0;3;3M\x1b[<0;3;3mb\x1b[<64;3;3M")
     daemon.until(lambda: any(message["type"] == "earlier" for message in daemon.terminals[-1].messages))
     daemon.until(lambda: daemon.typed == b"ab")
+
+
+MINE = b"".join(b"mine %d\r\n" % number for number in range(40))
+
+
+def screen_of(shown: bytes) -> Screen:
+    screen = Screen(80, 24)
+    screen.feed(MINE + shown)
+    return screen
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_what_stood_there_stands_there_again(attach: Attach, daemon: FakeDaemon, *, ahead: bool) -> None:
+    daemon.one_screen = True
+    daemon.settings = {"status": not ahead, "title": True, "bell": True, "scrollback": 0, "wheel": False, "keys": {}}
+    tool = attached(attach(), daemon)
+    assert screen_of(tool.shown).snapshot().alternate
+    daemon.die()
+    tool.until(b"the daemon is away")
+    daemon.start()
+    tool.when(lambda shown: shown.count(b"redrawn") == 2)
+    assert screen_of(tool.shown).snapshot().alternate
+    tool.type(b"\x1d\x1d")
+    assert tool.end() == 0
+    tool.until(b"[detached from claude]\r\n")
+    lines = screen_of(tool.shown).text(scrollback=True).splitlines()
+    assert lines[:40] == MINE.decode().splitlines()
+    assert [line[:9] for line in lines[40:]] == ["[claude: ", "[detached"]
+
+
+def test_a_daemon_of_another_version_that_comes_back_is_shown_as_it_wants(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.one_screen = True
+    tool = attached(attach(), daemon)
+    for one_screen, times in ((False, 2), (True, 3)):
+        daemon.die()
+        tool.when(lambda shown, times=times: shown.count(b"the daemon is away") == times - 1)  # type: ignore[misc]
+        daemon.one_screen = one_screen
+        daemon.start()
+        tool.when(lambda shown, times=times: shown.count(b"redrawn") == times)  # type: ignore[misc]
+        assert screen_of(tool.shown).snapshot().alternate == one_screen
+    tool.type(b"\x1d\x1d")
+    assert tool.end() == 0
+    assert not screen_of(tool.shown).snapshot().alternate
+
+
+def test_a_terminal_without_another_screen_goes_on_below(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.one_screen = True
+    tool = attached(attach(), daemon)
+    tool.type(b"\x1d\x1d")
+    assert tool.end() == 0
+    tool.until(b"[detached from claude]\r\n")
+    screen = screen_of(tool.shown.replace(b"\x1b[?1049h", b"").replace(b"\x1b[?1049l", b""))
+    lines = screen.text(scrollback=True).splitlines()
+    assert lines[:40] == MINE.decode().splitlines()
+    assert "redrawn" in lines[41:]
+    assert lines[-1] == "[detached from claude]"
+
+
+def test_the_last_words_of_a_program_are_left_behind(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.one_screen = True
+    daemon.agents["claude"].screen = "no key is set"
+    tool = attached(attach(), daemon)
+    daemon.exit(1)
+    tool.end()
+    tool.until(b"[claude ended with exit code 1]")
+    lines = screen_of(tool.shown).text(scrollback=True).splitlines()
+    assert lines[-2:] == ["no key is set", "[claude ended with exit code 1]"]

@@ -25,6 +25,10 @@ class TerminalQuery(Query):
     cols: Annotated[int, between(1, COLS_MAX)] = Field(80, description="columns of the viewer's window")
     rows: Annotated[int, between(1, ROWS_MAX)] = Field(24, description="rows of the viewer's window")
     read_only: Flag = flag("keys are refused, and the window keeps its size")
+    one_screen: Flag = flag(
+        "the program's main and alternate screen are shown on the same one, and nothing above it is erased; "
+        "not as frames where `[attach] scrollback` says that the rows above are the program's too"
+    )
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -51,6 +55,6 @@ async def terminal(request: web.Request, query: TerminalQuery, context: ApiConte
         )
         try:
             session = FramedTerminal if framed else WebSocketTerminal
-            return await session.serve(request, context, agent_id, cursor, attachment)
+            return await session.serve(request, context, agent_id, cursor, attachment, one_screen=query.one_screen)
         finally:
             await attachment.close()
