@@ -444,7 +444,8 @@ class AcpSpec(_Section):
 class Instructions(_Section):
     """How the program is told what synapsed has to say to its model: through its own system prompt, by `args`, `env`
     and `files`, in which `{instructions}` is the text, `{instructions_json}` the same escaped for a JSON or TOML string
-    and `{file:instructions.md}` a file of it; or else, `typed`, as the first message."""
+    and `{file:instructions.md}` a file of it; or else, `typed`, as the first message. A program on pipes may have it
+    `before_message`: in front of the first message of a conversation, as a block of its own."""
 
     args: list[str] = []
     env: dict[str, str] = {}
@@ -452,10 +453,11 @@ class Instructions(_Section):
     resumed_files: dict[str, dict[str, Any]] = {}
     """Files of a launch that goes on with a conversation, besides `files`: where these count in a new one only."""
     typed: bool = False
+    before_message: bool = False
 
     @property
     def used(self) -> bool:
-        return self.typed or bool(self.args or self.env or self.files)
+        return self.typed or self.before_message or bool(self.args or self.env or self.files)
 
 
 class McpInjection(_Section):

@@ -1,24 +1,43 @@
 """Makes the links of programs that speak ACP on pipes, for launches that there are."""
 
 import asyncio
+import contextlib
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
+from synapsed.channels.injection import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
 from synapsed.interfaces import AgentLink, Store
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.pipes.link import AcpLink
 from synapsed.pipes.screen import TranscriptSpool
+from synapsed.pipes.session import SessionOpening
 from synapsed.profiles import Profile
 from synapsed.pty.rounds import Rounds
 from synapsed.screens.harm import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.stage import RemoteStage
 
+SESSION_FILE = "session.json"
+"""In the launch's folder: what a profile adds to the session that its program is asked to open."""
+
 
 async def _nothing_kept() -> None:
     """The transcript is drawn from its spool: no checkpoint of it is older than that."""
     return
+
+
+def _opening(folder: Path, profile: Profile) -> SessionOpening:
+    """What stands in the files of the launch."""
+    session, brief = {}, None
+    with contextlib.suppress(OSError, ValueError):
+        session = json.loads((folder / "launch" / SESSION_FILE).read_bytes())
+    if profile.instructions.before_message:
+        with contextlib.suppress(OSError, ValueError):
+            brief = (folder / "launch" / INSTRUCTIONS_FILE).read_text(encoding="utf-8")
+    return SessionOpening(session, brief)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +54,7 @@ class AcpLinks:
         self, record: AgentRecord, profile: Profile, launched: LaunchRecord, *, conversation: str | None
     ) -> AgentLink:
         folder = self.paths.agent(record.id)
+        opening = await asyncio.to_thread(_opening, folder, profile)
         transcript = await asyncio.to_thread(TranscriptSpool, folder)
         size = (record.cols, record.rows)
         screen = RemoteStage(
@@ -56,6 +76,7 @@ class AcpLinks:
             profile=profile,
             launch=launched,
             conversation=conversation,
+            opening=opening,
             transcript=transcript,
             screen=screen,
             size=size,

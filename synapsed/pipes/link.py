@@ -48,6 +48,7 @@ from synapsed.pipes.session import (
     AcpStage,
     PipesCommand,
     Saved,
+    SessionOpening,
     ShowLine,
     ShowText,
     TellLink,
@@ -94,6 +95,7 @@ class AcpLink:
         profile: Profile,
         launch: LaunchRecord,
         conversation: str | None,
+        opening: SessionOpening,
         transcript: TranscriptSpool,
         screen: Stage,
         size: tuple[int, int],
@@ -112,7 +114,12 @@ class AcpLink:
         self._rounds = rounds
         self._told_to = transcript.told_to(launch.launch_id)
         self._session = AcpSession(
-            profile, cwd=cwd, conversation=conversation, known=self._known(), told_to=self._told_to
+            profile,
+            cwd=cwd,
+            conversation=conversation,
+            known=self._known(),
+            told_to=self._told_to,
+            opening=opening,
         )
         self._transcript = TranscriptView()
         self._client: KeeperClient | None = None
@@ -194,7 +201,9 @@ class AcpLink:
         self._viewers.resize(*self._size)
         self._catch_up_to = client.hello.spool_end
         start = max(self._launch.spool_start, client.hello.spool_start, self._catch_up_to - READ_BACK)
-        self._lines = LineReader(begins=start > self._launch.spool_start)
+        if start > self._launch.spool_start:
+            self._lines = LineReader(begins=True)
+            self._session.missed()
         self._output = start
         self._rounds.join(self)
         await client.subscribe(start)
@@ -287,7 +296,8 @@ class AcpLink:
         return self._session.observation()
 
     def visit(self) -> None:
-        """Nothing is due by time (`Rounds`)."""
+        if self._live:
+            self._perform(self._session.waited(self._clock.monotonic()))
 
     def pulse(self) -> None:
         if self._beating is None or self._beating.done():

@@ -7,6 +7,7 @@ not told again.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -15,6 +16,7 @@ from synapsed.errors import NotReady, NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PlanTold, PromptAccepted, ToolBegan, ToolOver, TurnEnded, TurnUsed
 from synapsed.model.link import (
+    LinkAlert,
     LinkEvent,
     LinkObserved,
     LinkRefused,
@@ -36,6 +38,8 @@ from synapsed.profiles import Profile
 CHANNEL: Final = "acp"
 INITIALIZE: Final = "initialize"
 OPEN: Final = "session"
+PLAIN: Final = "session.plain"
+"""A session without what the profile adds, for a program that does not take that."""
 LOAD: Final = "session.load"
 MODE: Final = "session.mode"
 PERSON: Final = "person."
@@ -46,6 +50,12 @@ FINISHED_MAX: Final = 16
 CALLS_MAX: Final = 256
 
 METHOD_NOT_FOUND: Final = -32601
+
+PATIENCE_S: Final = 60.0
+"""A program that has not opened a session by then is said not to answer; one that is still being installed may yet."""
+
+NOT_OPENED: Final = "NO_SESSION"
+"""Code of the alert: the program runs, and takes no messages."""
 
 
 class AcpStage(StrEnum):
@@ -108,15 +118,34 @@ class _Prompted:
     stopping: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOpening:
+    """What a launch gives its program besides messages: `session` is added to what opens a session, `brief` stands in
+    front of the first message of a conversation, as a block of its own."""
+
+    session: Mapping[str, Any] = field(default_factory=dict)
+    brief: str | None = None
+
+
 class AcpSession:
     """`cwd` is the agent's folder, `conversation` the one to go on with. `known`: the session that an earlier daemon
     opened in this launch."""
 
     def __init__(
-        self, profile: Profile, *, cwd: str, conversation: str | None, known: str | None = None, told_to: int = 0
+        self,
+        profile: Profile,
+        *,
+        cwd: str,
+        conversation: str | None,
+        known: str | None = None,
+        told_to: int = 0,
+        opening: SessionOpening | None = None,
     ) -> None:
         self._profile = profile
         self._cwd = cwd
+        opening = opening or SessionOpening()
+        self._added = opening.session
+        self._brief = opening.brief
         self._conversation = conversation
         self._told_to = told_to
         self.stage = AcpStage.READY if known is not None else AcpStage.STARTING
@@ -133,6 +162,8 @@ class AcpSession:
         self._out: deque[PipesCommand] = deque()
         self._live = False
         """What is read was not told yet."""
+        self._waits_since: float | None = None
+        self._alerted = False
         self.observed: LinkObserved | None = None
 
     def _drain(self) -> list[PipesCommand]:
@@ -168,19 +199,27 @@ class AcpSession:
         sessions = able.get("sessionCapabilities")
         self._loads = able.get("loadSession") is True
         resumes = isinstance(sessions, dict) and sessions.get("resume") is not None
-        given: dict[str, Any] = {"cwd": self._cwd, "mcpServers": []}
         if self._conversation is not None and (self._loads or resumes):
             method = "session/load" if self._loads else "session/resume"
-            self._request(LOAD, method, {**given, "sessionId": self._conversation})
+            self._request(LOAD, method, {**self._given(), "sessionId": self._conversation})
         else:
-            self._request(OPEN, "session/new", given)
+            self._request(OPEN, "session/new", self._given())
 
-    def _opened(self, message: dict[str, Any], *, loaded: bool) -> None:
-        result = message.get("result")
+    def _given(self) -> dict[str, Any]:
+        return {"mcpServers": [], **self._added, "cwd": self._cwd}
+
+    def _opened(self, message: dict[str, Any], id_: str) -> None:
+        result, loaded = message.get("result"), id_ == LOAD
         if loaded and "error" in message:
             # The agent is told by the other id that the conversation is new.
-            self._request(OPEN, "session/new", {"cwd": self._cwd, "mcpServers": []})
+            self._request(OPEN, "session/new", self._given())
             return
+        if id_ == OPEN and "error" in message and self._added:
+            self._out.append(ShowLine(f"it does not take what synapsed adds to a session: {_words(message)}"))
+            self._request(PLAIN, "session/new", {"mcpServers": [], "cwd": self._cwd})
+            return
+        if loaded:
+            self._brief = None  # it was told in there
         session = self._conversation if loaded else result.get("sessionId") if isinstance(result, dict) else None
         if not isinstance(session, str):
             self._fail(f"no session was opened: {_words(message)}")
@@ -202,12 +241,33 @@ class AcpSession:
     def _ready(self) -> None:
         assert self.session is not None
         self.stage = AcpStage.READY
+        if self._alerted:
+            self._alerted, self.problem = False, ""
+            self._out.append(TellLink(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
         self._out.append(Saved(self.session))
         self._out.append(TellLink(LinkSession(self.session)))
 
     def _fail(self, problem: str) -> None:
         self.stage, self.problem = AcpStage.FAILED, problem
         self._out.append(ShowLine(problem))
+        self._alert(problem)
+
+    def _alert(self, problem: str) -> None:
+        self._alerted = True
+        self._out.append(TellLink(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
+
+    def waited(self, now: float) -> list[PipesCommand]:
+        """Time passed (monotonic seconds): a program that does not answer is told of, once."""
+        if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self._alerted:
+            return []
+        if self._waits_since is None:
+            self._waits_since = now
+        elif now - self._waits_since >= PATIENCE_S:
+            asked = "initialize" if self.stage is AcpStage.STARTING else "session/new"
+            self.problem = f"{asked} is not answered (does it speak the Agent Client Protocol on stdin and stdout?)"
+            self._alert(self.problem)
+            self._observe()
+        return self._drain()
 
     # --- what the program writes ---
 
@@ -232,6 +292,7 @@ class AcpSession:
 
     def missed(self) -> None:
         """Output is gone: what a turn said may have been in there."""
+        self._brief = None
         self._turn.speech = TurnSpeech(ids=self._ids)
 
     @property
@@ -243,10 +304,10 @@ class AcpSession:
         if id_ == INITIALIZE:
             if self.stage is AcpStage.STARTING:
                 self._greeted(message)
-        elif id_ in (OPEN, LOAD):
+        elif id_ in (OPEN, LOAD, PLAIN):
             self._heard = _Prompted("", None)  # what it was told so far is the conversation before
             if self.stage is AcpStage.OPENING:
-                self._opened(message, loaded=id_ == LOAD)
+                self._opened(message, id_)
         elif id_ == MODE:
             if "error" in message:
                 self._out.append(ShowLine(f"the program did not take its mode: {_words(message)}"))
@@ -258,6 +319,8 @@ class AcpSession:
     def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
         """The answer to a prompt: its turn is over, and with it what it has asked."""
         turn = self._turn
+        if not (turn.id == id_ and (turn.text or "").startswith("/")):
+            self._brief = None
         over = outcome(message, turn.speech, self._profile.error)
         self._ids = self._ids or turn.speech.ids
         self._requests.clear()
@@ -425,7 +488,10 @@ class AcpSession:
         return self._drain()
 
     def _prompt(self, prompt_id: str, text: str) -> None:
-        params = {"sessionId": self.session, "prompt": [{"type": "text", "text": text}]}
+        texts = [text]
+        if self._brief is not None and not text.startswith("/"):  # behind other words it would be no command
+            texts, self._brief = [self._brief, text], None
+        params = {"sessionId": self.session, "prompt": [{"type": "text", "text": each} for each in texts]}
         self._request(prompt_id, "session/prompt", params)
 
     def accepted(self, prompt_id: str, now_ns: int) -> list[PipesCommand]:
@@ -480,7 +546,7 @@ class AcpSession:
 
     def observation(self) -> LinkObserved:
         request = self.waiting
-        if self.stage is AcpStage.FAILED:
+        if self.stage is AcpStage.FAILED or self._alerted:
             return LinkObserved(Activity.UNKNOWN, f"acp: {self.problem}", None, can_receive=False, held="not ready")
         if self.stage is not AcpStage.READY:
             return LinkObserved(Activity.STARTING, f"acp: {self.stage.value}", None, can_receive=False)

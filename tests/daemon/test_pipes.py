@@ -56,11 +56,17 @@ def answer_of(task: dict[str, Any]) -> str:
 
 def test_messages_are_answered_exactly(piped: Piped) -> None:
     assert piped.ask("say hello") == "hello\n"
+    (server,) = piped.receipts("servers")[0]
+    assert (server["name"], server["args"]) == ("synapsed", ["-m", "synapsectl", "mcp"])
+    assert Path(next(each["value"] for each in server["env"] if each["name"] == "SYNAPSE_CONTROL_SOCKET")).is_socket()
+    (words,) = piped.receipts("before")[0]
+    assert "You are the agent p (agent ID" in words
     assert piped.ask("say one\nthen two") == "two\n"
     assert piped.ask("notice Warning: x\nsay real") == "real\n"
     assert piped.ask("say é\ninfo a notice") == "é\n"
     assert piped.ask("garbage\nread") == "error -32601\n"
     assert piped.receipts("session/set_mode") == ["default"]
+    assert piped.receipts("before")[1:] == [[]] * 4
     task = piped.daemon.get("/control/tasks?agent=p&limit=1").json[0]
     assert task["exact"] is True
 

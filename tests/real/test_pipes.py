@@ -1,11 +1,12 @@
 """Programs in their ACP mode, without a terminal: exact answers, kills of the daemon, permissions, sessions again."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 
-from tests.real.agents import RealAgent, nonce
+from tests.real.agents import RealAgent, nonce, tasks_of
 from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.script import expected_answer
@@ -34,6 +35,31 @@ def test_answers_are_exact(cli: str, daemon: Daemon, model: Model, cli_home: Cli
         for _ in range(4):
             agent.ask_exactly(f"{nonce()} [[answer:{answer}]]")
     assert all(task["exact"] for task in agent.tasks())
+
+
+@pytest.mark.parametrize("cli", COMMANDS)
+def test_its_model_knows_who_it_is_and_has_the_tools_of_colleagues(
+    cli: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    """Told once in a conversation, also over a restart of the program."""
+    agent = started(cli, daemon, model, cli_home)
+    daemon.start_agent(profile="dummy", name="colleague")
+    daemon.ready("colleague")
+    words = [nonce() for _ in range(3)]
+    asked = json.dumps({"to": "colleague", "message": f"Say {words[1]}."})
+    agent.ask_exactly(words[0])
+    agent.allow_tools()
+    agent.ask(f"{words[2]} [[tool:send_message:{asked}]]")
+    results = [result.text for request in model.turns(words[2]) for result in request.results]
+    assert any(words[1] in text for text in results), results
+    sender = tasks_of("colleague", daemon)[0]["metadata"]["sender"]
+    assert (sender["sender_id"], sender["verified"]) == (daemon.agent("acp")["id"], True)
+    assert daemon.ctl("restart", "acp").code == 0
+    daemon.ready("acp", patience=240)
+    last = nonce()
+    agent.ask(last)
+    said = "\n".join(model.turns(last)[-1].users)
+    assert said.count(f"You are the agent acp (agent ID {daemon.agent('acp')['id']}") == 1, said
 
 
 @pytest.mark.parametrize("cli", COMMANDS)

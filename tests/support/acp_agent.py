@@ -160,6 +160,7 @@ def main():
             send({"id": id_, "result": {"protocolVersion": 1, "agentCapabilities": able}})
         elif method in ("session/new", "session/load"):
             note(method, params.get("sessionId"))
+            note("servers", params["mcpServers"])
             result = {"sessionId": "s1"} if method == "session/new" else {}
             if "mode" in OPTIONS:
                 modes = [{"id": "auto", "name": "Auto"}, {"id": "default", "name": "Default"}]
@@ -173,8 +174,9 @@ def main():
             send({"id": id_, "result": {}})
         elif method == "session/prompt":
             _counter += 1
-            text = "\n".join(block["text"] for block in params["prompt"])
+            *before, text = [block["text"] for block in params["prompt"]]
             note("prompt", text)
+            note("before", before)
             send({"id": id_, **work(text)})
 
 

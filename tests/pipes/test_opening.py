@@ -1,0 +1,101 @@
+"""How a program on pipes comes to its session: what is added to that, what its model is told, and one that says
+nothing. No daemon."""
+
+from typing import Any
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.link import LinkAlert
+from synapsed.pipes.session import PATIENCE_S, SessionOpening, ShowLine, TellLink, Write
+from tests.pipes.test_pure import Played
+
+SERVERS = [{"name": "synapsed", "command": "python", "args": [], "env": []}]
+
+
+def given(played: Played, method: str) -> list[dict[str, Any]]:
+    """The parameters of each request of that method."""
+    written = [command.message for command in played.done if isinstance(command, Write)]
+    return [message["params"] for message in written if message.get("method") == method]
+
+
+def alerts(played: Played) -> list[str]:
+    told = [command.event for command in played.done if isinstance(command, TellLink)]
+    return [event.state for event in told if isinstance(event, LinkAlert)]
+
+
+def greeted(**options: Any) -> Played:
+    played = Played(opening=SessionOpening({"mcpServers": SERVERS, "cwd": "/other"}, "Who you are."), **options)
+    played.line(id="initialize", result={"agentCapabilities": {"loadSession": True}})
+    return played
+
+
+def prompt(played: Played, text: str, number: int) -> list[str]:
+    """The blocks that the program is given, whose answer then ends the turn."""
+    played.done += played.session.deliver("t", f"t.{number}", text, fresh=True, now_ns=1)
+    played.line(id=f"t.{number}", result={"stopReason": "end_turn"})
+    return [block["text"] for block in given(played, "session/prompt")[-1]["prompt"]]
+
+
+@pytest.mark.parametrize(("conversation", "method"), [(None, "session/new"), ("old", "session/load")])
+def test_a_session_has_what_the_profile_adds_and_the_agents_folder(conversation: str | None, method: str) -> None:
+    (params,) = given(greeted(conversation=conversation), method)
+    assert (params["mcpServers"], params["cwd"]) == (SERVERS, "/work")
+
+
+def test_a_program_that_does_not_take_that_gets_a_plain_session() -> None:
+    played = greeted()
+    played.line(id="session", error={"code": -32602, "message": "no servers, please"})
+    assert [params["mcpServers"] for params in given(played, "session/new")] == [SERVERS, []]
+    assert any(isinstance(command, ShowLine) and "no servers, please" in command.text for command in played.done)
+    played.line(id="session.plain", result={"sessionId": "s"})
+    assert played.session.session == "s"
+    assert played.session.observation().can_receive
+
+
+def test_one_that_opens_no_plain_session_either_is_told_of() -> None:
+    played = greeted()
+    for id_ in ("session", "session.plain"):
+        played.line(id=id_, error={"code": -32603, "message": "not today"})
+    assert alerts(played) == ["begins"]
+    assert played.session.observation().activity is Activity.UNKNOWN
+
+
+def test_the_first_message_of_a_conversation_says_who_it_is() -> None:
+    """A command is none: behind other words it would not be a command."""
+    played = greeted()
+    played.line(id="session", result={"sessionId": "s"})
+    assert prompt(played, "/init", 1) == ["/init"]
+    assert prompt(played, "one", 2) == ["Who you are.", "one"]
+    assert prompt(played, "two", 3) == ["two"]
+
+
+def test_it_is_not_said_again_in_a_conversation_that_goes_on_or_to_the_next_daemon() -> None:
+    played = greeted(conversation="old")
+    played.line(id="session.load", result={})
+    assert prompt(played, "one", 1) == ["one"]
+    played = greeted()
+    played.line(id="session", result={"sessionId": "s"})
+    played.line(id="t.0", result={"stopReason": "end_turn"})  # an earlier daemon's
+    assert prompt(played, "one", 1) == ["one"]
+
+
+@pytest.mark.parametrize("silent", ["initialize", "session"])
+def test_a_program_that_does_not_answer_is_told_of_once_and_goes_on_when_it_does(silent: str) -> None:
+    played = greeted() if silent == "session" else Played()
+    for now in (5.0, 5.0 + PATIENCE_S - 0.1):
+        played.done += played.session.waited(now)
+    assert alerts(played) == []
+    assert played.session.observation().activity is Activity.STARTING
+    for now in (5.0 + PATIENCE_S, 500.0):
+        played.done += played.session.waited(now)
+    assert alerts(played) == ["begins"]
+    seen = played.session.observation()
+    assert (seen.activity, seen.can_receive) == (Activity.UNKNOWN, False)
+    assert "is not answered" in seen.evidence
+    if silent == "initialize":
+        played.line(id="initialize", result={})
+    played.line(id="session", result={"sessionId": "s"})
+    assert alerts(played) == ["begins", "over"]
+    assert played.session.observation().can_receive
+    assert played.session.waited(9999.0) == []
