@@ -454,6 +454,7 @@ class Driver:
         look = await self.look()
         match part:
             case "paste":
+                turn.state.prompt = turn.state.prompt or look.composer.prompt
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":
                 self._session.submitting(look)

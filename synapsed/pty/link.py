@@ -443,7 +443,8 @@ class PtyLink:
         self._driver.do(commands)
         if self._session.turn is not None and self._session.turn.state.submitted:
             self._driver.spawn(self._driver.catch_up())
-        await self._driver.judge()
+        if not delivery.fresh:  # one that is about to be typed is looked at right before that
+            await self._driver.judge()
 
     def recorded(self, record: TurnRecord) -> None:
         self._driver.recorded()

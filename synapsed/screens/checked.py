@@ -130,6 +130,7 @@ class _WireLook(NamedTuple):
     stopping: bool
     lost: bool
     good_until: _Time
+    mid_frame: bool
     with_kinds: bool
 
 
@@ -167,6 +168,7 @@ def read_look(frame: ScreenFrame, profile: Profile, known: ScreenSnapshot | None
         stopping=told.stopping,
         lost=told.lost,
         good_until=told.good_until,
+        mid_frame=told.mid_frame,
         kinds=_read_kinds(frame.blob, screen) if told.with_kinds else None,
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-VERSION = 1
+VERSION = 2
 """Of all that is defined here and in `wire`."""
 
 TEXT_MAX = 4 << 20

@@ -8,9 +8,9 @@ a process of its own (`trial`); what does not come through that, or has ended pr
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -26,6 +26,7 @@ from synapsed.profiles import Profile
 from synapsed.screens import checked, trial, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.harm import HarmRecord
+from synapsed.screens.kept_look import KeptLook
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.snapshot import ScreenSnapshot
@@ -71,14 +72,6 @@ class _Asked:
     read: Callable[[ScreenFrame], Any]
     answer: asyncio.Future[Any]
     tries: int = 0
-
-
-class _Last(NamedTuple):
-    """A look, what it was asked with beside the time, and when."""
-
-    look: Look
-    asked: Ask
-    since: float
 
 
 class RemoteStage:
@@ -143,9 +136,7 @@ class RemoteStage:
         """What was asked when that was: once it is answered, the output is not the cause."""
         self._asked: dict[int, _Asked] = {}
         self._numbers = itertools.count(1)
-        self._last: _Last | None = None
-        """The last look, while nothing has changed since it was asked for."""
-        self._changes = 0
+        self._look = KeptLook()
         self._screen: ScreenSnapshot | None = None
         """That of the last look."""
         self._notes: dict[str, tuple[int, Note]] = {}
@@ -180,13 +171,15 @@ class RemoteStage:
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
         """The program wrote `data` at `offset`; `continues`: with what came before it is one piece."""
-        self._changed()
+        self._look.changed()
         self._fed = offset + len(data)
         if self._live:
             self._feed(offset, data, now, continues=continues)
 
     def note(self, note: Note) -> None:
-        self._changed()
+        if isinstance(note, StopOver) and not self._may_stop:
+            return  # nobody has asked the turn to stop
+        self._look.changed()
         match note:
             case TurnOpened() | TurnClosed():
                 self._keep("turn", note)
@@ -200,6 +193,12 @@ class RemoteStage:
         if self._live:
             self._tell(note)
 
+    @property
+    def _may_stop(self) -> bool:
+        """Whether the observer may have been told that the turn was asked to stop, and not that this is over; no
+        checkpoint says so."""
+        return isinstance(self._notes.get("stop", (0, None))[1], StopAsked)
+
     def _keep(self, kind: str, note: Note) -> None:
         self._notes.pop(kind, None)
         self._notes[kind] = (self._fed, note)
@@ -210,7 +209,7 @@ class RemoteStage:
         self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
 
     def resize(self, cols: int, rows: int) -> None:
-        self._changed()
+        self._look.changed()
         if (cols, rows) != self._size:
             self._size, self._resized_at = (cols, rows), self._fed
         if self._live:
@@ -238,23 +237,13 @@ class RemoteStage:
 
     async def look(self, ask: Ask) -> Look | None:
         """None only where a whole look is wanted, and the program is in the middle of a frame."""
-        asked = replace(ask, now=0.0)
-        if (
-            self._last is not None
-            and self._last.asked == asked
-            and self._last.since <= ask.now < self._last.look.good_until
-        ):
-            return self._last.look  # the process would not judge it again either
-        changes = self._changes
+        if (kept := self._look.answers(ask)) is not None:
+            return kept
+        changes = self._look.changes
         look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=wire.write_ask(ask))
-        if look is not None and changes == self._changes:
-            self._last = _Last(look, asked, ask.now)
+        if look is not None:
+            self._look.keep(look, ask, changes)
         return look
-
-    def _changed(self) -> None:
-        """Another look may say something else."""
-        self._last = None
-        self._changes += 1
 
     def _read_look(self, frame: ScreenFrame) -> Look | None:
         look = checked.read_look(frame, self._profile, self._screen)
@@ -340,7 +329,7 @@ class RemoteStage:
 
     def lost(self, *, suspect: bool, outside: bool) -> None:
         """The process has ended: see `pool.PlacedScreen`."""
-        self._changed()
+        self._look.changed()
         self._seat = self._screen = self._works_since = None
         self._live = False
         left = (self._drawn, self._sent) if suspect and not (outside and self._by_chance()) else None

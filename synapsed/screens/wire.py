@@ -154,7 +154,7 @@ def write_look(look: Look | None, profile: Profile, known: ScreenSnapshot | None
         None if screen is known else _screen(screen),
         *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at),
         *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost, look.good_until),
-        look.kinds is not None,
+        *(look.mid_frame, look.kinds is not None),
     )
     return _told_of_screen(told), b"" if look.kinds is None else look.kinds.encode()
 

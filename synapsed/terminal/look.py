@@ -47,6 +47,8 @@ class Look:
     """The screen is not understood, or not yet."""
     good_until: float = 0.0
     """While nothing else changes, another look would say the same so long."""
+    mid_frame: bool = False
+    """The program was drawing: what is on the screen is half of it."""
     kinds: str | None = None
     """How each character of the screen's text is drawn (`Screen.kinds`), where that was asked for."""
 

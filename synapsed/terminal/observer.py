@@ -340,10 +340,13 @@ class TerminalObserver:
     def asked(self, ask: Ask) -> Look | None:
         """The look that is asked for; None in the middle of a frame where a whole one is wanted."""
         self.believe(ask)
-        if ask.whole and self.mid_frame(ask.now):
+        mid_frame = self.mid_frame(ask.now)
+        if ask.whole and mid_frame:
             return None
         look = self.look(ask.now)
-        return replace(look, kinds=self.screen.kinds()) if ask.kinds else look
+        if not (mid_frame or ask.kinds):
+            return look
+        return replace(look, mid_frame=mid_frame, kinds=self.screen.kinds() if ask.kinds else None)
 
     def look(self, now: float) -> Look:
         """Judge what is on the screen; while nothing has changed, and time alone changes nothing, what was judged."""

@@ -26,6 +26,7 @@ from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.rounds import Rounds
 from synapsed.pty.theme import LastSeen
 from synapsed.pty.turn_types import Phase, TurnState
+from synapsed.screens.kept_look import KeptLook
 from synapsed.terminal.look import Look
 from synapsed.terminal.stage import Ask, Note
 from tests.fakes.clock import FakeClock
@@ -73,10 +74,12 @@ def _message(case: Case) -> str:
 
 
 class LateStage(LocalStage):
-    """A stage that does everything in its order, and only when the loop has gone round."""
+    """A stage that does everything in its order, and only when the loop has gone round; a look that nothing has changed
+    since is the same look, as of one whose screen is drawn elsewhere."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        self._look = KeptLook()
         self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any] | None]] = deque()
 
     def _later(self, work: Callable[[], Any], answer: asyncio.Future[Any] | None = None) -> None:
@@ -99,16 +102,25 @@ class LateStage(LocalStage):
         return await answer
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
+        self._look.changed()
         self._later(partial(super().feed, offset, data, now, continues=continues))
 
     def note(self, note: Note) -> None:
+        self._look.changed()
         self._later(partial(super().note, note))
 
     def resize(self, cols: int, rows: int) -> None:
+        self._look.changed()
         self._later(partial(super().resize, cols, rows))
 
     async def look(self, ask: Ask) -> Look | None:
-        return cast("Look | None", await self._asked(partial(self._observer.asked, ask)))
+        if (kept := self._look.answers(ask)) is not None:
+            return kept
+        changes = self._look.changes
+        look = cast("Look | None", await self._asked(partial(self._observer.asked, ask)))
+        if look is not None:
+            self._look.keep(look, ask, changes)
+        return look
 
     async def text(self, *, scrollback: bool) -> str:
         return str(await self._asked(partial(self._observer.screen.text, scrollback=scrollback)))

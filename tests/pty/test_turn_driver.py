@@ -339,6 +339,8 @@ async def test_a_prompt_that_is_printed_ends_no_turn(typed_at: tuple[bool, int],
     terminal.reader = typed_at
     worker = await terminal.begin()
     await until(terminal.driver.idle.is_set)
+    assert terminal.session.turn is not None
+    assert terminal.session.turn.state.prompt == "> ", "that is where it was typed"
     terminal.draw("> hello")
     await terminal.judge(1.0)
     await terminal.record()

@@ -32,6 +32,7 @@ from synapsed.terminal.stage import (
     LinesWanted,
     Skipped,
     StopAsked,
+    StopOver,
     TurnClosed,
     TurnOpened,
 )
@@ -141,8 +142,14 @@ async def test_a_frame_that_is_half_drawn_is_not_looked_at_where_a_whole_one_is_
     program = await make_program(pool)
     program.prints(b"\x1b[?2026h half")
     now = time.monotonic()
+    half = await program.stage.look(Ask(now=now))
+    assert half is not None
+    assert half.mid_frame
+    assert await program.stage.look(Ask(now=now)) is half
     assert await program.stage.look(Ask(now=now, whole=True)) is None
-    assert await program.stage.look(Ask(now=now)) is not None
+    later = await program.stage.look(Ask(now=now + 100, whole=True))
+    assert later is not None, "the frame is held open"
+    assert not later.mid_frame
 
 
 async def test_a_look_that_would_be_the_same_is_not_asked_for_again(
@@ -159,12 +166,21 @@ async def test_a_look_that_would_be_the_same_is_not_asked_for_again(
     assert first.verdict.settled
     again = await program.stage.look(Ask(now=now + 1))
     assert again is first
-    assert await program.stage.look(Ask(now=now + 1, in_turn=True)) is not first
+    assert await program.stage.look(Ask(now=now + 1, whole=True)) is first, "it is whole"
+    program.stage.note(StopOver())
+    assert await program.stage.look(Ask(now=now + 1)) is first, "nobody had asked it to stop"
+    drawn = await program.stage.look(Ask(now=now + 1, kinds=True))
+    assert drawn is not None
+    assert drawn is not first
+    assert await program.stage.look(Ask(now=now + 1)) is drawn, "it says how it is drawn too"
+    assert await program.stage.look(Ask(now=now + 1, in_turn=True)) is not drawn
     later = await program.stage.look(Ask(now=first.good_until + 1))
     assert later is not first
     for change in (
         lambda: program.prints(b"x"),
         lambda: program.stage.note(KeysTyped(now)),
+        lambda: program.stage.note(StopAsked(now)),
+        lambda: program.stage.note(StopOver()),
         lambda: program.stage.resize(70, 20),
         lambda: program.stage.lost(suspect=False, outside=False),
     ):
