@@ -1,5 +1,6 @@
 """The clock that shells are given, so that pure code takes `now` as an argument and tests can turn the hands."""
 
+import re
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -41,3 +42,14 @@ def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> 
 def iso(wall: float) -> str:
     """`wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, as A2A and the seeds' Task want it."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso_of(text: str) -> str | None:
+    """A time that somebody else has told, in the form of `iso`; None for what is no time in UTC of this
+    millennium: not every reader could turn it into that of its own zone."""
+    if re.fullmatch(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z", text) is None:
+        return None
+    try:
+        return iso(datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        return None

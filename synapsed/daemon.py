@@ -411,6 +411,7 @@ class Daemon:
             await parts.externals.resume()
             parts.hosts.start()
             if parts.fleet is not None:
+                parts.fleet.waiting.source = parts.automation.inbox.items
                 await parts.fleet.start()
             parts.automation.start()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("synapsectl list", "who there is, and what they do"),
     ("synapsectl list --watch", "the same as it changes"),
+    ("synapsectl list --fleet", "the same, and which hosts of the fleet are away"),
     ("synapsectl list | cut -f1", "the names, for a script"),
 )
 
-QUICK = {(): {"json": False, "watch": False}, ("--json",): {"json": True, "watch": False}}
+QUICK = {
+    (): {"json": False, "watch": False, "fleet": False},
+    ("--json",): {"json": True, "watch": False, "fleet": False},
+}
 """What argparse makes of these."""
 
 REFRESH = 1.0
@@ -30,6 +34,9 @@ SIGNALED = 128
 
 def configure(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array of the agents")
+    parser.add_argument(
+        "--fleet", action="store_true", help="say what is not known of the fleet, and fail where this host is in none"
+    )
     parser.add_argument("--watch", action="store_true", help="go on showing them as they change, until q or Ctrl-C")
 
 
@@ -38,10 +45,14 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
         if args.json or not ctx.out.on_terminal:
             raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")
         return _watch_dumb(ctx) if ctx.dumb else _watch(ctx)
+    hosts = ctx.client.get("/fleet/hosts") if args.fleet else []
     if args.json:
         ctx.out.document(_agents(ctx))
     else:
         _show(_told(ctx) if ctx.out.on_terminal else _agents(ctx), ctx)
+    for host in hosts:
+        if host["state"] not in ("here", "up"):
+            ctx.out.note(f"{host['host']} is {host['state']}: its agents are shown as it told them last")
     return DONE
 
 

@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from synapsed.clock import iso
+from synapsed.clock import iso, iso_of
 from synapsed.fleet.envelope import BadEnvelope, encoded
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.events import Event
@@ -91,10 +90,9 @@ def gap_body(first: int, last: int, *, at: float) -> bytes:
 
 
 def _time(text: str) -> str:
-    """One that every reader can turn into that of its own zone."""
-    if re.fullmatch(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z", text) is None:
+    if (told := iso_of(text)) is None:
         raise ValueError("it is no time in UTC")
-    return iso(datetime.fromisoformat(text).timestamp())
+    return told
 
 
 class EventSaid(BaseModel):

@@ -24,6 +24,7 @@ from synapsed.fleet.registry import (
     written,
 )
 from synapsed.fleet.trust import NotTrusted
+from synapsed.fleet.waiting import NOTHING_TOLD, Waiting, Waits
 from synapsed.interfaces import Directory, EventFilter, EventLog
 from synapsed.model.agent import Activity, AgentView, ProcessState
 
@@ -31,7 +32,7 @@ CACHED_S: Final = 2.0
 """For so long the records of the others are believed."""
 FLEET_KEY: Final = "_fleet"
 """Where the fleet's own token stands among the records: who is revoked is told by it."""
-CHANGES: Final = EventFilter(types=frozenset({"agentState", "activity", "taskStatus"}))
+CHANGES: Final = EventFilter(types=frozenset({"agentState", "activity", "taskStatus", "attention"}))
 BYE_S: Final = 1.0
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
@@ -52,6 +53,7 @@ class Records:
         clock: Clock,
         accepts: Callable[[str], bool],
         version: str,
+        waiting: Waiting,
     ) -> None:
         self._me = me
         self._token = token
@@ -62,6 +64,7 @@ class Records:
         self._clock = clock
         self._accepts = accepts
         self._version = version
+        self._waiting = waiting
         self._boot = os.urandom(8).hex()
         self._n = 0
         self._records: dict[str, HostRecord] = {}
@@ -96,10 +99,10 @@ class Records:
         """For ever: write the record every 10 s, and at most once a second when something has changed."""
         told = ""
         while True:
-            agents = self.own_agents()
+            agents, waits = self.own_agents(), await self._waiting.told()
             try:
-                await self.write("up", agents)
-                told = digest(agents)
+                await self.write("up", agents, waits)
+                told = digest(agents, waits.items)
             except (NoBroker, BrokerRefused) as error:
                 log.debug("the record of this host is not written", why=str(error))
             await asyncio.sleep(1.0)
@@ -111,13 +114,13 @@ class Records:
             async with asyncio.timeout(EVERY_S - 1.0):
                 while True:
                     await self._events.changed(self._events.last_id, CHANGES)
-                    if digest(self.own_agents()) != told:
+                    if digest(self.own_agents(), (await self._waiting.told()).items) != told:
                         return
                     await asyncio.sleep(1.0)
         except TimeoutError:
             return
 
-    async def write(self, state: str, agents: Sequence[AgentRecordOf]) -> None:
+    async def write(self, state: str, agents: Sequence[AgentRecordOf], waits: Waits = NOTHING_TOLD) -> None:
         self._n += 1
         made = HostRecord(
             v=VERSION,
@@ -129,6 +132,8 @@ class Records:
             version=self._version,
             load=round(os.getloadavg()[0], 2),
             agents=list(agents),
+            waits=waits.items,
+            more=waits.more,
         )
         await self._broker.say(record(self._me.name), written(made))
 

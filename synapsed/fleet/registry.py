@@ -8,10 +8,11 @@ to refuse a message.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from synapsed.clock import iso_of
 from synapsed.fleet.envelope import encoded
 from synapsed.model.agent import NAME_PATTERN
 
@@ -24,23 +25,54 @@ RECORD_MAX: Final = 200_000
 """Bytes of a record that is read."""
 
 
+WAITS_MAX: Final = 50
+"""Of what waits for a person on a host, so much is told: the oldest."""
+WORDS_MAX: Final = 300
+"""Characters of a question that are told."""
+
+
+ToldTime = Annotated[str, AfterValidator(lambda text: iso_of(text) or "")]
+"""Empty for what is no time."""
+STATES: Final = frozenset({"up", "sleeping"})
+ToldState = Annotated[str, AfterValidator(lambda text: text if text in STATES else "away")]
+"""What is no state of a host is taken for one of a host that is away."""
+ToldType = Annotated[str, AfterValidator(lambda text: text if NAME_PATTERN.fullmatch(text) else "unknown")]
+
+
 class AgentRecordOf(BaseModel):
     """One agent of a host, as the host tells it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: str = Field(max_length=64)
-    type: str = Field(max_length=64)
+    type: ToldType = Field(max_length=64)
     teams: list[str] = Field(default=[], max_length=50)
     skills: list[str] = Field(default=[], max_length=50)
     state: str = Field(default="running", max_length=20)
     activity: str = Field(default="unknown", max_length=20)
-    since: str = Field(default="", max_length=40)
+    since: ToldTime = Field(default="", max_length=40)
     queue: int = Field(default=0, ge=0)
 
 
+class WaitRecord(BaseModel):
+    """One thing that waits for a person on a host. `question` is empty where the host tells no texts; `src` and `task`
+    are who has sent the message that it is about, and what that is called there."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9:_.-]{0,99}$")
+    agent: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+    kind: str = Field(max_length=20)
+    since: ToldTime = Field(max_length=40)
+    prompt_type: str | None = Field(default=None, max_length=20)
+    question: str = Field(default="", max_length=WORDS_MAX)
+    src: str | None = Field(default=None, max_length=31)
+    task: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+
+
 class HostRecord(BaseModel):
-    """`boot` tells one life of a daemon from another, `n` counts its records."""
+    """`boot` tells one life of a daemon from another, `n` counts its records. `waits` is None where the host does not
+    tell who waits for a person; `more`: how many it has besides."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -49,10 +81,12 @@ class HostRecord(BaseModel):
     jwt: str = Field(max_length=8000)
     boot: str = Field(max_length=64)
     n: int = Field(ge=0)
-    state: str = Field(default="up", max_length=20)
+    state: ToldState = Field(default="up", max_length=20)
     version: str = Field(default="", max_length=40)
     load: float = 0.0
     agents: list[AgentRecordOf] = Field(default=[], max_length=AGENTS_MAX)
+    waits: list[WaitRecord] | None = Field(default=None, max_length=WAITS_MAX)
+    more: int = Field(default=0, ge=0)
 
 
 def read(body: bytes) -> HostRecord | None:
@@ -72,10 +106,10 @@ def written(record: HostRecord) -> bytes:
     return encoded(record.model_dump())
 
 
-def digest(agents: Sequence[AgentRecordOf]) -> str:
+def digest(agents: Sequence[AgentRecordOf], waits: Sequence[WaitRecord] | None = None) -> str:
     """What makes a record worth writing before its time."""
     told: list[Any] = [agent.model_dump(exclude={"since"}) for agent in agents]
-    return json.dumps(told)
+    return json.dumps([told, None if waits is None else [one.model_dump() for one in waits]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,12 @@ from synapsed.fleet.presence import Records
 from synapsed.fleet.pull import Pull
 from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.views import FleetTold
+from synapsed.fleet.waiting import Waiting, inbox
 from synapsed.fleet.working import AGAIN_S, Claims, WorkDeps, Working
 from synapsed.fleetspec import FleetConfig
 from synapsed.interfaces import Control
 from synapsed.model.agent import Activity, AgentView, ProcessState
+from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import alias_of, carried_by_fleet
 from synapsed.model.fleet import FleetChange
@@ -178,6 +180,7 @@ class Fleet:
             claims,
         )
         self._pull = Pull(self.link, streams.IN, me.name, inbox, incoming.take)
+        self.waiting = Waiting(store, agents.accepts, publish=config.events.publish, content=config.events.content)
         self.presence = Records(
             me=me,
             token=lambda: self._identity.token,
@@ -188,6 +191,7 @@ class Fleet:
             clock=clock,
             accepts=agents.accepts,
             version=version,
+            waiting=self.waiting,
         )
         self.carrier = FleetCarrier(
             me=me,
@@ -399,6 +403,10 @@ class Fleet:
     async def agents(self) -> list[AgentView]:
         """Those of the other hosts."""
         return await self.presence.agents()
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        """What waits for a person on the other hosts, as far as they tell it."""
+        return inbox(await self.presence.records(), self.presence.state, own=self._me.name)
 
     async def teams(self) -> dict[str, list[str]]:
         """The members of teams on other hosts, as addresses."""

@@ -3,7 +3,7 @@
 The log is the truth, and the fleet's stream a view of it that may lose anything. The cursor is kept in the database,
 behind what the broker has confirmed, so that a kill repeats some events under the same ids. Whoever was away for an
 hour, or is 100,000 events behind, does not fill the stream with what is over: it tells a `gap`, and goes on from there.
-A stream that was made again is told the last hour anew.
+A stream that was made again is told the last hour again.
 """
 
 import asyncio

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from synapsed.model.agent import AgentView
+from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 
 
@@ -18,6 +19,10 @@ class FleetControl(Protocol):
 
     async def agents(self) -> list[AgentView]:
         """Those of the other hosts, under their addresses."""
+        ...
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        """What waits for a person on the other hosts, and what each has said of it."""
         ...
 
     async def teams(self) -> dict[str, list[str]]:

@@ -6,7 +6,10 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from synapsed.errors import NotReady
+from synapsed.model.agent import AgentView
+from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.fleetviews import FleetAgent, FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.host import HostState
 from tests.api.serving import Api
 
 AT = "2026-05-01T12:00:00Z"
@@ -36,6 +39,22 @@ class FakeFleet:
             id="0123abcd-7", event="daemon", data={"state": "started"}, time=AT, host=host or "laptop", number=3
         )
         yield FleetEvent(id=None, event="gap", data={"from": 4, "to": None}, time=AT)
+
+    async def agents(self) -> list[AgentView]:
+        return []
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        item = AttentionItem(
+            id="i1@laptop",
+            agent="codex@laptop",
+            agent_id="codex@laptop",
+            host="laptop",
+            cwd="",
+            kind="question",
+            question="?",
+            since=AT,
+        )
+        return [item], [HostSaid(name="laptop", state=HostState.UP, items=1)]
 
     async def outbox(self, host: str | None = None) -> list[FleetOut]:
         self.asked.append(("outbox", host))
@@ -96,6 +115,13 @@ async def test_events_of_the_fleet_are_a_stream_with_places_of_the_fleet(api: Ap
     ):
         async with api.http.get(f"{api.url}/fleet/events?{query}") as answer:
             assert answer.status == status, query
+
+
+async def test_what_waits_on_hosts_of_the_fleet_is_in_the_inbox(api: Api, fleet: FakeFleet):
+    status, told = await api.json(api.http, "GET", "/inbox?hosts=1")
+    assert status == 200
+    assert [one["id"] for one in told["items"]] == ["i1@laptop"]
+    assert [(one["name"], one["items"], one["error"]) for one in told["hosts"]] == [("laptop", 1, None)]
 
 
 async def test_a_row_is_sent_again_or_given_up(api: Api, fleet: FakeFleet):

@@ -42,6 +42,16 @@ def test_what_is_no_record_is_none(body: bytes) -> None:
     assert read(body) is None
 
 
+def test_words_of_a_host_that_are_shown_in_a_row_are_those_that_there_are() -> None:
+    document = RECORD.model_dump()
+    document |= {"state": "\x1b[2J"}
+    document["agents"] = [{"name": "codex", "type": "\x1b]0;x\x07", "since": "0001-01-01T00:00:00Z", "state": "\x9b2J"}]
+    told = read(json.dumps(document).encode())
+    assert told is not None
+    assert told.state == "away"
+    assert (told.agents[0].type, told.agents[0].since) == ("unknown", "")
+
+
 def test_a_host_is_there_while_its_record_changes_by_the_readers_clock() -> None:
     seen = Liveness()
     seen.note(RECORD, 100.0)

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from synapsed import attachwire as wire
 from synapsed.api.framed import FramedConnection
-from synapsed.errors import HTTP_STATUS, NotReady, SynapsedError, TaskNotFound, UnknownAgent
+from synapsed.errors import HTTP_STATUS, NotInFleet, NotReady, SynapsedError, TaskNotFound, UnknownAgent
 from synapsed.listening import stop_listening
 from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState, agent_id
 from synapsed.model.task import Artifact, Message, Prompt, PromptOption, Task, TaskError, TaskState, TextPart
@@ -116,6 +116,7 @@ class FakeDaemon:
         self.inbox: list[dict[str, Any]] = []
         """What needs a person."""
         self.hosts_said: list[dict[str, Any]] = []
+        self.fleet: list[dict[str, Any]] | None = None
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
@@ -258,6 +259,7 @@ class FakeDaemon:
         app.add_routes(
             [
                 web.get("/agents", self._list),
+                web.get("/fleet/hosts", self._fleet_hosts),
                 web.get("/inbox", self._inbox),
                 web.get("/teams", self._teams),
                 web.get("/hosts", self._hosts),
@@ -327,6 +329,11 @@ class FakeDaemon:
         if request.query.get("hosts"):
             return web.json_response({"items": self.inbox, "hosts": self.hosts_said})
         return web.json_response(self.inbox)
+
+    async def _fleet_hosts(self, request: web.Request) -> web.Response:
+        if self.fleet is None:
+            raise NotInFleet("this host is in no fleet")
+        return web.json_response(self.fleet)
 
     async def _hosts(self, request: web.Request) -> web.Response:
         return web.json_response([])

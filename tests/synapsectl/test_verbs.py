@@ -21,6 +21,28 @@ def test_list_in_a_pipe_is_tab_separated_without_headings(daemon: FakeDaemon, ct
     assert rows[0][-1] == "/work/space"
 
 
+def test_list_of_a_fleet_names_the_hosts_that_are_away(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("list", "--fleet").code == 6
+    states = {"box": "here", "laptop": "up", "attic": "away", "shed": "sleeping"}
+    daemon.fleet = [{"host": host, "state": state, "agents": []} for host, state in states.items()]
+    daemon.agents["codex@attic"] = agent("codex@attic", host="attic", evidence="attic is away: as it told it last")
+    told = ctl("list", "--fleet")
+    assert told.code == 0
+    assert "codex@attic" in told.out
+    assert [line for line in told.err.splitlines() if "told them last" in line] == [
+        "attic is away: its agents are shown as it told them last",
+        "shed is sleeping: its agents are shown as it told them last",
+    ]
+
+
+def test_hostile_words_of_another_host_are_harmless_in_a_list(daemon: FakeDaemon, ctl: Ctl) -> None:
+    hostile = agent("codex@rogue", since="\x9b2J", evidence="\x1b]0;x\x07", held="\u202e", cwd="\x1b[2J", host="rogue")
+    daemon.agents["codex@rogue"] = hostile
+    for told in (ctl("list"), ctl("list", "--json")):
+        assert told.code == 0
+        assert all(line.isprintable() for line in told.out.replace("\t", " ").splitlines()), told.out
+
+
 def test_colours_in_a_pipe_where_they_are_asked_for(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert "\tready\t" in ctl("ls").out
     assert "\t\x1b[32mready\x1b[0m\t" in ctl("ls", CLICOLOR_FORCE="1").out

@@ -7,7 +7,7 @@ from synapsed.api.context import ApiContext, origin_of, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.query import Flag, Query, flag
 from synapsed.errors import NotInInbox, NotWaiting
-from synapsed.model.attention import AttentionItem, InboxEverywhere
+from synapsed.model.attention import AttentionItem, HostSaid, InboxEverywhere
 
 
 class InboxQuery(Query):
@@ -24,9 +24,20 @@ async def inbox(request: web.Request, query: InboxQuery, context: ApiContext) ->
     again at what waits here."""
     if not query.hosts:
         return context.attention.items()
-    elsewhere, hosts = await context.hosts.inboxes()
-    items = sorted([*context.attention.items(), *elsewhere], key=lambda item: item.since)
-    return InboxEverywhere(items=items, hosts=hosts)
+    items, hosts = await _elsewhere(context)
+    return InboxEverywhere(items=sorted([*context.attention.items(), *items], key=lambda item: item.since), hosts=hosts)
+
+
+async def _elsewhere(context: ApiContext) -> tuple[list[AttentionItem], list[HostSaid]]:
+    """Of hosts that are reached by ssh, and of the fleet's. One that is both is asked over ssh, where more is told and
+    a person can answer, unless it says nothing there."""
+    by_ssh, told_by_ssh = await context.hosts.inboxes()
+    by_fleet, told_by_fleet = await context.fleet.inboxes() if context.fleet is not None else ([], [])
+    first = {one.name: one for one in told_by_fleet} | {one.name: one for one in told_by_ssh if one.error is None}
+    hosts = {one.name: first.get(one.name, one) for one in [*told_by_fleet, *told_by_ssh]}
+    said = {name: one in told_by_ssh for name, one in hosts.items()}
+    items = [item for item in by_ssh if said.get(item.host or "")]
+    return items + [item for item in by_fleet if not said.get(item.host or "")], list(hosts.values())
 
 
 @operation(
