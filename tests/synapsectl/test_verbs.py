@@ -30,8 +30,8 @@ def test_list_of_a_fleet_names_the_hosts_that_are_away(daemon: FakeDaemon, ctl: 
     assert told.code == 0
     assert "codex@attic" in told.out
     assert [line for line in told.err.splitlines() if "told them last" in line] == [
-        "attic is away: its agents are shown as it told them last",
-        "shed is sleeping: its agents are shown as it told them last",
+        "synapsectl: attic is away: its agents are shown as it told them last",
+        "synapsectl: shed is sleeping: its agents are shown as it told them last",
     ]
 
 
