@@ -10,6 +10,9 @@ could run."""
 
 RIGHTS: Final[tuple[Right, ...]] = get_args(Right.__value__)
 
+SENDS: Final[frozenset[Right]] = frozenset({"send", "answer"})
+"""Either lets messages be sent."""
+
 DESK: Final[frozenset[Right]] = frozenset({"look", "answer", "type"})
 PHONE: Final[frozenset[Right]] = frozenset({"look", "answer"})
 """What a device gets if nothing else is said."""

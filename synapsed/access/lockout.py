@@ -1,10 +1,12 @@
-"""Failures to prove who one is: counted by address and in all, so that guessing is slow. Pure.
+"""Failures to prove who one is: counted by address, and in all by the way that they come: guessing is slow. Pure.
 
 What is proved is let in whatever was counted: somebody who shares an address with a guesser is not shut out by him.
+What a proxy says of its client's address is as good as the proxy: whoever passes himself off as one on this machine,
+and says another address each time, fills the count of his own way only.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 WINDOW_S: Final = 300.0
 """Seconds after its first failure in which an address's failures are added up, and for which it is shut out then."""
@@ -13,10 +15,20 @@ FAILURES_MAX: Final = 10
 """Of one address in a window."""
 
 ALL_MAX: Final = 200
-"""Of all addresses together in a window."""
+"""Of all addresses together in a window, by one way."""
+
+WAYS_MAX: Final = 64
+"""Ways that are remembered; of more the one that failed first is forgotten."""
 
 ADDRESSES_MAX: Final = 1024
 """Addresses that are remembered; of more the one that failed first is forgotten."""
+
+
+class Source(NamedTuple):
+    """Where a request comes from. `way`: a proxy, by whoever runs it, or the user whose process has connected."""
+
+    way: str
+    address: str
 
 
 @dataclass(slots=True)
@@ -29,36 +41,31 @@ class Lockout:
     """Times are those of a monotonic clock, in seconds."""
 
     def __init__(self) -> None:
-        self._addresses: dict[str, _Count] = {}
-        self._all = _Count(0.0)
+        self._addresses: dict[Source, _Count] = {}
+        self._ways: dict[str, _Count] = {}
 
     def __len__(self) -> int:
         return len(self._addresses)
 
-    def failed(self, address: str, *, now: float) -> None:
-        self._count(address, now).failures += 1
-        self._counted(now).failures += 1
+    def failed(self, source: Source, *, now: float) -> None:
+        _count(self._addresses, source, ADDRESSES_MAX, now).failures += 1
+        _count(self._ways, source.way, WAYS_MAX, now).failures += 1
 
-    def wait(self, address: str, *, now: float) -> float:
-        """Seconds for which nothing that comes from there is looked at; 0 where it is."""
-        known, every = self._addresses.get(address), self._counted(now)
-        left = 0.0
-        if known is not None and known.failures >= FAILURES_MAX:
-            left = known.since + WINDOW_S - now
-        if every.failures >= ALL_MAX:
-            left = max(left, every.since + WINDOW_S - now)
-        return max(0.0, left)
+    def wait(self, source: Source, *, now: float) -> float:
+        """Seconds for which nothing unknown that comes from there is looked at; 0 where it is."""
+        one = _left(self._addresses.get(source), FAILURES_MAX, now)
+        return max(one, _left(self._ways.get(source.way), ALL_MAX, now))
 
-    def _counted(self, now: float) -> _Count:
-        if now - self._all.since >= WINDOW_S:
-            self._all = _Count(now)
-        return self._all
 
-    def _count(self, address: str, now: float) -> _Count:
-        known = self._addresses.get(address)
-        if known is not None and now - known.since < WINDOW_S:
-            return known
-        self._addresses.pop(address, None)
-        while len(self._addresses) >= ADDRESSES_MAX:
-            del self._addresses[next(iter(self._addresses))]
-        return self._addresses.setdefault(address, _Count(now))
+def _left(known: _Count | None, limit: int, now: float) -> float:
+    return 0.0 if known is None or known.failures < limit else max(0.0, known.since + WINDOW_S - now)
+
+
+def _count[K](among: dict[K, _Count], key: K, limit: int, now: float) -> _Count:
+    known = among.get(key)
+    if known is not None and now - known.since < WINDOW_S:
+        return known
+    among.pop(key, None)
+    while len(among) >= limit:
+        del among[next(iter(among))]
+    return among.setdefault(key, _Count(now))

@@ -10,18 +10,18 @@ from typing import Final
 
 from aiohttp import web
 
-from synapsed.access.grants import Right
+from synapsed.access.grants import SENDS, Grant, Right
 from synapsed.api.context import CONTEXT, agent_id_of
 from synapsed.api.rights import Rights
 from synapsed.api.security import is_public
-from synapsed.errors import Forbidden
+from synapsed.errors import AmbiguousAddress, Forbidden, UnknownAgent
 
 AGENT: Final = "/agents/{agent}"
 OF_AGENT_PORT: Final = web.AppKey("OF_AGENT_PORT", bool)
 """Set for the application behind agents' own ports, whose paths have no agent."""
 
 _LOOK: Final[frozenset[Right]] = frozenset({"look"})
-_SEND: Final[frozenset[Right]] = frozenset({"send", "answer"})
+_SEND: Final = SENDS
 _TASK: Final[frozenset[Right]] = frozenset({"look", "send", "answer"})
 """One task, by its id: whoever has sent a message reads what becomes of it."""
 _ANSWER: Final[frozenset[Right]] = frozenset({"answer"})
@@ -128,6 +128,19 @@ def check_needs(request: web.Request, rights: Rights) -> None:
         return
     if not (agent_port or AGENT in path):
         raise Forbidden("this token is for some agents only, and this is about all", agents=sorted(grant.agents))
-    agent = request.app[CONTEXT].control.directory.view(agent_id_of(request))
-    if not grant.covers(agent.name):
-        raise Forbidden(f"this token is not for {agent.name}", agents=sorted(grant.agents))
+    if not _covers(grant, request):
+        raise Forbidden("this token is not for that agent", agents=sorted(grant.agents))
+
+
+def _covers(grant: Grant, request: web.Request) -> bool:
+    """Whether it is for the agent of the request. Which other agents there are, by which ids and types they are known,
+    makes no difference to what it is told. Raises UnknownAgent for one of its own that is gone."""
+    try:
+        return grant.covers(request.app[CONTEXT].control.directory.view(agent_id_of(request)).name)
+    except AmbiguousAddress:
+        return False
+    except UnknownAgent:
+        address = request.match_info.get("agent")
+        if address is None or grant.covers(address.removeprefix("@")):  # by its port, or one of its own
+            raise
+        return False

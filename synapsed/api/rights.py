@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from synapsed.access.grants import Grant, Right
+from synapsed.access.grants import SENDS, Grant, Right
 from synapsed.errors import Forbidden, Unauthorized
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
@@ -91,11 +91,23 @@ class Rights:
 
     def require_send(self) -> None:
         """Raise Forbidden where a device or token asks that may not send: A2A names what it wants in the body."""
-        if self.grant is not None and not self.grant.rights & {"send", "answer"}:
+        if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
                 f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",
                 needs=["answer", "send"],
             )
+
+    @property
+    def scoped(self) -> bool:
+        """Whether it is a token for some agents only, which is told nothing of others."""
+        return self.grant is not None and self.grant.agents is not None
+
+    @property
+    def reach(self) -> frozenset[str] | None:
+        """Names of the only agents to which this caller may send in a person's name; None: to all."""
+        if self.grant is None:
+            return None if self.person else frozenset()
+        return self.grant.agents if self.grant.rights & SENDS else frozenset()
 
     def require_whole(self, act: str) -> None:
         """Raise Forbidden where any device or token asks."""

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import hdrs, web
 
+from synapsed.access.lockout import Source
 from synapsed.api.describe import description_of
 from synapsed.api.peers import PeerLookup
 from synapsed.api.problems import Handler
@@ -181,11 +182,15 @@ class Security:
     def _served(self) -> Collection[str]:
         return () if self.visitors is None else self.visitors.book.served
 
-    def address(self, request: web.Request) -> str:
+    def source(self, request: web.Request) -> Source:
         """Whose failures are counted together: where the request comes from, as far as that is known."""
-        if self.forwarded(request) is not None:
-            return request.headers.get("X-Forwarded-For", "proxy").rpartition(",")[2].strip()[:64]
-        return str(peer_address(request) or "unix")
+        at = str(peer_address(request) or "unix")
+        peer = self._known.get(request.transport)
+        by = at if peer is None or peer.uid is None else f"uid {peer.uid}"
+        if self.forwarded(request) is None:
+            return Source(by, at)
+        said = request.headers.get("X-Forwarded-For", "proxy").rpartition(",")[2].strip()[:64]
+        return Source(f"proxy, {by}", said)
 
     def _check_host(self, request: web.Request) -> None:
         name = _hostname(said := self.host(request))
@@ -222,7 +227,7 @@ class Security:
         if token.kind is TokenKind.ABSENT and self.visitors is not None:
             token = self._session(request, self.visitors)
         elif token.kind is TokenKind.UNKNOWN and self.visitors is not None and not on_unix(request):
-            self.visitors.unknown(self.address(request))
+            self.visitors.unknown(self.source(request))
         return decide(peer, token, self._own_uid)
 
     def _session(self, request: web.Request, visitors: Visitors) -> Token:
@@ -233,7 +238,7 @@ class Security:
         if session is None:
             return Token()
         self.check_page(request)
-        return visitors.of_session(session, self.address(request))
+        return visitors.of_session(session, self.source(request))
 
     def may_have_session(self, request: web.Request) -> bool:
         """Whether a cookie may go that way: over TLS, or on this machine."""

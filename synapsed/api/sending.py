@@ -33,7 +33,9 @@ from synapsed.model.agent import AgentView
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Task
 from synapsed.model.trace import TRACEPARENT, TRACESTATE, TraceContext, context_of, parent_of
+from synapsed.tasks.replies import IN_REPLY_TO
 from synapsed.tasks.sender import Caller, settle_sender
+from synapsed.tasks.sender_mark import SENDER_TASK
 
 SEND_ERRORS: tuple[type[SynapsedError], ...] = (
     TaskNotFound,
@@ -48,6 +50,8 @@ SEND_ERRORS: tuple[type[SynapsedError], ...] = (
 
 INTERRUPTS = 5
 """The priority that cancels the turn that runs."""
+OF_REPLIES = (IN_REPLY_TO, SENDER_TASK)
+"""Metadata by which a message completes an agent's task, or its answer does."""
 KEY_HEADER = "Idempotency-Key"
 KEY_MAX = 256
 
@@ -61,7 +65,8 @@ def signed(request: SendRequest, rights: Rights, directory: Directory) -> SendRe
     def find(address: str) -> AgentView:
         return directory.view(directory.resolve(address))
 
-    caller = Caller(person=rights.person, agent_id=rights.agent_id, remote=rights.remote)
+    visitor = None if rights.grant is None else f"{rights.grant.kind}-{rights.grant.id}"
+    caller = Caller(person=rights.person, agent_id=rights.agent_id, remote=rights.remote, visitor=visitor)
     sender = settle_sender(caller, request.metadata.get(KEY), find)
     metadata = {key: value for key, value in request.metadata.items() if key != KEY}
     metadata |= {} if sender is None else {KEY: sender.metadata()}
@@ -78,6 +83,8 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     await others_first(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
+    if any(wanted.metadata.get(key) for key in OF_REPLIES):
+        rights.require_whole("speak in what agents ask each other")
     if wanted.metadata.get("new_conversation"):
         rights.require_person("begin a new conversation of an agent")
         rights.require_right("answer", "begin a new conversation of an agent")

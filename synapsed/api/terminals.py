@@ -15,7 +15,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from synapsed import attachwire as wire
 from synapsed.api.body import parse_json
-from synapsed.api.context import ApiContext
+from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.framed import FramedConnection
 from synapsed.api.problems import body_of
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
@@ -44,7 +44,10 @@ UNTYPED_MAX: Final = 256 * 1024
 class TerminalSession(ABC):
     """`cursor` is that of the event log before the agent was attached to."""
 
-    def __init__(self, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment) -> None:
+    def __init__(
+        self, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+    ) -> None:
+        self._rights = rights_of(request)
         self._context = context
         self._agent_id = agent_id
         self._cursor = cursor
@@ -137,6 +140,7 @@ class TerminalSession(ABC):
                 await self._leave(going=False)
                 return True
             case {"type": "terminal"}:
+                self._rights.require_right("type", "say in what terminal programs are seen")
                 try:
                     self._attachment.seen_in(read_outer(command))
                 except ValueError as error:
@@ -157,11 +161,7 @@ class TerminalSession(ABC):
 class WebSocketTerminal(TerminalSession):
     """Over a WebSocket: a browser, or whoever follows the contract."""
 
-    def __init__(
-        self, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment, socket: web.WebSocketResponse
-    ) -> None:
-        super().__init__(context, agent_id, cursor, attachment)
-        self._socket = socket
+    _socket: web.WebSocketResponse
 
     @classmethod
     async def serve(
@@ -176,9 +176,10 @@ class WebSocketTerminal(TerminalSession):
     ) -> web.StreamResponse:
         if one_screen:
             attachment.keep_one_screen()
-        socket = await open_websocket(request)
-        await cls(context, agent_id, cursor, attachment, socket).run()
-        return socket
+        session = cls(request, context, agent_id, cursor, attachment)
+        session._socket = await open_websocket(request)
+        await session.run()
+        return session._socket
 
     async def _show(self, data: bytes, *, screen: bool) -> None:
         await self._socket.send_bytes(data)
@@ -207,8 +208,10 @@ class WebSocketTerminal(TerminalSession):
 class FramedTerminal(TerminalSession):
     """As frames on the Unix socket: the person's tool."""
 
-    def __init__(self, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment) -> None:
-        super().__init__(context, agent_id, cursor, attachment)
+    def __init__(
+        self, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+    ) -> None:
+        super().__init__(request, context, agent_id, cursor, attachment)
         self._connection: FramedConnection
         self._came: deque[tuple[int, bytes]] = deque()
         """Frames that could not be dealt with at once."""
@@ -234,7 +237,7 @@ class FramedTerminal(TerminalSession):
         one_screen = one_screen and not settings["scrollback"]
         if one_screen:
             attachment.keep_one_screen()
-        session = cls(context, agent_id, cursor, attachment)
+        session = cls(request, context, agent_id, cursor, attachment)
         session._connection = connection = await FramedConnection.accept(request, session._take)
         try:
             view = context.control.directory.view(agent_id)

@@ -1,7 +1,7 @@
 """Devices and scripts at the door: their cookies, tokens and codes, their failures, and what each has open now."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from aiohttp import web
@@ -9,13 +9,16 @@ from aiohttp import web
 from synapsed.access.book import SESSION_S, AccessBook
 from synapsed.access.codes import CODE_LENGTH_MAX, Codes, PairingCode
 from synapsed.access.grants import Grant
-from synapsed.access.lockout import Lockout
+from synapsed.access.lockout import Lockout, Source
 from synapsed.api.rights import Token, TokenKind
 from synapsed.clock import Clock
 from synapsed.errors import LockedOut, Unauthorized
 
 SESSION_LENGTH_MAX = 128
 """Characters of a cookie that is looked at."""
+
+EXPIRY_LOOK_S = 10.0
+"""Seconds between two looks at the time of day while something is open that ends by it."""
 
 
 class Visitors:
@@ -29,29 +32,29 @@ class Visitors:
         self._open: dict[str, set[tuple[asyncio.Task[object], asyncio.Transport | None]]] = {}
         book.on_removed = self._end
 
-    def of_session(self, session: str, address: str) -> Token:
+    def of_session(self, session: str, source: Source) -> Token:
         """What a cookie is good for. Raises LockedOut."""
         device = self.book.device_of(session[:SESSION_LENGTH_MAX])
-        return self._token(device.grant() if device is not None else None, address)
+        return self._token(device.grant() if device is not None else None, source)
 
     def of_token(self, value: str) -> Token:
         """What a token for scripts is good for; UNKNOWN for none of them."""
         grant = self.book.token_of(value)
         return Token(TokenKind.UNKNOWN) if grant is None else Token(TokenKind.GRANTED, grant=grant)
 
-    def unknown(self, address: str) -> None:
+    def unknown(self, source: Source) -> None:
         """A token or cookie that nobody has came from there. Raises LockedOut."""
-        self._check(address)
-        self._lockout.failed(address, now=self._clock.monotonic())
+        self._check(source)
+        self._lockout.failed(source, now=self._clock.monotonic())
 
-    def take_code(self, code: str, address: str) -> PairingCode:
+    def take_code(self, code: str, source: Source) -> PairingCode:
         """The code is looked at before what was counted: it has 128 random bits, and whoever has it is not shut out by
         somebody that guesses. Raises LockedOut, Unauthorized."""
         now = self._clock.monotonic()
         invitation = self.codes.take(code[:CODE_LENGTH_MAX], now=now)
         if invitation is None:
-            self._check(address)
-            self._lockout.failed(address, now=now)
+            self._check(source)
+            self._lockout.failed(source, now=now)
             raise Unauthorized(
                 "this code is not good (any more): it is good once and for two minutes; "
                 "'synapsectl web' makes another one"
@@ -65,15 +68,12 @@ class Visitors:
         assert task is not None
         one = (task, request.transport)
         self._open.setdefault(grant.id, set()).add(one)
-        due = None
-        if grant.expires is not None:
-            left = grant.expires - self._clock.wall()
-            due = asyncio.get_running_loop().call_later(max(0.0, left), _cut, *one)
+        expiry = None if grant.expires is None else _Expiry(self._clock, grant.expires, lambda: _cut(*one))
         try:
             yield
         finally:
-            if due is not None:
-                due.cancel()
+            if expiry is not None:
+                expiry.cancel()
             mine = self._open.get(grant.id, set())
             mine.discard(one)
             if not mine:
@@ -88,18 +88,39 @@ class Visitors:
         for task, transport in list(self._open.get(grant_id, ())):
             _cut(task, transport)
 
-    def _token(self, grant: Grant | None, address: str) -> Token:
+    def _token(self, grant: Grant | None, source: Source) -> Token:
         if grant is None:
-            self.unknown(address)
+            self.unknown(source)
             return Token(TokenKind.UNKNOWN)
         return Token(TokenKind.GRANTED, grant=grant)
 
-    def _check(self, address: str) -> None:
-        if wait := self._lockout.wait(address, now=self._clock.monotonic()):
+    def _check(self, source: Source) -> None:
+        if wait := self._lockout.wait(source, now=self._clock.monotonic()):
             raise LockedOut(
                 "too many codes, cookies or tokens that nobody has came from there; wait, or use synapsectl",
                 retry_after=int(wait) + 1,
             )
+
+
+class _Expiry:
+    """Calls `act` when the time of day is `at`. That may be set, and goes on while the machine sleeps, which the loop's
+    clock does not: it is looked at every now and then."""
+
+    def __init__(self, clock: Clock, at: float, act: Callable[[], None]) -> None:
+        self._clock, self._at, self._act = clock, at, act
+        self._timer: asyncio.TimerHandle | None = None
+        self._look()
+
+    def _look(self) -> None:
+        left = self._at - self._clock.wall()
+        if left <= 0:
+            self._act()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(min(left, EXPIRY_LOOK_S), self._look)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def _cut(task: asyncio.Task[object], transport: asyncio.Transport | None) -> None:

@@ -256,7 +256,11 @@ class Terminals(Protocol):
         """The last `limit` bytes of raw output as an asciicast."""
         ...
 
-    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+    async def attach(
+        self, agent_id: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
+    ) -> Attachment:
+        """`mentions`: names of the only agents to which `@agent message` goes from there; None: to all."""
+        ...
 
     def watch(self, agent_id: str) -> ScreenWatch:
         """To be told when what the agent shows may have changed. Nothing is attached by that, and a parked agent stays

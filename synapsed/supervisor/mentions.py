@@ -44,8 +44,11 @@ class MentionedAgents:
         self._tasks = tasks
         self._events = events
 
-    def find(self, name: str) -> Addressee | None:
-        """Local agents first, then external ones; None for nobody. Raises AmbiguousAddress."""
+    def find(self, name: str, only: frozenset[str] | None = None) -> Addressee | None:
+        """Local agents first, then external ones; None for nobody. Raises AmbiguousAddress. Of `only` those names are
+        found, and whether others exist makes no difference."""
+        if only is not None:
+            return self._find_among(name, only)
         try:
             found = self._directory.resolve(name, folders=False)  # many programs take @FOLDER for a file
             if (alias := alias_of(found)) is not None:
@@ -54,6 +57,13 @@ class MentionedAgents:
         except UnknownAgent:
             return None
         return Addressee(view.id, view.name, "local")
+
+    def _find_among(self, name: str, only: frozenset[str]) -> Addressee | None:
+        with contextlib.suppress(UnknownAgent, AmbiguousAddress):
+            view = self._directory.view(self._directory.resolve(name, folders=False))
+            if view.name in only:
+                return Addressee(view.id, view.name, "local")
+        return None
 
     async def send(self, to: Addressee, text: str) -> Task:
         return await self._tasks.send(to.id, SendRequest(message=Message.of(text)))
@@ -72,12 +82,16 @@ class MentionedAgents:
 
 
 class MentioningAttachment:
-    """An attachment (`interfaces.Attachment`) to agent `own` whose person may write to other agents too."""
+    """An attachment (`interfaces.Attachment`) to agent `own` whose person may write to other agents too: to those of
+    the names `only`, or with None to all."""
 
-    def __init__(self, inner: Attachment, own: str, addressees: MentionedAgents) -> None:
+    def __init__(
+        self, inner: Attachment, own: str, addressees: MentionedAgents, only: frozenset[str] | None = None
+    ) -> None:
         self._inner = inner
         self._own = own
         self._addressees = addressees
+        self._only = only
         self._line = KeyLine()
         self._answers = TaskSet()
         self.redraw = inner.redraw
@@ -117,7 +131,7 @@ class MentioningAttachment:
         if mention is None:
             return False
         try:
-            to = self._addressees.find(mention.name)
+            to = self._addressees.find(mention.name, self._only)
         except AmbiguousAddress as error:
             self._inner.notice(f"[→ {mention.name}: {error.message}]", stays=False)
             return True

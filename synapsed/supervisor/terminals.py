@@ -85,13 +85,15 @@ class AgentTerminals:
     async def recording(self, agent_id: str, limit: int) -> str:
         return await self._agent(agent_id).recording(limit)
 
-    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment:
+    async def attach(
+        self, agent_id: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
+    ) -> Attachment:
         agent, wanted = self._agent(agent_id), self._roster.config.attach
         attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
         attachment = with_clipboard(attachment, agent.record.name, wanted.clipboard)
-        if read_only or not wanted.mentions:
+        if read_only or not wanted.mentions or mentions == frozenset():
             return attachment
-        return MentioningAttachment(attachment, agent_id, self._mentioned)
+        return MentioningAttachment(attachment, agent_id, self._mentioned, mentions)
 
     def watch(self, agent_id: str) -> ScreenWatch:
         return self._agent(agent_id).watch()

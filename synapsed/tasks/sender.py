@@ -11,6 +11,8 @@ a person, or an agent, not    somebody                    that one, claimed
 known which
 another machine               somebody; or anybody says   that one, external
                               that it was `name@host`
+a device, or a token for a    somebody                    `somebody@token-ID`, external
+script
 anybody                       to be synapsed itself       refused
 ============================  ==========================  =============================
 """
@@ -27,11 +29,12 @@ from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """What the evidence says of whoever makes a request: `person`, else an agent, with `agent_id` where it is known
-    which. `remote`: on another machine."""
+    which. `remote`: on another machine. `visitor`: `token-ID` or `device-ID` of a person's."""
 
     person: bool
     agent_id: str | None = None
     remote: bool = False
+    visitor: str | None = None
 
 
 def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) -> Sender | None:
@@ -47,6 +50,8 @@ def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) 
         return _verified(caller.agent_id, find)
     if name is None:
         return None if caller.person else Sender(id=UNKNOWN, tier=Tier.CLAIMED)
+    if caller.visitor is not None:
+        return _of_visitor(name, caller.visitor)
     if caller.remote or "@" in name.removeprefix("@"):
         return Sender(id=name, tier=Tier.EXTERNAL)
     try:
@@ -54,6 +59,17 @@ def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) 
     except UnknownAgent:
         return Sender(id=name, tier=Tier.CLAIMED)
     return Sender(id=view.id, tier=Tier.CLAIMED, type=view.type, endpoint=view.endpoint)
+
+
+def _of_visitor(name: str, visitor: str) -> Sender:
+    """What a script calls itself stands before what it is: that is the name of no agent here or elsewhere, and which
+    names agents have makes no difference. Raises Forbidden, InvalidRequest."""
+    name, field = name.removeprefix("@"), "metadata.sender.sender_id"
+    if "@" in name:
+        raise Forbidden(f"{field}: {name[:100]!r} is of another host, for which {visitor} does not speak", sender=name)
+    if len(name) + len(visitor) >= SENDER_MAX:
+        raise InvalidRequest(f"{field}: at most {SENDER_MAX - len(visitor) - 1} characters", field=field)
+    return Sender(id=f"{name}@{visitor}", tier=Tier.EXTERNAL)
 
 
 def _claimed(claim: Any) -> str | None:

@@ -1,9 +1,10 @@
 """Who may what, over all routes: each visitor, the status that the gate gives it, and nothing else of the answer."""
 
 import json
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 from aiohttp import ClientSession, TCPConnector, web
 
 from synapsed.access.book import AccessBook
-from synapsed.access.grants import DESK, PHONE, Grant
+from synapsed.access.grants import DESK, PHONE, RIGHTS, Grant
 from synapsed.api.needs import AGENT, needs_of
-from synapsed.api.rights import Rights, Standing
+from synapsed.api.rights import Peer, Rights, Standing
 from synapsed.api.security import is_public
 from synapsed.api.visitors import Visitors
 from tests.api.serving import TOKEN, Api, serving
@@ -408,13 +409,153 @@ async def test_what_an_expired_token_has_open_ends_with_it(api: Api, monkeypatch
     headers = {"Authorization": f"Bearer {value}", "Accept": "text/event-stream"}
     wall = book_of(api)._clock.wall()
     with monkeypatch.context() as later:
-        later.setattr(visitors_of(api)._clock, "wall", lambda: wall + 86_400 - 2.0)
+        began = time.monotonic()
+        later.setattr(visitors_of(api)._clock, "wall", lambda: wall + 86_399.5 + time.monotonic() - began)
         async with api.http.get("/events", headers=headers) as stream:
             assert stream.status == 200
             with suppress(Exception):  # aiohttp has several for a connection that is cut
                 while await stream.content.readany():
                     pass
             await until(lambda: api.servers._context.streams.open == 0, "it has ended")
+
+
+async def test_an_expiry_follows_the_time_of_day(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set forward, or after a sleep: the loop's own clock knows nothing of it."""
+    monkeypatch.setattr("synapsed.api.visitors.EXPIRY_LOOK_S", 0.02)
+    _, value = await book_of(api).make_token("ci", frozenset({"look"}), agents=None, days=1)
+    headers = {"Authorization": f"Bearer {value}", "Accept": "text/event-stream"}
+    wall = book_of(api)._clock.wall()
+    async with api.http.get("/events", headers=headers) as stream:
+        assert stream.status == 200
+        await api.streams(1)
+        monkeypatch.setattr(visitors_of(api)._clock, "wall", lambda: wall + 86_401.0)
+        await until(lambda: api.servers._context.streams.open == 0, "it has ended")
+
+
+@pytest.mark.parametrize(
+    ("rights", "agents", "reach"),
+    [
+        ({"type"}, None, frozenset()),
+        ({"type", "look"}, ["claude"], frozenset()),
+        ({"type", "send"}, ["claude"], frozenset({"claude"})),
+        ({"type", "answer"}, None, None),
+    ],
+)
+async def test_whom_a_terminal_may_write_to(
+    api: Api, control: FakeControl, rights: Any, agents: Any, reach: Any
+) -> None:
+    """`@agent message` there is a person's message."""
+    _, value = await book_of(api).make_token("script", frozenset(rights), agents=agents, days=1)
+    async with api.http.ws_connect("/agents/claude/terminal", headers={"Authorization": f"Bearer {value}"}):
+        assert control.attachments[-1].mentions == reach
+    async with api.unix.ws_connect("/agents/claude/terminal"):
+        assert control.attachments[-1].mentions is None
+
+
+@pytest.mark.parametrize("rights", [{"look"}, {"look", "answer"}])
+async def test_who_only_looks_does_not_say_what_programs_are_seen_in(
+    api: Api, control: FakeControl, rights: Any
+) -> None:
+    _, session = await book_of(api).pair("a browser", frozenset(rights))
+    headers = {"Cookie": f"synapsed-{api.port}={session}", "Origin": api.url}
+    async with api.http.ws_connect("/agents/claude/terminal?read_only=1", headers=headers) as terminal:
+        await terminal.send_json({"type": "terminal", "background": [255, 255, 255]})
+        told = await anext(json.loads(one.data) async for one in terminal if one.type.name == "TEXT")
+    assert (told["type"], told["error"]["code"]) == ("error", "FORBIDDEN")
+    assert control.attachments[-1].outer is None
+
+
+async def test_a_sender_that_a_script_claims_is_no_agent(api: Api) -> None:
+    made, value = await book_of(api).make_token("ci", frozenset({"send", "answer"}), agents=["codex"], days=1)
+    headers = {"Authorization": f"Bearer {value}"}
+
+    async def send(**said: Any) -> tuple[int, Any]:
+        return await api.json(
+            api.http, "POST", "/agents/codex/tasks/send", json={"message": "hi"} | said, headers=headers
+        )
+
+    for claim in ("claude", "synapse-claude-8100", "@claude", {"sender_id": "claude", "tier": "agent"}, "nobody"):
+        status, told = await send(metadata={"sender": claim})
+        assert status == 200, told
+        name = (claim["sender_id"] if isinstance(claim, dict) else claim).removeprefix("@")
+        assert told["task"]["metadata"]["sender"] == {
+            "sender_id": f"{name}@token-{made.id}", "verified": False, "tier": "external"
+        }  # fmt: skip
+        assert (await send(metadata={"sender": claim}, priority=5))[0] == 403, "it says that it is no person"
+    for claim in ("claude@box", "synapse-system"):
+        assert (await send(metadata={"sender": claim}))[0] == 403
+    assert (await send(metadata={"sender": "x" * 120}))[0] == 400
+    status, told = await send()
+    assert (status, "sender" in told["task"]["metadata"]) == (200, False), "the person's own"
+    for key in ("in_reply_to", "sender_task_id"):
+        assert (await send(metadata={key: "0" * 36}))[0] == 403
+
+
+def _addresses(name: str) -> list[str]:
+    """Of an agent `name`, and as many of none."""
+    return [name, f"@synapse-{name}-8100", f"{name}-8100", f"synapse-no{name}-8100"]
+
+
+async def test_a_token_for_one_agent_learns_nothing_of_others(api: Api, control: FakeControl) -> None:
+    """By no route: what there is, and what is not, are told in the same words."""
+    _, value = await book_of(api).make_token("ci", frozenset(RIGHTS), agents=["codex"], days=1)
+    theirs = (await api.json(api.unix, "POST", "/agents/claude/tasks/send", json={"message": "hi"}))[1]["task"]["id"]
+    headers = {"Authorization": f"Bearer {value}"}
+    heard: dict[tuple[str, str], set[tuple[int, str]]] = {}
+    for (method, pattern), public in routes_of(api).items():
+        if public and AGENT in pattern:
+            continue  # a card is anybody's who knows the name
+        for address in _addresses("claude"):
+            path = pattern
+            for name, filled in (FILLED | {"agent": address, "task": theirs}).items():
+                path = path.replace(f"{{{name}}}", filled)
+            body = {"json": {}} if method == "POST" else {}
+            async with api.http.request(method, path, headers=headers, **body) as answer:
+                text = (await answer.read()).decode(errors="replace")
+            if AGENT in pattern:
+                heard.setdefault((method, pattern), set()).add((answer.status, text))
+            if pattern not in ("/openapi.json", "/events/schema") and not pattern.startswith("/web/"):
+                assert "claude" not in text.replace(address, ""), (method, path, text)
+    assert not {route: said for route, said in heard.items() if len(said) > 1}
+    for method, path in (
+        ("GET", f"/events?stream=sse&tasks={theirs}"),
+        ("GET", f"/events?stream=sse&tasks={theirs[:8]}"),
+        ("GET", f"/tasks/{theirs}"),
+        ("GET", f"/tasks/{theirs[:8]}/subscribe"),
+        ("POST", f"/tasks/{theirs}/cancel"),
+        ("GET", f"/a2a/rest/tasks/{theirs}"),
+        ("POST", f"/a2a/rest/tasks/{theirs}:cancel"),
+    ):
+        body = {"json": {}} if method == "POST" else {}
+        versioned = headers | {"A2A-Version": "1.0"}
+        status, told = await api.json(api.http, method, f"/agents/codex{path}", headers=versioned, **body)
+        assert (status, "claude" in json.dumps(told)) == (404, False), told
+
+
+async def test_a_token_for_an_agent_that_is_gone_says_so(api: Api) -> None:
+    _, value = await book_of(api).make_token("ci", frozenset({"look"}), agents=["old"], days=1)
+    headers = {"Authorization": f"Bearer {value}"}
+    assert (await api.json(api.http, "GET", "/agents/old/status", headers=headers))[0] == 404
+    assert (await api.json(api.http, "GET", "/agents/older/status", headers=headers))[0] == 403
+
+
+async def test_addresses_that_somebody_makes_up_fill_his_own_count(doors: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of another user's on this machine says that it is the proxy."""
+    monkeypatch.setattr("synapsed.access.lockout.ALL_MAX", 20)
+
+    async def guess(number: int) -> int:
+        headers = ELSEWHERE | ORIGIN | PAGE | {"X-Forwarded-For": f"198.51.100.{number}"}
+        return (await doors.json(doors.http, "POST", "/web/session", json={"code": "no"}, headers=headers))[0]
+
+    assert [await guess(number) for number in range(22)] == [401] * 20 + [429] * 2
+    look_up = doors.servers._context.security._peers.tcp
+
+    async def of_another(*args: Any, **kwargs: Any) -> Peer:
+        return replace(await look_up(*args, **kwargs), uid=4242)
+
+    monkeypatch.setattr(doors.servers._context.security._peers, "tcp", of_another)
+    doors.servers._context.security._known.clear()
+    assert await guess(23) == 401, "the real one, which another user runs"
 
 
 async def test_a_device_may_not_invite_others(api: Api) -> None:

@@ -82,9 +82,10 @@ async def hold(control: "FakeControl", task: Task) -> None:
 class FakeAttachment:
     """A terminal that gives back what is typed."""
 
-    def __init__(self, *, cols: int, rows: int, read_only: bool) -> None:
+    def __init__(self, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None) -> None:
         self.size = (cols, rows)
         self.read_only = read_only
+        self.mentions = mentions
         self.written: list[bytes] = []
         self.closed = False
         self.changed = asyncio.Event()
@@ -535,9 +536,12 @@ class FakeTerminals:
         self._fake.directory.view(agent_id_)
         return '{"version": 3}\n'
 
-    async def attach(self, agent_id_: str, *, cols: int, rows: int, read_only: bool) -> FakeAttachment:
+    async def attach(
+        self, agent_id_: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
+    ) -> FakeAttachment:
         self._fake.directory.view(agent_id_)
-        self._fake.attachments.append(FakeAttachment(cols=cols, rows=rows, read_only=read_only))
+        attached = FakeAttachment(cols=cols, rows=rows, read_only=read_only, mentions=mentions)
+        self._fake.attachments.append(attached)
         return self._fake.attachments[-1]
 
     def watch(self, agent_id_: str) -> Watch:

@@ -75,7 +75,9 @@ class People:
         self.refuses: SynapsedError | None = None
         self.settles: asyncio.Future[Task] = asyncio.get_running_loop().create_future()
 
-    def find(self, name: str) -> Addressee | None:
+    def find(self, name: str, only: frozenset[str] | None = None) -> Addressee | None:
+        if only is not None and name not in only:
+            return None
         if name == "both":
             raise AmbiguousAddress("'both' may be both-1 or both-2")
         known = {"codex": ("c", "local"), "far": ("far", "external"), "claude": (ME, "local")}
@@ -107,9 +109,9 @@ def task(status: TaskState, answer: str | None = None, error: str | None = None)
     )
 
 
-def attached() -> tuple[MentioningAttachment, Terminal, People]:
+def attached(only: frozenset[str] | None = None) -> tuple[MentioningAttachment, Terminal, People]:
     terminal, people = Terminal(), People()
-    return MentioningAttachment(terminal, ME, people), terminal, people
+    return MentioningAttachment(terminal, ME, people, only), terminal, people
 
 
 async def test_a_line_for_a_known_agent_goes_there_and_not_to_the_program() -> None:
@@ -143,6 +145,16 @@ async def test_a_composer_that_shows_something_else_gets_its_enter() -> None:
     terminal.agrees = False
     await attachment.write(b"@codex hello\r")
     assert (terminal.typed, people.sent) == (b"@codex hello\r", [])
+
+
+async def test_who_may_write_to_some_only_has_no_way_to_others() -> None:
+    for line in (b"@far hello\r", b"@both hello\r"):
+        attachment, terminal, people = attached(frozenset({"codex"}))
+        await attachment.write(line)
+        assert (terminal.typed, people.sent, terminal.notices) == (line, [], [])
+    attachment, terminal, people = attached(frozenset({"codex"}))
+    await attachment.write(b"@codex hello\r")
+    assert people.sent == [("c", "hello")]
 
 
 async def test_an_ambiguous_name_is_not_sent_anywhere() -> None:

@@ -79,7 +79,8 @@ async def agent_events(request: web.Request, query: EventsQuery) -> web.StreamRe
     agent_id = agent_id_of(request)
     rights = rights_of(request)
     rights.require_sight_of(agent_id, "other agents' events")
-    return await _events(request, query, frozenset({agent_id}), None if rights.person else agent_id)
+    visible_to, worker = None if rights.person else agent_id, agent_id if rights.scoped else None
+    return await _events(request, query, frozenset({agent_id}), visible_to, worker)
 
 
 @operation("What a stream of events sends, as JSON Schema", Response("the schema"))
@@ -129,13 +130,18 @@ async def report(request: web.Request, body: ReportBody, control: Control) -> Re
 
 
 async def _events(
-    request: web.Request, query: EventsQuery, agents: frozenset[str] | None, visible_to: str | None
+    request: web.Request,
+    query: EventsQuery,
+    agents: frozenset[str] | None,
+    visible_to: str | None,
+    worker: str | None = None,
 ) -> web.StreamResponse:
-    """`visible_to`: whose tasks alone may be named by the beginning of an id."""
+    """`visible_to`: whose tasks alone may be named by the beginning of an id; `worker`: by whom those that are named
+    have to be done."""
     context = request.app[CONTEXT]
     log, tasks = context.control.events, query.tasks
     after = query.cursor(log, log.last_id)
-    found = None if tasks is None else [await context.control.tasks.find(task, None, visible_to) for task in tasks]
+    found = None if tasks is None else [await context.control.tasks.find(task, worker, visible_to) for task in tasks]
     which = EventFilter(
         types=None if query.types is None else frozenset(query.types),
         agents=agents,

@@ -41,7 +41,10 @@ def routes() -> list[web.RouteDef]:
 @operation("The host's A2A card", CARD)
 async def card(request: web.Request, context: ApiContext) -> web.Response:
     """Who has no token, and needs one, is not told which agents there are."""
-    agents = [] if rights_of(request).standing is Standing.NONE else _agents(request)
+    rights = rights_of(request)
+    agents = [] if rights.standing is Standing.NONE else _agents(request)
+    if rights.grant is not None:
+        agents = [agent for agent in agents if rights.grant.covers(agent.name)]
     told = host_card(agents, base=base_url(request), version=context.version, pushes=context.sdk.pushes)
     return document(request, context.changes, encode_json(told), vary=VARY)
 

@@ -70,7 +70,7 @@ async def enter(request: web.Request, body: SessionBody, context: ApiContext) ->
             "without TLS a device is let in on this machine only: 'synapsectl web --tailscale', or a proxy with TLS"
         )
     security.check_page(request)
-    invitation = visitors.take_code(body.code, security.address(request))
+    invitation = visitors.take_code(body.code, security.source(request))
     name = body.name or invitation.name or device_name(request.headers.get(hdrs.USER_AGENT, ""))
     device, session = await to_the_end(visitors.book.pair(name, invitation.rights))
     answer = MeAnswer(
