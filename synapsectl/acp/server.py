@@ -28,6 +28,16 @@ from synapsed import __version__
 VERSION: Final = 1
 """Of the protocol; an editor that speaks another one is told this, and decides."""
 
+SIGN_IN: Final[dict[str, Any]] = {
+    "id": "terminal",
+    "name": "Sign in at the agent's terminal",
+    "description": "Opens the terminal of the agent's own program, where it asks for its account; ctrl-] leaves it.",
+    "type": "terminal",
+    "args": ["--sign-in"],
+    "env": {},
+}
+"""What an editor that opens terminals is offered: it starts the command that it has for us once more, with `args`."""
+
 FACTS_MAX: Final = 64
 JOBS_MAX: Final = 64
 WAITING_MAX: Final = 256
@@ -191,7 +201,8 @@ class AcpServer:
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
         }
         info = {"name": "synapsed", "title": "synapsed", "version": __version__}
-        answer = {"protocolVersion": VERSION, "agentCapabilities": able, "agentInfo": info, "authMethods": []}
+        methods = [SIGN_IN] if shapes.opens_terminals(params) else []
+        answer = {"protocolVersion": VERSION, "agentCapabilities": able, "agentInfo": info, "authMethods": methods}
         self._write(wire.result(id_, answer))
 
     def _new(self, id_: wire.Id, params: dict[str, Any]) -> None:

@@ -48,6 +48,16 @@ def protocol(params: Mapping[str, Any]) -> int:
     return version
 
 
+def opens_terminals(params: Mapping[str, Any]) -> bool:
+    """Whether the editor can run a sign-in in a terminal; older ones say so in `_meta`."""
+    able = params.get("clientCapabilities")
+    able = able if isinstance(able, dict) else {}
+    auth, meta = able.get("auth"), able.get("_meta")
+    return (isinstance(auth, dict) and auth.get("terminal") is True) or (
+        isinstance(meta, dict) and meta.get("terminal-auth") is True
+    )
+
+
 def blocks(params: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The blocks of a prompt, each an object. Raises RequestRefused."""
     given = params.get("prompt")

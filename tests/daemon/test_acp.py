@@ -14,6 +14,7 @@ import pytest
 from synapsed.supervisor.environment import agent_token
 from tests.support.acp import Editor, Refused, answer_in, editor
 from tests.support.daemon import Daemon, eventually
+from tests.synapsectl.pty_tool import PtyTool
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -64,6 +65,40 @@ def test_any_version_is_answered_with_ours(daemon: Daemon, version: int) -> None
     assert (told["protocolVersion"], told["authMethods"]) == (1, [])
     assert told["agentCapabilities"]["loadSession"] is True
     assert set(told["agentCapabilities"]["sessionCapabilities"]) == {"list", "resume", "close"}
+
+
+@pytest.mark.parametrize(
+    ("able", "offered"),
+    [
+        ({"auth": {"terminal": True}}, ["terminal"]),
+        ({"_meta": {"terminal-auth": True}}, ["terminal"]),
+        ({"auth": {"terminal": False}, "terminal": True}, []),
+        ({"auth": 5, "_meta": []}, []),
+        (7, []),
+    ],
+)
+def test_a_sign_in_is_offered_to_who_can_open_a_terminal(daemon: Daemon, able: Any, offered: list[str]) -> None:
+    with editor(daemon, greet=False) as opened:
+        told = opened.call("initialize", protocolVersion=1, clientCapabilities=able)
+    assert [(method["type"], method["args"]) for method in told["authMethods"]] == [(o, ["--sign-in"]) for o in offered]
+
+
+def test_the_sign_in_is_the_agents_terminal(daemon: Daemon, agent: dict[str, Any], folder: Path) -> None:
+    """By its name, and by the folder: the command that the editor has, with what is added to it."""
+    shown = daemon.ctl("screen", "ann").out.split()[-1].encode()
+    for arguments in (["acp", "ann", "--sign-in"], ["acp", "--sign-in"]):
+        tool = PtyTool(*arguments, before=f"import os; os.chdir({str(folder)!r})", env=daemon.env)
+        try:
+            tool.until(shown)
+            tool.type(b"\x1d")
+            assert tool.end() == 0
+        finally:
+            tool.close()
+    done = daemon.ctl("acp", "ann", "--sign-in")
+    assert (done.code, "terminal" in done.err) == (2, True), done.err
+    tool = PtyTool("acp", "nobody", "--sign-in", env=daemon.env)
+    assert tool.end() == 4
+    tool.close()
 
 
 def test_what_is_wrong_is_answered_with_its_code_and_nothing_ends(daemon: Daemon) -> None:
