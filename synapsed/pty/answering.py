@@ -4,10 +4,10 @@ An answer is taken when what was asked has left the screen; or, where the termin
 has read it. Only then does `answer` return. Nothing is typed twice: of an answer that was not taken the caller hears.
 """
 
-from synapsed.errors import NotReady, NotTaken, NotWaiting, PromptChanged
+from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
 from synapsed.profiles import Profile
-from synapsed.pty.keyboard import Emit, Keyboard, Steps, UntilRead, Work, look_now, wait_for
+from synapsed.pty.keyboard import Emit, Keyboard, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
 from synapsed.pty.session import Session
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.look import GONE_S, Look
@@ -16,6 +16,9 @@ from synapsed.terminal.prompts import Asked, keys_for, still_asks
 
 HANDS_S = 3.0
 """How long an answer waits for the program to read, and show, what was typed before it."""
+
+EXIT_S = 2.0
+"""Within so many seconds the exit of a program whose screen is gone is told."""
 
 TAKEN_S = 5.0
 """How long a program may take to react to an answer; then it has not taken it."""
@@ -130,9 +133,15 @@ class Answering:
     def _is_taken(self, answered: str, number: int, *, hidden: bool) -> Steps[bool]:
         if hidden:  # a terminal in line mode without echo: what is asked stays there until the program says something
             return bool((yield UntilRead(TAKEN_S)))
-        return (
-            yield from wait_for(lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S)
-        )
+        try:
+            gone = yield from wait_for(
+                lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S
+            )
+        except KeeperLost:
+            if (yield WaitForExit(EXIT_S)):
+                return True
+            raise
+        return gone or bool((yield WaitForExit(0.0)))
 
 
 def _choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) -> Steps[str]:

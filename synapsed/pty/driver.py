@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -234,19 +235,18 @@ class Driver:
         return look
 
     async def until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
-        """Whether a look that satisfies `wanted` comes (or is had) within `timeout` seconds."""
+        """Whether a look that satisfies `wanted` comes within `timeout` seconds, and before the program ends."""
         if wanted(await self.look()):
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (wanted, future)
         self._waiting.append(entry)
         try:
-            await asyncio.wait_for(future, timeout)
-        except TimeoutError:
-            return wanted(await self.look())
+            either: set[asyncio.Future[Any]] = {future, self.exited}
+            await asyncio.wait(either, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._waiting.remove(entry)
-        return True
+        return future.done() or wanted(await self.look())
 
     def _cancel(self) -> None:
         if self._timer is not None:
@@ -270,15 +270,18 @@ class Driver:
 
     async def perform[T](self, steps: Steps[T]) -> T:
         """What the procedure returns. Raises what it raises, and KeeperLost, KeeperRefused."""
-        answer: Any = None
+        go_on: Callable[[], Step] = partial(steps.send, None)
         try:
             while True:
                 try:
-                    step = steps.send(answer)
+                    step = go_on()
                 except StopIteration as done:
                     result: T = done.value
                     return result
-                answer = await self._step(step)
+                try:
+                    go_on = partial(steps.send, await self._step(step))
+                except KeeperLost as error:
+                    go_on = partial(steps.throw, error)  # what was done may have ended the program
         finally:
             steps.close()  # one that is not at its end puts in order what it has begun
 

@@ -213,6 +213,31 @@ async def test_an_answer_is_over_when_the_program_took_it(
     assert keys == [b"2"]
 
 
+@pytest.mark.parametrize("exits", [True, False])
+async def test_an_answer_at_which_the_program_ends_was_taken(
+    exits: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a refusal of its folder does with claude. A screen that is let go of says nothing of it."""
+    monkeypatch.setattr(answering, "EXIT_S", 0.05)
+    monkeypatch.setattr(answering, "TAKEN_S", 30.0 if exits else 0.05)
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = (await link.observe()).prompt
+    assert prompt is not None
+    told = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
+
+    async def gone(*_: object) -> None:
+        raise KeeperLost("the screen is not drawn any more")
+
+    await until(lambda: keys and link._driver._waiting)
+    monkeypatch.setattr(link._stage, "look", gone)
+    if exits:
+        link._finish(1, "the program ended")
+        assert await told is False
+    else:
+        with pytest.raises(KeeperLost):
+            await told
+
+
 async def test_a_dialog_that_comes_back_after_its_answer_is_asked_again(opens: Opens) -> None:
     """Two calls that look the same, one after the other: the second must not pass for the first."""
     drawn = b"Allow it?\r\n1. Yes\r\n2. No"
