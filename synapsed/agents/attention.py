@@ -21,6 +21,9 @@ QUESTION_SHOWN = 500
 
 ALERT = "alert"
 
+ASKED_BESIDE = frozenset({"UNKNOWN_SCREEN"})
+"""Codes of alerts with which a prompt comes that says the same: what a person needs is that."""
+
 TERMINAL = Origin("person", where="terminal")
 
 
@@ -112,7 +115,7 @@ class Attention:
     def alerted(self, alert: LinkAlert) -> AttentionChange:
         """Something has to be mended, or is."""
         known = [one for one in self._open if one.code == alert.code]
-        if alert.state == "begins" and not known:
+        if alert.state == "begins" and not known and not (alert.code in ASKED_BESIDE and self._asked):
             told = AttentionChanged(id=new_id(), state="opened", kind=ALERT, question=alert.message, code=alert.code)
             begun = _Open(told, None, None, code=alert.code)
             return AttentionChange((self._event(told, begun),), (*self._open, begun), self._settled)

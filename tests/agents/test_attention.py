@@ -8,7 +8,7 @@ from synapsed.errors import KeeperLost, NotTaken
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AttentionChanged, Event, InputAnswered, InputRequired, Origin, ScreenRested
 from synapsed.model.link import LinkAlert, LinkObserved
-from synapsed.model.task import TaskState
+from synapsed.model.task import Prompt, TaskState
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World
 
@@ -138,6 +138,30 @@ async def test_an_alert_is_open_until_it_is_over(world: World) -> None:
     await until(lambda: len(attention(world)) == 2)
     assert attention(world) == [("opened", "DISK_FULL"), ("gone", "DISK_FULL")]
     assert len(set(ids(world))) == 1
+
+
+async def test_a_screen_that_nobody_can_read_is_one_matter(world: World) -> None:
+    await world.start()
+    page = Prompt(prompt_id="page", type="screen", prompt="a page of its own")
+    show(world, observed(page, activity=Activity.UNKNOWN))
+    world.link.emit(LinkAlert("UNKNOWN_SCREEN", "its screen is not understood", "begins"))
+    world.link.emit(LinkAlert("DISK_FULL", "the disk is full", "begins"))
+    await until(lambda: len(attention(world)) == 2)
+    show(world, observed())
+    world.link.emit(LinkAlert("UNKNOWN_SCREEN", "its screen is understood again", "over"))
+    world.link.emit(LinkAlert("DISK_FULL", "there is room", "over"))
+    await until(lambda: len(attention(world)) == 4)
+    assert attention(world) == [("opened", "page"), ("opened", "DISK_FULL"), ("gone", "page"), ("gone", "DISK_FULL")]
+
+
+async def test_whether_a_folder_is_trusted_is_told_by_the_question(world: World) -> None:
+    await world.start()
+    text = "Accessing workspace:\n/home/me/src/api\nA check: Is this a project you trust?\nIt can read files here."
+    show(world, observed(Prompt(prompt_id="t", type="trust", prompt=text), activity=Activity.WAITING))
+    await until(lambda: world.manager.directory.view(AGENT).asks is not None)
+    assert world.manager.directory.view(AGENT).asks == (
+        "A check: Is this a project you trust? · It can read files here."
+    )
 
 
 async def test_the_next_daemon_opens_nothing_twice(world: World) -> None:
