@@ -38,7 +38,7 @@ const WHERE = { terminal: "at its terminal", control: "by the tool", http: "over
 
 const YES = new Set(["accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"]);
 const NO = new Set(["cancel", "decline", "deny", "disallow", "don't", "don’t", "do not", "esc", "exit", "n", "no", "quit", "reject"]);
-const LASTING = ["always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode", "remember", "future sessions"];
+const LASTING = ["always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode", "remember", "future sessions", "parent folder", "parent directory"];
 const FIRST = /^[^\p{L}\p{N}_]*(don['’]t|do not|[\p{L}\p{N}_]+)/u;
 const PLAIN = /^[^\p{L}\p{N}_]*[\p{L}\p{N}_]+(?:,? (?:once|one time|allow once|this once))?[^\p{L}\p{N}_]*(?:\([^()]*\))?[^\p{L}\p{N}_]*$/u;
 
