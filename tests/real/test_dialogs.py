@@ -10,6 +10,7 @@ from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.questions import ASK, LISTS, PLANNED, PLANNING, PROPOSED, asking
 from tests.real.session import untrusted, without_account
+from tests.real.ways import typed
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -345,6 +346,7 @@ def test_an_urgent_message_does_not_answer_whether_the_folder_is_trusted(
     """The keys that stop a turn would end claude here, and lead codex elsewhere."""
     prepared = cli_home(cli)
     untrusted(prepared)
+    typed(cli, daemon)
     agent = RealAgent.start(cli, daemon, model, prepared, ready=False)
     state = eventually(lambda: (a := daemon.agent(cli))["activity"] == "waiting" and a["prompt"] and a, "it asks")
     assert state["prompt"]["type"] == "trust"

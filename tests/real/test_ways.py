@@ -15,7 +15,7 @@ import pytest
 
 from tests.real.agents import RealAgent, StartAgent, nonce
 from tests.real.script import expected_answer
-from tests.real.ways import STRUCTURED, WAYS, Way, note
+from tests.real.ways import STRUCTURED, WAYS, Way, note, typed
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
@@ -37,11 +37,8 @@ structured = pytest.mark.parametrize("way", STRUCTURED, ids=str)
 @pytest.fixture
 def held(daemon: Daemon, start_agent: StartAgent) -> Iterator[Held]:
     def start(way: Way) -> RealAgent:
-        if (profile := way.profile()) is not None:
-            folder = daemon.home / "config" / "profiles"
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{way.cli}.toml").write_text(profile)
-            assert daemon.ctl("reload").code == 0
+        if way.kind == "keys":
+            typed(way.cli, daemon)
         agent = start_agent(way.cli)
         how = "server" if way.kind == "structured" else ""
         agent.ask_exactly(f"First {nonce()}.")

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FILES", "STRUCTURED", "WAYS", "Way", "note"]
+from tests.support.daemon import Daemon
+
+__all__ = ["FILES", "STRUCTURED", "WAYS", "Way", "note", "typed"]
 
 SUITES = ("tests/real/test_ways.py", "tests/real/test_event_files.py")
 
@@ -40,10 +42,6 @@ class Way:
     def __str__(self) -> str:
         return f"{self.cli}-{self.kind}"
 
-    def profile(self) -> str | None:
-        """What has to stand in the user's own profile of the program."""
-        return OFF.get(self.cli) if self.kind == "keys" else None
-
 
 STRUCTURED = (Way("codex", "structured"), Way("opencode", "structured"))
 
@@ -58,6 +56,15 @@ WAYS = (
 
 FILES = Way("qwen", "structured")
 """By files of events and commands, with a profile of a user's (`test_event_files.py`)."""
+
+
+def typed(cli: str, daemon: Daemon) -> None:
+    """Have the program's messages typed at its terminal, also where it could take them beside it."""
+    if (profile := OFF.get(cli)) is not None:
+        folder = daemon.home / "config" / "profiles"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{cli}.toml").write_text(profile)
+        assert daemon.ctl("reload").code == 0
 
 
 def note(way: Way, what: str, outcome: str) -> None:
