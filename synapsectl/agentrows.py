@@ -31,8 +31,10 @@ STYLES = {
 HELD = {
     "typing": "somebody types there",
     "keeper": "its keeper does not answer",
+    "dialog": "it asks something",
+    "limit": "its usage limit is reached",
     "unread": "it has not read what was typed",
-    "restart": "is restarted before its next message",
+    "restart": "it is restarted before its next message",
 }
 """Why messages are held, in more than the word for it."""
 

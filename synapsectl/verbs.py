@@ -127,5 +127,6 @@ def overview() -> str:
         "",
         f"'{PROGRAM} VERB -h' tells more of one, with examples.",
         "Where no daemon runs, start, run, adopt, send and host add start one.",
+        f"Begin with '{PROGRAM} start claude' in a folder of yours; '{PROGRAM} start dummy' needs no account.",
     ]
     return "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from synapsectl.agentrows import HELD
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TASK_FAILED, WAITS, ApiError, NoDaemon, TimedOut
@@ -26,6 +27,9 @@ LAST_LOOK = 4.0
 
 LONG_WAIT = 3.0
 """Seconds after which it is worth a word that a message waits although nothing holds it up but the agent itself."""
+
+PASSING = frozenset({"unread"})
+"""What holds messages for a moment whenever an answer is typed."""
 
 LONG_START = 10.0
 """Seconds after which it is worth a word that an agent has not come up: programs take less, but for the slowest."""
@@ -147,7 +151,8 @@ class Waiter:
         if before and prompt:
             return f"the message {behind(name, before, prompt)}"
         if held and held != activity:
-            return f"{name} cannot take a message now: {held}"
+            told = prompt is not None or (held in PASSING and waited < LONG_WAIT)
+            return "" if told else f"{name} cannot take a message now: {HELD.get(held, held)}"
         works = agent.get("task") == task["id"] and activity != "unknown"
         patience = LONG_START if activity == "starting" else LONG_WAIT
         if activity == "ready" or works or waited < patience:

@@ -221,7 +221,19 @@ def test_a_prompt_outside_any_task_is_7_too(daemon: FakeDaemon, ctl: Ctl) -> Non
     result = ctl("send", "claude", "x", "--wait")
     assert result.code == 7
     assert "Do you want to proceed?" in result.err
-    assert "cannot take a message now: dialog" in result.err
+    assert "cannot take a message" not in result.err, "what it asks says why"
+
+
+def test_keys_that_are_being_read_are_nothing_to_speak_of(
+    daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.script = lambda fake, task: None
+    daemon.agents["claude"] = agent("claude", held="unread")
+    quiet = ctl("send", "claude", "x", "--wait", "--timeout", "2")
+    assert (quiet.code, "cannot take" in quiet.err) == (5, False)
+    monkeypatch.setattr("synapsectl.waiting.LONG_WAIT", 0.0)
+    told = ctl("send", "claude", "x", "--wait", "--timeout", "2")
+    assert "claude cannot take a message now: it has not read what was typed\n" in told.err
 
 
 def test_an_agent_that_does_not_come_up_is_told(daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
