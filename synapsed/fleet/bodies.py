@@ -18,8 +18,9 @@ from synapsed.a2a.extensions import taken
 from synapsed.a2a.remote import snapshot_from
 from synapsed.a2a.wire import Snapshot
 from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
-from synapsed.fleet.envelope import BODY_MAX, BadEnvelope, encoded
+from synapsed.fleet.envelope import BadEnvelope, encoded
 from synapsed.fleet.names import ANY, ID
+from synapsed.fleet.parcel import WHOLE_MAX
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import ADDRESS_MAX
 from synapsed.model.external import KEY as EXTERNAL
@@ -72,11 +73,11 @@ def message_body(task: Task, *, own_name: str) -> bytes:
         "configuration": {"returnImmediately": True},
     }
     body = encoded(document)
-    if len(body) > BODY_MAX:
+    if len(body) > WHOLE_MAX:
         raise TooLarge(
-            f"the message has {len(body)} bytes as it goes to another host, {BODY_MAX} are allowed: give a file's "
+            f"the message has {len(body)} bytes as it goes to another host, {WHOLE_MAX} are allowed: give a file's "
             "address in place of the file",
-            limit=BODY_MAX,
+            limit=WHOLE_MAX,
         )
     return body
 
@@ -134,9 +135,9 @@ def _sender(claimed: Any, src: str) -> Sender | None:
 def update_body(task: Task) -> bytes:
     """The task as it is here. One whose answer does not fit is told with the beginning of it (`truncated`)."""
     body = encoded({"task": _shown(task)})
-    if len(body) <= BODY_MAX:
+    if len(body) <= WHOLE_MAX:
         return body
-    room = BODY_MAX // 8
+    room = WHOLE_MAX // 8
     cut = task.model_copy(
         update={
             "artifacts": [

@@ -15,8 +15,10 @@ from typing import Any, Final, Self
 from synapsed.fleet.names import BadName, identity
 
 VERSION: Final = "1"
+PARCELS: Final = "2"
+"""Of what names parcels: who does not know them says so."""
 BODY_MAX: Final = 256 * 1024
-"""Bytes; larger parts go by reference."""
+"""Bytes; what is larger goes as a parcel (`parcel`)."""
 SIGNATURE_MAX: Final = 128
 
 ID: Final = "Syn-Id"
@@ -77,7 +79,7 @@ class Envelope:
 
     @property
     def known_version(self) -> bool:
-        return self.version == VERSION
+        return self.version in (VERSION, PARCELS)
 
     def document(self) -> dict[str, Any]:
         """The body as JSON. Raises BadEnvelope."""

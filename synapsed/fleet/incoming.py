@@ -37,10 +37,13 @@ from synapsed.errors import (
 )
 from synapsed.fleet import bodies
 from synapsed.fleet.envelope import BadEnvelope, Envelope
+from synapsed.fleet.fetching import FalseParcel, Fetching, NotHere
 from synapsed.fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed.fleet.outgoing import Outgoing, Speaker, update_taken
+from synapsed.fleet.parcel import Progress
 from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import Broker, Delivered, NoBroker
+from synapsed.fleet.sending import Parcels
 from synapsed.interfaces import NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY as EXTERNAL
@@ -54,6 +57,8 @@ from synapsed.tasks import transitions
 
 LATER_S: Final = 5.0
 """Until a message comes again that cannot be taken now."""
+COMING_S: Final = 1.0
+"""Until one comes again whose file is not here yet."""
 LATER_MAX: Final = 256
 """Messages that are put off; one more that cannot be taken now is refused."""
 UNMET_TIMES: Final = 60
@@ -115,6 +120,8 @@ class Incoming:
         peers: Peers,
         broker: Broker,
         outgoing: Outgoing,
+        parcels: Parcels,
+        fetching: Fetching,
         claims: ClaimReader,
         clock: Clock,
         persons: frozenset[str],
@@ -129,6 +136,8 @@ class Incoming:
         self._peers = peers
         self._broker = broker
         self._outgoing = outgoing
+        self._parcels = parcels
+        self._fetching = fetching
         self._claims = claims
         self._clock = clock
         self._persons = persons
@@ -159,6 +168,8 @@ class Incoming:
             await delivered.ack()
         except Later:
             await delivered.later(LATER_S)
+        except NotHere:
+            await delivered.later(COMING_S)
         except NoBroker:
             pass  # it comes again
         except StoreError as error:
@@ -212,6 +223,7 @@ class Incoming:
                     await self._control(subject.src, envelope)
                 case MailKind.RECEIPT:
                     await self._receipt(subject.src, envelope)
+            await self._fetching.taken(subject.src, envelope.id)
         finally:
             self._in_hand.discard(key)
 
@@ -220,7 +232,10 @@ class Incoming:
     async def _message(self, origin: FleetOrigin, envelope: Envelope) -> None:
         if await self._table.taken(*origin) is not None:
             return await self._table.owe(*origin)
-        document = envelope.document()
+        try:
+            document = await self._fetching.document(envelope, origin.src, self._me.name)
+        except FalseParcel as error:
+            return await self._refuse(*origin, MailKind.MESSAGE, "UNDELIVERED", str(error))
         try:
             addressed = bodies.read_message(document, origin, persons=self._persons)
             await self.hand_over(self._accepting.agent(addressed.to), addressed.request)
@@ -260,6 +275,10 @@ class Incoming:
         task_id, n = parse_update(envelope.id)
         if n < 0:
             raise BadEnvelope("its id is no update's")
+        known = await self._table.taken(src, update_taken(task_id))
+        if known is not None and known.n >= n:
+            return await self._table.owe(src, update_taken(task_id))
+        document = await self._fetching.document(envelope, src, self._me.name)  # before the lock: it may take long
         async with self.lock(task_id):
             known = await self._table.taken(src, update_taken(task_id))
             if known is not None and known.n >= n:
@@ -269,7 +288,7 @@ class Incoming:
             if task is None:
                 return await self._table.change(FleetChange(taken=(taken,)))
             await self._check_host(task, src)
-            there = bodies.read_update(envelope.document())
+            there = bodies.read_update(document)
             if task.terminal:
                 stop = task.status is TaskState.CANCELED and there is not None and there.state not in TERMINAL_STATES
                 rows = (_stop_row(task, src),) if stop else ()
@@ -373,11 +392,26 @@ class Incoming:
             await self._commit(task, commit, {"host": src}, change)
         return None
 
+    async def undeliverable(self, row: OutRow, why: str) -> None:
+        """What was to be sent is not whole any more: its task has failed, and who has begun to take it is told."""
+        async with self.lock(row.task_id):
+            change = FleetChange(closed=((row.id, row.n, row.dst),))
+            task = await self._store.task(row.task_id)
+            if task is None or task.terminal:
+                return await self._table.change(change)
+            host = (task.metadata.get(EXTERNAL) or {}).get("host")
+            stop = () if host is None else (_stop_row(task, host),)
+            failed = transitions.failed(task, code="UNDELIVERED", message=why, now=self._clock.wall())
+            await self._commit(task, failed, {}, FleetChange(closed=change.closed, put=stop))
+        return None
+
     # --- controls ---
 
     async def _control(self, src: str, envelope: Envelope) -> None:
-        document = envelope.document()
+        document = await self._fetching.document(envelope, src, self._me.name)
         match document.get("do"):
+            case "parcel":
+                await self._parcels.told(src, Progress.read(document), self._has_it)
             case "tell":
                 unknown = await self._table.tell_again(src, bodies.tasks_of(document))
                 if unknown:

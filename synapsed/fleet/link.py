@@ -241,6 +241,9 @@ class Link:
     async def say(self, subject: str, body: bytes) -> None:
         _answer_of(await self._request(subject, body))
 
+    async def release(self, subject: str) -> None:
+        _answer_of(await self._request(subject, b"", headers={"Nats-TTL": "1s"}))
+
     async def facts(self, stream: str, subjects: str) -> StreamFacts:
         told = await self._json(f"$JS.API.STREAM.INFO.{stream}", {"subjects_filter": subjects})
         state = told.get("state") or {}
@@ -249,6 +252,8 @@ class Link:
             first=int(state.get("first_seq", 0)),
             last=int(state.get("last_seq", 0)),
             pending=dict(state.get("subjects") or {}),
+            size=int(state.get("bytes", 0)),
+            size_max=int((told.get("config") or {}).get("max_bytes", 0)),
         )
 
     async def last(self, stream: str, subject: str) -> Stored | None:

@@ -6,6 +6,7 @@
     syn.work.<class>.<src>         work for any host that takes the class
     syn.claim.<src>.<task>.<round> who took it
     syn.ev.<host>.<type>           an event of that host
+    syn.file.<dst>.<src>.<id>.<n>  chunk n of what is too large for a message
     $KV.SYN_HOSTS.<host>           a host's record
 
 Who may publish what is the broker's to hold; who *said* something is told by its signature alone.
@@ -26,6 +27,8 @@ ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}(?:/[0-9]{1,12})?")
 ANY: Final = "any:"
 TEAM: Final = "team:"
 HOSTS_PREFIX: Final = "$KV.SYN_HOSTS."
+ANYONE: Final = "_any"
+"""In the place of a host in the subjects of what goes with work for any; no host's name begins so."""
 URGENT: Final = "-hi"
 """Ends the class of work of priority 4 and 5, which is asked for first."""
 URGENT_FROM: Final = 4
@@ -119,6 +122,11 @@ def identity(text: str) -> str:
 def claim(src: str, task_id: str, round_: int) -> str:
     """The subject of the claims of one round of a task of the host `src`: another's may be called the same."""
     return f"syn.claim.{src}.{task_id}.{round_}"
+
+
+def chunk(dst: str, src: str, parcel: str, n: int) -> str:
+    """The subject of one chunk of a parcel (`parcel`); `dst` is a host, or `any:CLASS`."""
+    return f"syn.file.{ANYONE if dst.startswith(ANY) else dst}.{src}.{parcel}.{n}"
 
 
 def record(name: str) -> str:

@@ -10,6 +10,8 @@ from typing import Final, Literal, Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 type Kind = Literal["operator", "account", "user"]
 
@@ -54,6 +56,11 @@ class KeyPair:
 
     def sign(self, data: bytes) -> bytes:
         return self._private.sign(data)
+
+    def secret(self, purpose: str) -> bytes:
+        """32 bytes that only this key's holder can make, and that are others for each purpose."""
+        derive = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
+        return derive.derive(self._private.private_bytes_raw())
 
     def __repr__(self) -> str:
         return f"KeyPair({self.public})"

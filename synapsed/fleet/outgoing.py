@@ -6,9 +6,9 @@ be cut off anywhere, and is simply done again.
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -16,11 +16,12 @@ from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
 from synapsed.fleet import bodies, streams
 from synapsed.fleet.audit import is_lost
-from synapsed.fleet.envelope import Envelope, encoded
+from synapsed.fleet.envelope import BODY_MAX, PARCELS, VERSION, Envelope, encoded
 from synapsed.fleet.names import MailKind, MailSubject, WorkSubject, class_of
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.outbox import IN_FLIGHT, Pacing
 from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker, StreamFacts
+from synapsed.fleet.sending import Parcels
 from synapsed.fleet.sign import signed
 from synapsed.model.fleet import InRow, OutRow
 from synapsed.model.task import Task, new_id
@@ -60,6 +61,7 @@ class Outgoing:
         me: Speaker,
         table: FleetTable,
         tasks: TaskReader,
+        parcels: Parcels,
         broker: Broker,
         clock: Clock,
         rng: Callable[[], float],
@@ -67,6 +69,7 @@ class Outgoing:
         self._me = me
         self._table = table
         self._tasks = tasks
+        self._parcels = parcels
         self._broker = broker
         self._clock = clock
         self._rng = rng
@@ -127,8 +130,10 @@ class Outgoing:
 
     async def _envelope(self, row: OutRow) -> Envelope:
         body = row.body.encode() if row.body is not None else await self._body(row)
-        subject = self.subject(row)
-        return self.sign(subject, row.wire, body, attempt=row.attempt + 1)
+        version = VERSION
+        if len(body) > BODY_MAX:
+            body, version = await self._parcels.refer(row, body), PARCELS
+        return self.sign(self.subject(row), row.wire, body, attempt=row.attempt + 1, version=version)
 
     async def _body(self, row: OutRow) -> bytes:
         """What is said of the row's task, as it is now."""
@@ -147,12 +152,16 @@ class Outgoing:
             return str(WorkSubject(row.dst.removeprefix("any:"), self._me.name))
         return str(MailSubject(row.dst, self._me.name, MailKind(row.kind)))
 
-    def sign(self, subject: str, named: str, body: bytes, *, attempt: int = 1) -> Envelope:
-        return signed(Envelope(subject=subject, id=named, body=body, attempt=attempt), self._me.fleet, self._me.pair)
+    def sign(self, subject: str, named: str, body: bytes, *, attempt: int = 1, version: str = VERSION) -> Envelope:
+        said = Envelope(subject=subject, id=named, body=body, attempt=attempt, version=version)
+        return signed(said, self._me.fleet, self._me.pair)
 
     async def say(self, dst: str, kind: MailKind, body: bytes) -> None:
         """Something that has no row, since whoever says it does so again."""
         await self._broker.publish(self.sign(str(MailSubject(dst, self._me.name, kind)), new_id(), body))
+
+    async def say_control(self, dst: str, document: Mapping[str, Any]) -> None:
+        await self.say(dst, MailKind.CONTROL, encoded(document))
 
     # --- receipts ---
 

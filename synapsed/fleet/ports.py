@@ -39,6 +39,9 @@ class StreamFacts:
     first: int
     last: int
     pending: Mapping[str, int]
+    size: int = 0
+    size_max: int = 0
+    """Bytes that are in it, and that may be; 0: not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,10 @@ class Broker(Protocol):
 
     async def say(self, subject: str, body: bytes) -> None:
         """A plain message, into the stream of its subject if there is one."""
+        ...
+
+    async def release(self, subject: str) -> None:
+        """What is kept under the subject is not needed any more."""
         ...
 
     async def facts(self, stream: str, subjects: str) -> StreamFacts:

@@ -9,7 +9,8 @@ ask for a signature first.
 from typing import Final
 
 from synapsed.fleet.jwt import Scope
-from synapsed.fleet.streams import BODY_MAX, CLAIM, EVENTS, HOSTS, IN, WORK
+from synapsed.fleet.names import ANYONE
+from synapsed.fleet.streams import BODY_MAX, CLAIM, EVENTS, FILES, HOSTS, IN, WORK
 
 HOST: Final = "host"
 JOIN: Final = "join"
@@ -27,6 +28,7 @@ HOST_PUBLISHES: Final = (
     "syn.claim.>",
     f"syn.say.*.{ME}",
     f"syn.ev.{ME}.>",
+    f"syn.file.*.{ME}.>",
     f"$KV.SYN_HOSTS.{ME}",
     f"$JS.API.CONSUMER.MSG.NEXT.{IN}.{ME}",
     f"$JS.API.CONSUMER.INFO.{IN}.{ME}",
@@ -39,6 +41,9 @@ HOST_PUBLISHES: Final = (
     f"$JS.API.STREAM.INFO.{HOSTS}",
     f"$JS.API.STREAM.INFO.{EVENTS}",
     *(f"$JS.API.DIRECT.GET.{name}{rest}" for name in (HOSTS, CLAIM, EVENTS) for rest in ("", ".>")),
+    f"$JS.API.STREAM.INFO.{FILES}",
+    f"$JS.API.DIRECT.GET.{FILES}.syn.file.{ME}.>",
+    f"$JS.API.DIRECT.GET.{FILES}.syn.file.{ANYONE}.>",
     f"syn.adm.renew.{ME}",
     f"syn.adm.classes.{ME}",
 )

@@ -16,8 +16,10 @@ from synapsed.clock import Clock
 from synapsed.errors import ConfigError, Forbidden, RemoteRefused, StoreError, SynapsedError
 from synapsed.fleet import bodies, streams
 from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
+from synapsed.fleet.bell import Bell
 from synapsed.fleet.carrier import FleetCarrier
 from synapsed.fleet.envelope import encoded
+from synapsed.fleet.fetching import Fetching
 from synapsed.fleet.hearing import EventHearing
 from synapsed.fleet.home import Home
 from synapsed.fleet.incoming import Incoming
@@ -29,6 +31,7 @@ from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import BrokerRefused, NoBroker
 from synapsed.fleet.presence import Records
 from synapsed.fleet.pull import Pull
+from synapsed.fleet.sending import Parcels
 from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.views import FleetTold
 from synapsed.fleet.waiting import Waiting, inbox
@@ -39,7 +42,7 @@ from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import alias_of, carried_by_fleet
-from synapsed.model.fleet import FleetChange
+from synapsed.model.fleet import FleetChange, OutRow
 from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.store import SqliteStore
 
@@ -59,25 +62,6 @@ FORGET_EVERY_S: Final = 3600.0
 """Between two looks at which ids of what was taken are kept no longer."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
-
-
-class Bell:
-    """Something is to be done; told many times before it is, it is done once."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def set(self) -> None:
-        self._event.set()
-
-    async def wait(self, seconds: float | None = None) -> None:
-        """Returns when it was told, or after so long."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._event.wait()
-        except TimeoutError:
-            pass
-        self._event.clear()
 
 
 class Agents:
@@ -147,7 +131,21 @@ class Fleet:
         inbox = f"_INBOX_{me.name}"
         self.link = Link(lambda: self._identity.options(config.urls), inbox, on_up=self._connected)
         self._peers = peers = Peers(table, self._identity.trust, clock)
-        self._outgoing = Outgoing(me=me, table=table, tasks=store, broker=self.link, clock=clock, rng=random.random)
+        self.parcels = Parcels(
+            name=me.name,
+            pair=me.pair,
+            table=table,
+            broker=self.link,
+            clock=clock,
+            folder=home.files / "out",
+            lost=self._undeliverable,
+        )
+        self._outgoing = Outgoing(
+            me=me, table=table, tasks=store, parcels=self.parcels, broker=self.link, clock=clock, rng=random.random
+        )
+        self._fetching = Fetching(
+            broker=self.link, clock=clock, folder=home.files / "in", say=self._outgoing.say_control
+        )
         self._due, self._owed, self._audit, self._ask = Bell(), Bell(), Bell(), Bell()
         claims = Claims(self.link, peers)
         persons = frozenset(config.persons)
@@ -160,6 +158,8 @@ class Fleet:
             peers=peers,
             broker=self.link,
             outgoing=self._outgoing,
+            parcels=self.parcels,
+            fetching=self._fetching,
             claims=claims,
             clock=clock,
             persons=persons,
@@ -172,6 +172,7 @@ class Fleet:
                 peers=peers,
                 broker=self.link,
                 outgoing=self._outgoing,
+                fetching=self._fetching,
                 agents=agents,
                 persons=persons,
                 owed=self._something_owed,
@@ -226,6 +227,7 @@ class Fleet:
     async def start(self) -> None:
         """What was under way goes on."""
         await self._peers.load()
+        await self.parcels.load()
         await self._peers.learn(self._me.name, self._identity.token)
         store = self._store
         store.on_owed = self._due.set
@@ -233,6 +235,7 @@ class Fleet:
             ("connection", self.link.run),
             ("mail", self._pull.run),
             ("outbox", self._publish),
+            ("files", self.parcels.run),
             ("receipts", self._receipts),
             ("audit", self._audits),
             ("questions", self._reconcile),
@@ -256,18 +259,23 @@ class Fleet:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._tasks.cancel()
+        await self._fetching.close()
 
     # --- signals ---
 
     def _connected(self) -> None:
         self._outgoing.reconnected()
-        for signal in (self._due, self._owed, self._audit, self._ask):
+        for signal in (self._due, self._owed, self._audit, self._ask, self.parcels.bell):
             signal.set()
         self._tasks.spawn(self._make_classes())
 
     def _something_owed(self) -> None:
         self._owed.set()
         self._due.set()
+        self.parcels.bell.set()
+
+    async def _undeliverable(self, row: OutRow, why: str) -> None:
+        await self._incoming.undeliverable(row, why)
 
     def _want_class(self, cls: str) -> None:
         """The stream's consumer of the class is there before the first work of it is taken, if the admin's is up."""
@@ -344,6 +352,7 @@ class Fleet:
     async def _forget(self) -> None:
         while True:
             await self._table.forget_taken()
+            await self._fetching.sweep()
             await asyncio.sleep(FORGET_EVERY_S)
 
     async def _learn(self) -> None:

@@ -15,6 +15,7 @@ WORK: Final = "SYN_WORK"
 CLAIM: Final = "SYN_CLAIM"
 EVENTS: Final = "SYN_EV"
 HOSTS: Final = "KV_SYN_HOSTS"
+FILES: Final = "SYN_FILES"
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
@@ -50,6 +51,8 @@ class Kept(NamedTuple):
     """Members may read single messages by subject, without a consumer."""
     message_max: int = BODY_MAX
     duplicates_s: float = 120.0
+    ttl: bool = False
+    """A message may say how long it counts: what is not needed any more is replaced by one that counts for a second."""
     relaxed: bool = False
     """Without replicas the broker need not sync each write: what is in it is said again soon."""
 
@@ -70,6 +73,7 @@ STREAMS: Final = (
         direct=True,
     ),
     Kept(EVENTS, ("syn.ev.>",), "limits", "old", 7, 8 * GIB, 0.10, direct=True, message_max=EVENT_MAX),
+    Kept(FILES, ("syn.file.>",), "limits", "old", 7, 20 * GIB, 0.30, per_subject=1, direct=True, ttl=True),
     Kept(HOSTS, ("$KV.SYN_HOSTS.>",), "limits", "old", 0, 64 * MIB, 0.05, per_subject=1, direct=True, relaxed=True),
 )
 
@@ -96,7 +100,7 @@ def stream(kept: Kept, *, replicas: int, store: int) -> Document:
         "allow_rollup_hdrs": False,
         "allow_direct": kept.direct,
         "allow_msg_schedules": False,
-        "allow_msg_ttl": False,
+        "allow_msg_ttl": kept.ttl,
     }
     if kept.relaxed and replicas == 1:
         document["persist_mode"] = "async"

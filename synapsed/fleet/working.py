@@ -28,7 +28,8 @@ import structlog
 from synapsed.errors import Busy, NotReady, QueueFull, StoreError, SynapsedError
 from synapsed.fleet import bodies, streams
 from synapsed.fleet.envelope import BadEnvelope, Envelope, encoded
-from synapsed.fleet.names import BadName, MailKind, WorkSubject, claim, host, urgent
+from synapsed.fleet.fetching import Fetching, NotHere
+from synapsed.fleet.names import ANY, BadName, MailKind, WorkSubject, claim, host, urgent
 from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import WRONG_SEQUENCE, Broker, BrokerRefused, Delivered, NoBroker
@@ -78,6 +79,7 @@ class WorkDeps:
     peers: Peers
     broker: Broker
     outgoing: Outgoing
+    fetching: Fetching
     agents: IdleAgents
     persons: frozenset[str]
     owed: Callable[[], None]
@@ -209,17 +211,23 @@ class Working:
         deps, origin = self._deps, FleetOrigin(work.src, work.id)
         if await deps.table.taken(*origin) is None:
             try:
-                addressed = bodies.read_message(json.loads(work.body), origin, persons=deps.persons)
+                subject = str(WorkSubject(work.cls, work.src))
+                kept = Envelope(subject=subject, id=work.id, body=work.body.encode())
+                document = await deps.fetching.document(kept, work.src, f"{ANY}{work.cls}")
+                addressed = bodies.read_message(document, origin, persons=deps.persons)
                 agent_id = deps.agents.idle(work.cls.removesuffix("-hi"))
                 if agent_id is None:
                     return
                 await self._mailbox.hand_over(agent_id, addressed.request)
+            except NotHere:
+                return
             except (QueueFull, Busy, NotReady, StoreError) as error:
                 log.info("work waits for an agent", task=work.id, why=error.message)
                 return
             except (SynapsedError, BadEnvelope) as error:
                 await self._refuse(origin, error)
         await deps.table.change(FleetChange(decided=((origin.src, origin.id),)))
+        await deps.fetching.taken(*origin)
         deps.owed()
 
     async def _refuse(self, origin: FleetOrigin, error: SynapsedError | BadEnvelope) -> None:

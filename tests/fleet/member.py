@@ -54,6 +54,8 @@ class Plan:
     turn_s: float = 0.0
     urls: list[str] = field(default_factory=list)
     ahead: float = 0.0
+    size: int = 0
+    """Characters that each message has besides."""
     per_second: float = 0.0
     """0: as fast as it goes."""
 
@@ -212,7 +214,7 @@ async def _send(fleet: Fleet, store: SqliteStore, plan: Plan, name: str) -> None
 
 
 async def _send_one(fleet: Fleet, plan: Plan, name: str, number: int) -> None:
-    request = SendRequest(message=Message.of(f"{name} {number}"), key=str(number))
+    request = SendRequest(message=Message.of(f"{name} {number}" + plan.size * "x"), key=str(number))
     while True:
         try:
             await fleet.carrier.send(plan.to[number % len(plan.to)], request)
@@ -340,14 +342,15 @@ async def counted(members: Sequence[Member]) -> Counted:
 
 def _count(found: Counted, host: str, task: Task) -> None:
     text = task.message.parts[0].text  # type: ignore[union-attr]
+    named = text.rstrip("x")
     if task.agent_id == AGENT:
         assert FleetOrigin.of(task.metadata) is not None
-        found.taken[text] += 1
+        found.taken[named] += 1
         found.by_host[host] += 1
     elif task.status is TaskState.COMPLETED and task.answer == f"did {text}":
-        found.completed[text] += 1
+        found.completed[named] += 1
     else:
-        found.otherwise.append(f"{text}: {task.status.value} {task.error and task.error.message}")
+        found.otherwise.append(f"{named}: {task.status.value} {task.error and task.error.message}")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ def test_two_commands_from_nothing(box: FleetHome, laptop: FleetHome) -> None:
         "SYN_WORK",
         "SYN_CLAIM",
         "SYN_EV",
+        "SYN_FILES",
         "KV_SYN_HOSTS",
     ]
     mine = laptop.do("status")
@@ -246,6 +247,11 @@ FORGED = [
     "$JS.API.META.LEADER.STEPDOWN",
     "$SYS.REQ.CLAIMS.UPDATE",
     "$SYS.REQ.SERVER.PING",
+    "syn.file.box.laptop.abcd.0",
+    "syn.file.rogue.laptop.abcd.0",
+    "$JS.API.DIRECT.GET.SYN_FILES",
+    "$JS.API.DIRECT.GET.SYN_FILES.syn.file.laptop.box.abcd.0",
+    "$JS.API.STREAM.PURGE.SYN_FILES",
     "_INBOX_laptop.x",
     "_INBOX__admin.x",
     "_JOIN_laptop.x",
@@ -300,6 +306,25 @@ async def test_what_is_its_own_right_is_given(box: FleetHome, forger: Client) ->
     classes = await forger.request("syn.adm.classes.rogue", json.dumps({"classes": ["codex", "codex-hi"]}).encode())
     assert json.loads(classes.data) == {"ok": True}
     assert json.loads((await forger.request("$JS.API.CONSUMER.INFO.SYN_WORK.codex-hi", b"")).data)["name"] == "codex-hi"
+
+
+async def test_a_chunk_of_a_file_is_kept_until_it_is_released(box: FleetHome, forger: Client) -> None:
+    """Whoever has put it there replaces it by one that counts for a second; nobody else does, and nothing is emptied by
+    a header."""
+    subject = "syn.file.rogue.rogue.abcd.0"
+    read = f"$JS.API.DIRECT.GET.SYN_FILES.{subject}"
+    assert json.loads((await forger.request(subject, b"sealed" * 1000, timeout=10)).data)["seq"] > 0
+    assert (await forger.request(read, b"", timeout=10)).data == b"sealed" * 1000
+    refused = await forger.request(subject, b"x", headers={"Nats-Rollup": "all"}, timeout=10)
+    assert "error" in json.loads(refused.data)
+    told = json.loads((await forger.request(subject, b"", headers={"Nats-TTL": "1s"}, timeout=10)).data)
+    assert "error" not in told
+    assert (await forger.request(read, b"", timeout=10)).data == b""
+    facts = "$JS.API.STREAM.INFO.SYN_FILES"
+    deadline = time.monotonic() + 20
+    while json.loads((await forger.request(facts, b"", timeout=10)).data)["state"]["messages"]:
+        assert time.monotonic() < deadline, "what is released goes"
+        await asyncio.sleep(0.1)
 
 
 async def test_a_header_erases_nothing(box: FleetHome, laptop: FleetHome, forger: Client) -> None:

@@ -65,7 +65,7 @@ def test_how_often_it_was_sent_is_the_brokers_to_change() -> None:
 
 
 def test_another_version_is_read_as_far_as_its_sender() -> None:
-    sent = signed(replace(SAID, version="2"), FLEET, HOST)
+    sent = signed(replace(SAID, version="3"), FLEET, HOST)
     headers = {**sent.headers(), "Syn-Enc": "later"}
     came = Envelope.read(sent.subject, headers, sent.body)
     check(came, FLEET, HOST.public)

@@ -125,6 +125,33 @@ def test_work_for_any_is_done_once_by_six_hosts_that_die_and_whose_acks_are_lost
         assert len(told.by_host) == len(hosts), "each host had a share"
 
 
+@pytest.mark.fleet
+def test_long_messages_and_answers_come_whole_though_daemons_and_the_broker_are_killed(tmp_path: Path) -> None:
+    """Each of 700 kB: every one goes in chunks, and so does its answer."""
+    random = Random(18)
+    plans: dict[str, dict[str, Any]] = {
+        name: {"to": [f"codex@{other}"], "count": 60, "size": 700_000}
+        for name, other in (("laptop", "shed"), ("shed", "laptop"))
+    }
+    with fleet(tmp_path) as home, members(tmp_path, home, plans) as found:
+        kills = 0
+        while not settled(list(found.values())):
+            time.sleep(random.random() * 2)  # the moment of the kill
+            kills += 1
+            if kills > 12:
+                until(lambda: settled(list(found.values())), "nothing is open", PATIENCE_S)
+            elif kills % 4 == 0:
+                home.kill()
+                home.start()
+            else:
+                victim = random.choice(list(found.values()))
+                victim.kill()
+                victim.start()
+        assert faults(found) == {}
+        left = [path for path in tmp_path.glob("*/**/files/*/**/*") if path.is_file() and path.stat().st_size]
+        assert len(left) <= 8, "what was fetched is not left on the disks"
+
+
 def test_a_host_that_is_cut_off_loses_nothing(tmp_path: Path) -> None:
     """For a minute at length; what waits for it comes soon after its return."""
     away = 60.0 if MESSAGES > 10_000 else 8.0

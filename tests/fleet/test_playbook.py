@@ -387,7 +387,7 @@ async def test_a_later_version_is_refused_by_name(world: World) -> None:
     later = laptop.outgoing.sign(subject, "task-0001", b"{}")
     from synapsed.fleet.sign import signed
 
-    later = signed(replace(later, version="2"), world.trust.fleet, laptop.pair)
+    later = signed(replace(later, version="3"), world.trust.fleet, laptop.pair)
     put(world, subject, {**later.headers(), "Syn-Enc": "x"}, later.body)
     await world.rest()
     refused = await box.store.fleet.taken("laptop", "task-0001")

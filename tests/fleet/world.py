@@ -11,10 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from synapsed.clock import SystemClock
 from synapsed.errors import UnknownAgent
 from synapsed.fleet import streams
 from synapsed.fleet.carrier import FleetCarrier
 from synapsed.fleet.envelope import Envelope
+from synapsed.fleet.fetching import Fetching
 from synapsed.fleet.hearing import EventHearing
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.names import MailSubject, WorkSubject
@@ -23,11 +25,12 @@ from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import Peers
 from synapsed.fleet.ports import WRONG_SEQUENCE, BrokerRefused, NoBroker, Piped, Stored, StreamFacts
 from synapsed.fleet.registry import HostRecord, written
+from synapsed.fleet.sending import Parcels
 from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.trust import Member, NotTrusted
 from synapsed.fleet.working import Claims, WorkDeps, Working
 from synapsed.interfaces import SendRequest
-from synapsed.model.fleet import KEY
+from synapsed.model.fleet import KEY, OutRow
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.store import SqliteStore
 from synapsed.store.idempotency import Idempotency
@@ -104,6 +107,7 @@ class Broker:
         self.made = 0
         self.streams: dict[str, Stream] = {}
         self.records: dict[str, Stored] = {}
+        self.files: dict[str, Stored] = {}
         self.away = False
         self.lose_acks = 0
         self.lose_receipts = 0
@@ -115,6 +119,7 @@ class Broker:
         self.streams = {
             name: Stream(str(self.made)) for name in (streams.IN, streams.WORK, streams.CLAIM, streams.EVENTS)
         }
+        self.files.clear()
 
     def put(self, envelope: Envelope, *, first: bool) -> int:
         kind = envelope.subject.split(".")[1]
@@ -168,10 +173,17 @@ class Wire:
 
     async def say(self, subject: str, body: bytes) -> None:
         async with self._reached():
-            self._broker.records[subject] = Stored(subject, {}, body, 1)
+            kept = self._broker.files if subject.startswith("syn.file.") else self._broker.records
+            kept[subject] = Stored(subject, {}, body, 1)
+
+    async def release(self, subject: str) -> None:
+        async with self._reached():
+            self._broker.files.pop(subject, None)
 
     async def facts(self, stream: str, subjects: str) -> StreamFacts:
         async with self._reached():
+            if stream == streams.FILES:
+                return StreamFacts(created="1", first=0, last=0, pending={}, size=0, size_max=1 << 30)
             found = self._broker.streams[stream]
             pending: dict[str, int] = {}
             for each in found.messages:
@@ -183,6 +195,8 @@ class Wire:
         async with self._reached():
             if stream == streams.HOSTS:
                 return self._broker.records.get(subject)
+            if stream == streams.FILES:
+                return self._broker.files.get(subject)
             found = [each for each in self._broker.streams[stream].messages if each.subject == subject]
         return Stored(subject, found[-1].headers, found[-1].body, found[-1].seq) if found else None
 
@@ -322,6 +336,7 @@ class Mailbox:
         self._clock = clock
         self._once = Idempotency(store)  # type: ignore[arg-type]
         self.typed: list[str] = []
+        self.answer = ANSWER
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         async with self._once.once(request, agent_id) as (task_id, known):
@@ -343,7 +358,7 @@ class Mailbox:
         """Answer everything that waits; whether there was anything."""
         waiting = [task for task in await self._store.open_tasks() if KEY in task.metadata]
         for task in waiting:
-            commit = transitions.completed(task, answer=ANSWER, exact=True, now=self._clock.wall())
+            commit = transitions.completed(task, answer=self.answer, exact=True, now=self._clock.wall())
             await self._store.commit(events=commit.events, tasks=[commit.task])
         return bool(waiting)
 
@@ -390,7 +405,34 @@ class Host:
         table: Any = fused.fleet
         store: Any = fused
         self.peers = Peers(table, world.trust, world.clock)  # type: ignore[arg-type]
-        self.outgoing = Outgoing(me=me, table=table, tasks=store, broker=self.wire, clock=world.clock, rng=lambda: 0.0)
+        files = world.folder / f"{self.name}.files"
+        self.parcels = Parcels(
+            name=self.name,
+            pair=self.pair,
+            table=table,
+            broker=self.wire,
+            clock=world.clock,
+            folder=files / "out",
+            lost=self._lost,
+        )
+        await self.parcels.load()
+        self.outgoing = Outgoing(
+            me=me,
+            table=table,
+            tasks=store,
+            parcels=self.parcels,
+            broker=self.wire,
+            clock=world.clock,
+            rng=lambda: 0.0,
+        )
+        self.fetching = Fetching(
+            broker=self.wire,
+            clock=SystemClock(),
+            folder=files / "in",
+            say=self.outgoing.say_control,
+            quick_s=0.2,
+            missed_s=0.2,
+        )
         self.mailbox = Mailbox(fused, world.clock)
         claims = Claims(self.wire, self.peers)
         agents = Accepting(self.name)
@@ -403,6 +445,8 @@ class Host:
             peers=self.peers,
             broker=self.wire,
             outgoing=self.outgoing,
+            parcels=self.parcels,
+            fetching=self.fetching,
             claims=claims,
             clock=world.clock,
             persons=self.persons,
@@ -415,6 +459,7 @@ class Host:
                 peers=self.peers,
                 broker=self.wire,
                 outgoing=self.outgoing,
+                fetching=self.fetching,
                 agents=agents,
                 persons=self.persons,
                 owed=lambda: None,
@@ -450,9 +495,13 @@ class Host:
         record = HostRecord(v=1, host=self.name, jwt=token, boot="1", n=1)
         await self.wire.say(f"$KV.SYN_HOSTS.{self.name}", written(record))
 
+    async def _lost(self, row: OutRow, why: str) -> None:
+        await self.incoming.undeliverable(row, why)
+
     async def kill(self) -> None:
         """And start the next daemon; what is done in a thread of the store's completes, as a commit does."""
         self.kills += 1
+        await self.fetching.close()
         await self.store.close()
         self.world.broker.forget_who_has_what()
         await self.start()
@@ -461,11 +510,16 @@ class Host:
         request = SendRequest(message=Message.of(text), key=key)
         return await self.carrier.send(address, request, lambda *_, **__: nullcontext())  # type: ignore[arg-type]
 
+    async def tasks(self) -> list[Task]:
+        return await _all(self.store)
+
     async def turn(self) -> bool:
         """Everything that this host would do now, once; whether it did anything."""
         did = False
         with suppress(NoBroker):
             did = await self.outgoing.publish() or did
+            while await self.parcels.step():
+                did = True
             while (given := await self.wire.next(streams.IN, self.name, wait=0)) is not None:
                 did = True
                 await self.incoming.take(given)
@@ -500,6 +554,7 @@ class World:
 
     async def close(self) -> None:
         for each in self.hosts.values():
+            await each.fetching.close()
             await each.store.close()
 
     async def rest(self, *, audits: int = 3) -> None:

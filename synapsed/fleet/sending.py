@@ -1,0 +1,282 @@
+"""What is too large for a message, on its way out: parcels are kept on the disk, and their chunks put at the broker.
+
+A parcel goes with a row of the outbox, and is here until that row is closed. How much of it is at the broker at a time
+is bounded by a window, so that a store smaller than the file will do: the receiver says how far it has come, and what
+it has is released. What it misses, because the broker has lost it or let it expire, is put there again. So the broker
+may lose any of it, at any time.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.errors import InvalidRequest
+from synapsed.fleet import streams
+from synapsed.fleet.bell import Bell
+from synapsed.fleet.envelope import encoded
+from synapsed.fleet.names import chunk, parse_update
+from synapsed.fleet.nkey import KeyPair
+from synapsed.fleet.parcel import BODY, CHUNK, ParcelRef, Progress, id_of_body
+from synapsed.fleet.ports import Broker, BrokerRefused
+from synapsed.fleet.spool import Leg, OutSpool, Parcel, Upload
+from synapsed.model.fleet import FleetOrigin, OutRow, update_row
+from synapsed.store.fleet import FleetTable
+
+AT_ONCE: Final = 8
+"""Chunks under way to the broker: 1 MiB."""
+WINDOW_SHARE: Final = 0.25
+"""Of the broker's room for files, that one parcel takes at most."""
+WINDOW_MIN: Final = 64
+FULL_SHARE: Final = 0.85
+"""Beyond it nothing more is put there, but for what makes room."""
+REST_S: Final = 2.0
+"""Until it is looked again whether there is room."""
+LOOK_S: Final = 30.0
+SETTLE_S: Final = 1.0
+"""Between two looks at which rows are closed, and at what room there is."""
+KEEP_EVERY: Final = 64
+"""Chunks: so often it is kept how much was published."""
+UNUSED_S: Final = 24 * 3600.0
+"""So long a file is kept that was given to be sent, and is not sent."""
+UPLOADS_MAX: Final = 64
+"""Files that are here and not sent yet."""
+
+log = structlog.stdlib.get_logger("synapsed.fleet")
+
+
+class Parcels:
+    """`load` it once, `run` it for as long as there is a fleet. `lost` is told of a row whose file is gone."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        pair: KeyPair,
+        table: FleetTable,
+        broker: Broker,
+        clock: Clock,
+        folder: Path,
+        lost: Callable[[OutRow, str], Awaitable[None]],
+    ) -> None:
+        self._name = name
+        self._pair = pair
+        self._table = table
+        self._broker = broker
+        self._clock = clock
+        self._spool = OutSpool(folder)
+        self._lost = lost
+        self._kept: dict[str, Parcel] = {}
+        self._releases: list[tuple[str, str, int, int]] = []
+        self._settled_at = -SETTLE_S
+        self._looked_at = -SETTLE_S
+        self._room = WINDOW_MIN
+        self.bell = Bell()
+
+    async def load(self) -> None:
+        """What the last daemon has left."""
+        self._kept = {parcel.id: parcel for parcel in await asyncio.to_thread(self._spool.load)}
+
+    def under_way(self) -> list[Parcel]:
+        return [parcel for parcel in self._kept.values() if parcel.legs]
+
+    # --- given to be sent ---
+
+    async def refer(self, row: OutRow, body: bytes) -> bytes:
+        """A body that names the real one, which goes with the row. Raises StoreError."""
+        named = id_of_body(row.dst, row.wire, body)
+        if named not in self._kept:
+            self._kept[named] = await asyncio.to_thread(self._put, named, body)
+        parcel = self._kept[named]
+        await self._go(parcel, row)
+        return encoded({BODY: self._ref(parcel).told()})
+
+    def _put(self, named: str, body: bytes) -> Parcel:
+        parcel = Parcel(named, len(body), hashlib.sha256(body).hexdigest(), sealed=True, at=self._clock.wall())
+        self._spool.put_body(self._ref(parcel), body, parcel)
+        return parcel
+
+    def check(self, ids: Sequence[str]) -> None:
+        """Raises InvalidRequest for a file that was not given here."""
+        for named in ids:
+            if named not in self._kept or self._kept[named].sealed:
+                raise InvalidRequest(
+                    f"syn-file:{named[:40]}: there is no such file here: give it again, it is kept for a day",
+                    field="message.parts",
+                )
+
+    async def attach(self, row: OutRow, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """References to files that go with the row; those that are gone are left out, and `lost` is told. Raises
+        StoreError."""
+        told = []
+        for named in ids:
+            if (parcel := self._kept.get(named)) is None:
+                await self._lost(row, "a file that goes with it is not here any more")
+                continue
+            await self._go(parcel, row)
+            told.append(self._ref(parcel).told())
+        return told
+
+    async def upload(self) -> Upload:
+        """A file that is to be sent later. Raises StoreError; InvalidRequest where too many wait for that."""
+        if sum(1 for parcel in self._kept.values() if not parcel.legs) >= UPLOADS_MAX:
+            raise InvalidRequest(f"{UPLOADS_MAX} files were given and not sent yet: send them first")
+        return await asyncio.to_thread(self._spool.upload)
+
+    async def uploaded(self, upload: Upload, name: str) -> Parcel:
+        parcel = await asyncio.to_thread(upload.end, name=name, at=self._clock.wall())
+        self._kept[parcel.id] = parcel
+        return parcel
+
+    async def _go(self, parcel: Parcel, row: OutRow) -> None:
+        if not any((leg.dst, leg.row, leg.n) == (row.dst, row.id, row.n) for leg in parcel.legs):
+            parcel.legs.append(Leg(row.dst, row.id, row.n))
+            await asyncio.to_thread(self._spool.keep, parcel)
+        self.bell.set()
+
+    def _ref(self, parcel: Parcel) -> ParcelRef:
+        key = self._pair.secret(f"synapsed fleet parcel\n{parcel.id}")
+        return ParcelRef(id=parcel.id, key=key, size=parcel.size, sha256=parcel.sha256)
+
+    # --- told by receivers ---
+
+    async def told(self, src: str, progress: Progress, has_it: Callable[[OutRow, str], Awaitable[bool]]) -> None:
+        """How far the host `src` has come with a parcel of ours. `has_it` says whether a row is that host's."""
+        row = await self._table.row(_row_of(src, progress.of))
+        if row is None or not await has_it(row, src):
+            return
+        parcel = self._kept.get(progress.parcel)
+        legs = [leg for leg in parcel.legs if leg.row == row.id] if parcel is not None else []
+        if parcel is None or not legs:
+            await self._table.again([row])  # what was kept of it is gone: it is made again with its message
+            return
+        for leg in legs:
+            have = min(progress.have, self._ref(parcel).chunks)
+            if progress.missing:
+                leg.published = min(leg.published, have)
+            elif have > leg.have:
+                self._releases.append((leg.dst, parcel.id, leg.have, have))
+            leg.have = have
+        await asyncio.to_thread(self._spool.keep, parcel)
+        self.bell.set()
+
+    # --- the loop ---
+
+    async def run(self) -> None:
+        """For ever. Raises NoBroker."""
+        while True:
+            if not await self.step():
+                await self.bell.wait(LOOK_S if self._room else REST_S)
+
+    async def step(self) -> bool:
+        """Some chunks of each parcel that has any left; whether there were. Raises NoBroker."""
+        await self._settle()
+        await self._release()
+        waiting = [(parcel, leg) for parcel in self._kept.values() for leg in parcel.legs if self._left(parcel, leg)]
+        room = await self._window() if waiting else self._room
+        busy = False
+        for parcel, leg in waiting:
+            busy = await self._send(parcel, leg, room) or busy
+        return busy
+
+    def _left(self, parcel: Parcel, leg: Leg) -> bool:
+        return max(leg.published, leg.have) < self._ref(parcel).chunks
+
+    async def _window(self) -> int:
+        """Chunks that one parcel may have at the broker at a time; 0 where nothing more may be put there now."""
+        now = self._clock.monotonic()
+        if now - self._looked_at >= SETTLE_S:
+            facts = await self._broker.facts(streams.FILES, "syn.file._none")
+            self._looked_at = now
+            self._room = max(WINDOW_MIN, int(facts.size_max * WINDOW_SHARE) // CHUNK)
+            if facts.size_max and facts.size > facts.size_max * FULL_SHARE:
+                self._room = 0
+        return self._room
+
+    async def _send(self, parcel: Parcel, leg: Leg, room: int) -> bool:
+        """Put the next chunks at the broker; whether any was."""
+        ref, begin = self._ref(parcel), max(leg.published, leg.have)
+        some = range(begin, min(begin + AT_ONCE, leg.have + room, ref.chunks))
+        if not some:
+            return False
+        try:
+            raws = await asyncio.to_thread(lambda: [self._spool.chunk(parcel, ref, n) for n in some])
+        except OSError:
+            await self._gone(parcel)
+            return True
+        subjects = [chunk(leg.dst, self._name, parcel.id, n) for n in some]
+        try:
+            await together(self._broker.say(subject, raw) for subject, raw in zip(subjects, raws, strict=True))
+        except BrokerRefused as error:
+            log.info("the broker takes no more of a file", why=str(error))
+            return False
+        if max(leg.published, leg.have) == begin:  # it was not asked for again meanwhile
+            leg.published = some.stop
+            if some.stop == ref.chunks or some.stop // KEEP_EVERY != begin // KEEP_EVERY:
+                await asyncio.to_thread(self._spool.keep, parcel)
+        return True
+
+    async def _gone(self, parcel: Parcel) -> None:
+        """Its content is lost here: a message is made again, of a file its task is told."""
+        log.warning("what was to be sent is gone from the disk", parcel=parcel.id, name=parcel.name)
+        self._kept.pop(parcel.id, None)
+        await asyncio.to_thread(self._spool.drop, parcel.id)
+        for leg in parcel.legs:
+            if (row := await self._table.row(leg.row)) is None:
+                continue
+            if parcel.sealed:
+                await self._table.again([row])
+            else:
+                await self._lost(row, f"the file {parcel.name!r} is not here any more")
+
+    async def _settle(self) -> None:
+        """Let go of what belongs to rows that are closed."""
+        now = self._clock.monotonic()
+        if now - self._settled_at < SETTLE_S:
+            return
+        self._settled_at = now
+        for parcel in list(self._kept.values()):
+            open_ = [leg for leg in parcel.legs if await self._is_open(leg)]
+            closed = [leg for leg in parcel.legs if leg not in open_]
+            if closed:
+                chunks = self._ref(parcel).chunks
+                self._releases += [(leg.dst, parcel.id, leg.have, chunks) for leg in closed]
+                parcel.legs = open_
+            unused = not parcel.legs and self._clock.wall() - parcel.at > UNUSED_S
+            if (closed and not open_) or unused:
+                del self._kept[parcel.id]
+                await asyncio.to_thread(self._spool.drop, parcel.id)
+            elif closed:
+                await asyncio.to_thread(self._spool.keep, parcel)
+
+    async def _is_open(self, leg: Leg) -> bool:
+        row = await self._table.row(leg.row)
+        return row is not None and row.n == leg.n
+
+    async def _release(self) -> None:
+        while self._releases:
+            dst, parcel, begin, end = self._releases[-1]
+            for first in range(begin, end, AT_ONCE):
+                some = range(first, min(first + AT_ONCE, end))
+                try:
+                    await together(self._broker.release(chunk(dst, self._name, parcel, n)) for n in some)
+                except BrokerRefused as error:
+                    log.debug("what is not needed stays until it expires", why=str(error))
+            self._releases.pop()
+
+
+async def together(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    """Make all the calls; raises what the first has raised that failed, once all are over."""
+    for told in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(told, BaseException):
+            raise told
+
+
+def _row_of(src: str, named: str) -> str:
+    """The row of the outbox that is called so on the way to `src`."""
+    task_id, n = parse_update(named)
+    return update_row(FleetOrigin(src, task_id)) if n >= 0 else named
