@@ -299,7 +299,8 @@ def _check_config(*, as_json: bool) -> int:
     if as_json:
         api = config.api
         listen = {"address": api.address, "port": api.port}
-        print(json.dumps({"listen": listen, "agents": agents, "missing": [wanting] if wanting else []}))
+        tls = api.tls_listen and {"listen": api.tls_listen, "cert": api.tls_cert, "key": api.tls_key}
+        print(json.dumps({"listen": listen, "tls": tls, "agents": agents, "missing": [wanting] if wanting else []}))
     else:
         if wanting:
             print(f"synapsed: {wanting}", file=sys.stderr)

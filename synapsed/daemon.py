@@ -43,6 +43,7 @@ from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
+from synapsed.api.tls import TlsService, TlsSettings
 from synapsed.api.token import load_or_create, put_back
 from synapsed.api.visitors import Visitors
 from synapsed.automation.service import Automation
@@ -164,6 +165,9 @@ class Daemon:
             manager, servers = parts.manager, parts.servers
             inherited = inherited_sockets(self._environ)
             listen = await self._listen(servers, config, inherited.pop("http", []))
+            tls = self._tls(servers, config)
+            if tls is not None:
+                await tls.look()
             # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
             await manager.serve_ports(servers, listen=listen or config.api.listen)
             # Last: who starts a daemon waits for this to answer, and then finds the others.
@@ -185,6 +189,7 @@ class Daemon:
                     group.create_task(parts.backups.run()),
                     group.create_task(parts.telemetry.run(servers.alert)),
                     *([] if listen else [group.create_task(_take_port(servers, config))]),
+                    *([] if tls is None else [group.create_task(tls.run())]),
                 ]
                 self._service.ready(lambda: summary_of(manager.directory.all()))
                 await _tell(parts, "started")
@@ -224,6 +229,17 @@ class Daemon:
             log.error("the main port is not served yet", why=error.message)  # noqa: TRY400 - told in words
             servers.alert(_without_port(config))
             return ""
+
+    def _tls(self, servers: ApiServers, config: Config) -> TlsService | None:
+        api = config.api
+        if api.tls_listen is None:
+            return None
+        host, port = api.tls_address
+        given = (
+            (Path(api.tls_cert), Path(api.tls_key)) if api.tls_cert is not None and api.tls_key is not None else None
+        )
+        settings = TlsSettings(host=host, port=port, given=given, allowed=api.allowed_hosts, folder=self._paths.tls)
+        return TlsService(settings, servers, clock=self._clock)
 
     async def _listen_control(self, servers: ApiServers, inherited: list[socket.socket]) -> None:
         """Serve the control socket: on what the service manager has bound, if that is where it is looked for."""

@@ -68,6 +68,8 @@ class Paths(_Roots):
     """What was typed under keys of its callers, so that it is typed once."""
     push_key = _Below("state", "push-key.pem")
     """The key that web pushes are signed with."""
+    tls = _Below("state", "tls")
+    """Certificates that the daemon has made for its own listener with TLS, each with its key."""
     traces_cursor = _Below("state", "traces.cursor")
     """The event up to which traces were sent."""
     versions = _Below("state", "versions.json")

@@ -11,6 +11,7 @@ from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.checkup.screens import look_at_screens
+from synapsectl.checkup.tls import look_at_tls
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.service.available import this_machines
@@ -46,6 +47,8 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
         yield Finding("top", NOTE, TUI_MISSING, TUI_INSTALL)
     if settings.listen:
         yield _port(ctx, settings.listen)
+    if settings.tls:
+        yield from look_at_tls(ctx, settings.tls)
     try:
         manager = this_machines(ctx.environ)
     except NoServiceManager as error:

@@ -53,6 +53,8 @@ def _show_daemon(status: dict[str, Any], ctx: CommandContext) -> None:
         f"synapsed {status['version']}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}"
     )
     ctx.out.line(f"  {'listen':<16}{', '.join(status['listen']) or '- (the control socket alone)'}")
+    if secure := status.get("secure"):
+        ctx.out.line(f"  {'page over TLS':<16}{', '.join(secure)}")
     for alert in status.get("alerts", []):
         ctx.out.line(f"  {'alert':<16}{alert}")
     for name, path in status["paths"].items():

@@ -53,11 +53,22 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         ctx.out.document({**made, "addresses": addresses})
         return DONE
     if args.phone:
-        return _show(ctx, _reachable(addresses))
+        return _show(ctx, address := _reachable(addresses), _certificate_of(address, made))
     return _open(ctx, _local(addresses), opens=not args.no_open)
 
 
-def _show(ctx: CommandContext, address: str) -> int:
+def _certificate_of(address: str, made: dict[str, Any]) -> dict[str, str] | None:
+    """The daemon's own certificate, if it is what this address shows."""
+    own: dict[str, str] | None = made.get("certificate")
+    return own if own is not None and _origin(address) == _origin(own["download"]) else None
+
+
+def _origin(address: str) -> tuple[str, str]:
+    split = urlsplit(address)
+    return split.scheme, split.netloc
+
+
+def _show(ctx: CommandContext, address: str, certificate: dict[str, str] | None) -> int:
     """The QR code, in half blocks that every terminal has."""
     import segno
 
@@ -65,6 +76,13 @@ def _show(ctx: CommandContext, address: str) -> int:
         segno.make(address, error="l", micro=False).terminal(out=ctx.out.stdout, compact=True)
     ctx.out.line(address)
     ctx.out.note("good once, for two minutes; 'synapsectl devices list' shows what was paired")
+    if certificate is not None:
+        ctx.out.note("the phone will warn: this daemon has made its certificate itself; SHA-256 of the right one:")
+        ctx.out.remark(f"  {certificate['fingerprint']}")
+        ctx.out.remark("iPhones, and notifications on every phone, need it trusted (docs/web.md): there, install")
+        ctx.out.remark(f"  {certificate['download']}")
+        ctx.out.remark("which is the right authority if its SHA-256 is")
+        ctx.out.remark(f"  {certificate['authority']}")
     return DONE
 
 
@@ -103,8 +121,8 @@ def _reachable(addresses: list[str]) -> str:
         if not _is_local(address):
             return address
     raise UsageError(
-        "no other device reaches the page yet: 'synapsectl web --phone --tailscale', or a reverse proxy with TLS "
-        "(docs/web.md)"
+        "no other device reaches the page yet: 'tls_listen = \"0.0.0.0:8443\"' under [api] of config.toml, "
+        "'synapsectl web --phone --tailscale', or a reverse proxy with TLS (docs/web.md)"
     )
 
 

@@ -37,6 +37,23 @@ class ConfiguredAgent(NamedTuple):
     """How its program is asked for its version, and which ones are known: `args`, `pattern`, `since`, `verified`."""
 
 
+class TlsFiles(NamedTuple):
+    """The listener with TLS: `cert` and `key` None where the daemon makes its own certificate."""
+
+    listen: str
+    cert: str | None
+    key: str | None
+
+
+class Configuration(NamedTuple):
+    """What `synapsed check-config` tells of the configuration; `listen` and `missing` as in `ServiceSettings`."""
+
+    listen: str | None
+    tls: TlsFiles | None
+    agents: tuple[ConfiguredAgent, ...]
+    missing: tuple[str, ...]
+
+
 class ServiceSettings(NamedTuple):
     paths: Paths
     python: str
@@ -48,6 +65,7 @@ class ServiceSettings(NamedTuple):
     """The service's environment, beyond what the service manager gives."""
     missing: tuple[str, ...] = ()
     """What is configured and not installed, in sentences."""
+    tls: TlsFiles | None = None
 
 
 def env_file(paths: Paths) -> Path:
@@ -62,15 +80,15 @@ def user_env_file(paths: Paths) -> Path:
 
 def gather(paths: Paths, environ: Mapping[str, str]) -> ServiceSettings:
     """Raises CtlError where the configuration cannot be read."""
-    listen, agents, missing = read_configuration(environ)
-    login = ask_login_shell([agent.command for agent in agents], environ)
+    told = read_configuration(environ)
+    login = ask_login_shell([agent.command for agent in told.agents], environ)
     variables = {"PATH": login.path}
     variables |= {key: login.environ[key] for key in LOCALE if login.environ.get(key)}
     variables |= {key: environ[key] for key in CARRIED if environ.get(key)}
-    return ServiceSettings(paths, sys.executable, listen, agents, login, variables, missing)
+    return ServiceSettings(paths, sys.executable, told.listen, told.agents, login, variables, told.missing, told.tls)
 
 
-def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[ConfiguredAgent, ...], tuple[str, ...]]:
+def read_configuration(environ: Mapping[str, str]) -> Configuration:
     """The daemon's own judgement of its configuration; reading it takes what this tool does not import."""
     try:
         done = subprocess.run(
@@ -90,7 +108,8 @@ def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[Co
     told = json.loads(done.stdout)
     address, port = told["listen"]["address"], told["listen"]["port"]
     listen = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if port else None
-    return listen, tuple(ConfiguredAgent(**agent) for agent in told["agents"]), tuple(told["missing"])
+    agents = tuple(ConfiguredAgent(**agent) for agent in told["agents"])
+    return Configuration(listen, told["tls"] and TlsFiles(**told["tls"]), agents, tuple(told["missing"]))
 
 
 def template(name: str, values: Mapping[str, str]) -> str:

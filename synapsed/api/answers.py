@@ -193,12 +193,14 @@ class DaemonPaths(_Answer):
 
 
 class DaemonStatus(_Answer):
-    """`uptime` in seconds; `listen`: `host:port` of each main listener."""
+    """`uptime` in seconds; `listen`: `host:port` of each main listener; `secure`: addresses of the page at the listener
+    with TLS."""
 
     version: str
     pid: int
     uptime: float
     listen: list[str]
+    secure: list[str]
     agents: int
     alerts: list[str]
     paths: DaemonPaths

@@ -16,6 +16,7 @@ from aiohttp import web
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
+from synapsed.access.pairs import Pair
 from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.acts import Acts
 from synapsed.api.caching import Changes
@@ -187,7 +188,9 @@ class ApiContext:
     listening: list[str] = field(default_factory=list)
     """`host:port` of the main listeners, once they listen."""
     secure: list[str] = field(default_factory=list)
-    """`https://host:port/` of the listeners with TLS of our own."""
+    """`https://host:port/` of the listener with TLS of our own, those first that others reach by it."""
+    pair: Pair | None = None
+    """What that listener shows; None where nothing listens with TLS."""
     push_key: str | None = None
     """The public key of web pushes, as browsers want it; None: nothing is pushed."""
     alerts: list[str] = field(default_factory=list)

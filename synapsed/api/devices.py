@@ -4,8 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from synapsed.access.certificates import read
 from synapsed.access.codes import CODE_LENGTH_MAX
 from synapsed.access.grants import Right
+from synapsed.access.pairs import Pair
 from synapsed.access.records import AGENTS_MAX, NAME_MAX, Device, Name, ScopedToken
 from synapsed.clock import iso
 
@@ -117,13 +119,36 @@ class MeAnswer(_Answer):
     version: str
 
 
+class OwnCertificate(_Answer):
+    """SHA-256 of the certificate that a browser is shown, and of the authority that has signed it, as `AB:CD:…`;
+    `download`: where that authority is, for devices that are to trust it."""
+
+    fingerprint: str
+    authority: str
+    ends: str
+    download: str
+
+    @classmethod
+    def of(cls, pair: Pair | None, addresses: list[str]) -> "OwnCertificate | None":
+        if pair is None or pair.authority is None or not addresses:
+            return None
+        return cls(
+            fingerprint=pair.told.fingerprint,
+            authority=read(pair.authority).fingerprint,
+            ends=iso(pair.told.ends.timestamp()),
+            download=f"{addresses[0]}web/authority.crt",
+        )
+
+
 class CodeAnswer(_Answer):
-    """`addresses`: of the page, those first that other machines reach; the code goes behind them as `#code=CODE`."""
+    """`addresses`: of the page, those first that other machines reach; the code goes behind them as `#code=CODE`.
+    `certificate`: null unless the daemon has made the one of its listener with TLS itself."""
 
     code: str
     rights: list[Right]
     expires_in: float = Field(description="Seconds")
     addresses: list[str]
+    certificate: OwnCertificate | None = None
 
 
 class PushAnswer(_Answer):

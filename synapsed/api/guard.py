@@ -1,15 +1,16 @@
 """Connections as they come: counted before anything is read, those of other users fewer, and given up where they say
 nothing in time. What the requests themselves may do is `security`'s.
 
-Every listener's connections stand between asyncio's transport and aiohttp's protocol in a `_Connection`.
+Every listener's connections stand between asyncio's transport and aiohttp's protocol in a `GuardedConnection`.
 """
 
 import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 import structlog
@@ -37,6 +38,10 @@ class DoorLimits:
     """At one of them, or at the Unix socket, which is not counted with the others."""
     foreign: int = 32
     """Of other users, over all listeners."""
+    address: int = 128
+    """From one address of another machine: a household behind one router."""
+    handshakes: int = 64
+    """Connections that are not through with TLS, at one listener; one more takes the place of the oldest."""
     head: float = 10.0
     """From a connection to the end of its first request's headers."""
     idle: float = 75.0
@@ -64,36 +69,40 @@ class Door:
 
     def at(
         self, make: Callable[[], asyncio.Protocol], listener: str, *, unix: bool = False
-    ) -> Callable[[], "_Connection"]:
+    ) -> Callable[[], "GuardedConnection"]:
         """What a listener called `listener` makes of each connection."""
-        return lambda: _Connection(self, make(), listener, unix=unix)
+        return lambda: GuardedConnection(self, make(), listener, unix=unix)
 
     def admit(self, transport: asyncio.BaseTransport, listener: str, *, unix: bool) -> tuple[str, ...] | None:
         """What the connection is counted as; None where it is refused."""
-        foreign = self._is_foreign(transport, unix=unix)
-        if unix and foreign:
+        if not unix:
+            return self.admit_tcp(transport.get_extra_info("peername"), transport.get_extra_info("sockname"), listener)
+        if unix_credentials(transport.get_extra_info("socket"))[1] not in (self._uid, None):
             self._refuse("of another user at the Unix socket")
             return None
-        counted = (listener, *(() if unix else ("tcp",)), *(("foreign",) if foreign else ()))
-        most = {"tcp": self.limits.tcp, "foreign": self.limits.foreign}
-        for what in counted:
-            if self._open[what] >= most.get(what, self.limits.listener):
-                self._refuse(f"more than {most.get(what, self.limits.listener)} at once: {what}")
+        return self._count({listener: self.limits.listener})
+
+    def admit_tcp(self, peer: Any, own: Any, listener: str) -> tuple[str, ...] | None:
+        """The same, by the two ends of the connection."""
+        most = {listener: self.limits.listener, "tcp": self.limits.tcp}
+        if peer and not ip_address(peer[0].partition("%")[0]).is_loopback:
+            most[f"from {peer[0]}"] = self.limits.address
+        uid = client_uid(peer, own) if peer and own else None
+        if uid not in (self._uid, None):
+            most["foreign"] = self.limits.foreign
+        return self._count(most)
+
+    def _count(self, most: Mapping[str, int]) -> tuple[str, ...] | None:
+        for what, limit in most.items():
+            if self._open[what] >= limit:
+                self._refuse(f"more than {limit} at once: {what}")
                 return None
-        self._open.update(counted)
-        return counted
+        self._open.update(most.keys())
+        return tuple(most)
 
     def leave(self, counted: tuple[str, ...]) -> None:
         self._open.subtract(counted)
         self._open += Counter()  # without those that are zero
-
-    def _is_foreign(self, transport: asyncio.BaseTransport, *, unix: bool) -> bool:
-        """Whether the kernel says that it is another user's."""
-        if unix:
-            return unix_credentials(transport.get_extra_info("socket"))[1] not in (self._uid, None)
-        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        uid = client_uid(peer, own) if peer and own else None
-        return uid not in (self._uid, None)
 
     def _refuse(self, reason: str) -> None:
         """Somebody who comes a thousand times in a second is told of once."""
@@ -113,26 +122,36 @@ class Door:
             self._tell()
 
 
-class _Connection(asyncio.Protocol):
+class GuardedConnection(asyncio.Protocol):
     """Passes everything on to `inner`, aiohttp's own, and gives the connection up where a deadline passes."""
 
-    def __init__(self, door: Door, inner: asyncio.Protocol, listener: str, *, unix: bool) -> None:
+    def __init__(
+        self,
+        door: Door,
+        inner: asyncio.Protocol,
+        listener: str,
+        *,
+        unix: bool = False,
+        counted: tuple[str, ...] | None = None,
+    ) -> None:
+        """`counted`: as what it has been admitted already."""
         self._door = door
         self._inner = inner
         self._listener = listener
         self._unix = unix
-        self._counted: tuple[str, ...] | None = None
+        self._counted = counted
         self._transport: asyncio.Transport | None = None
+        self.made = False
         self._timer: asyncio.TimerHandle | None = None
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._counted = self._door.admit(transport, self._listener, unix=self._unix)
+        self._counted = self._counted or self._door.admit(transport, self._listener, unix=self._unix)
         if self._counted is None:
             transport.abort()
             return
-        self._transport = transport
+        self._transport, self.made = transport, True
         self._inner.connection_made(transport)
         self._wait(self._door.limits.head)
 
@@ -199,7 +218,7 @@ def _late(request: web.Request) -> None:
 async def timed(request: web.Request, handler: Handler) -> web.StreamResponse:
     """The outermost middleware: no deadline holds while a request is worked on."""
     protocol: Any = request.transport.get_protocol() if request.transport is not None else None
-    if not isinstance(protocol, _Connection):  # a test's own server
+    if not isinstance(protocol, GuardedConnection):  # a test's own server
         return await handler(request)
     with protocol.serving(request):
         return await handler(request)

@@ -130,10 +130,12 @@ class PeerLookup:
         return Peer(transport="unix", uid=uid, settled=settled, agent_id=agent_id)
 
     async def tcp(self, peername: tuple[Any, ...], sockname: tuple[Any, ...], *, own_uid: int) -> Peer:
-        """The peer of a TCP connection; its process is looked for only where the uid is `own_uid`."""
+        """The peer of a TCP connection; its process is looked for only where the uid is `own_uid`. A process of this
+        machine is one, also where it comes to another address of it than loopback."""
         remote = (_address(peername[0]), int(peername[1]))
         local = (_address(sockname[0]), int(sockname[1]))
-        if not remote[0].is_loopback:
+        here = remote[0].is_loopback or remote[0] == local[0] or client_uid(peername, sockname) is not None
+        if not here:
             return Peer(transport="tcp", loopback=False, can_look_up=False)
         if not LINUX:
             return Peer(transport="tcp", can_look_up=False)

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import hdrs, web
 
+from synapsed.access.certificates import is_for
 from synapsed.access.lockout import Source
 from synapsed.api.describe import description_of
 from synapsed.api.peers import PeerLookup
@@ -139,6 +140,8 @@ class Security:
         self._peers = peers or PeerLookup(directory.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
         self._proxies = Proxies(trusted_proxies)
+        self.secure_names: Collection[str] = ()
+        """For which our own listener with TLS has a certificate; `*.box.lan` among them stands for one label."""
         self.visitors = visitors
         self._own_uid = os.getuid()
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
@@ -194,13 +197,29 @@ class Security:
 
     def _check_host(self, request: web.Request) -> None:
         name = _hostname(said := self.host(request))
-        if name not in self._hosts and name not in self._served:
+        if not (self._is_ours(name) or self._is_by_tls(request, name)):
             if name:
                 what = f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts"
             else:
                 what = f"{said[:100]!r} is no host" if said else "the request names no host"
                 what += ": send 'Host: localhost:PORT'"
             raise Forbidden(what, host=name[:100])
+
+    def _is_ours(self, name: str) -> bool:
+        return name in self._hosts or name in self._served
+
+    def _is_by_tls(self, request: web.Request, name: str) -> bool:
+        """Whether it came over TLS of our own, to a name of the certificate or to the very address of this end: no page
+        whose own name was pointed here gets so far, as a browser ends the handshake."""
+        if not name or request.scheme != "https":
+            return False
+        own = request.transport.get_extra_info("sockname") if request.transport is not None else None
+        return is_for(self.secure_names, name) or (isinstance(own, tuple) and name == own[0].partition("%")[0])
+
+    def is_ours_by_tls(self, host: str) -> bool:
+        """Whether a `Host` may mean the listener with TLS."""
+        name = _hostname(host)
+        return self._is_ours(name) or (bool(name) and is_for(self.secure_names, name))
 
     def _check_origin(self, request: web.Request) -> None:
         """Pages of this very server may talk to it, no others: not those of other ports of this machine either."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from aiohttp import web
 from synapsed.api.app import build_agent_app, build_main_app
 from synapsed.api.context import ApiContext
 from synapsed.api.guard import Door
+from synapsed.api.secure import SecureListener
 from synapsed.api.speaking import speaking
 from synapsed.errors import ConfigError
 from synapsed.listening import stop_listening
@@ -43,6 +45,7 @@ class ApiServers:
         self._protocols: dict[web.AppRunner, Callable[[], asyncio.Protocol]] = {}
         self._listeners: list[asyncio.Server] = []
         self._ports: dict[int, asyncio.Server] = {}
+        self._secure: SecureListener | None = None
         self._unix: Path | None = None
         self._ready = False
         self._count = 0
@@ -69,6 +72,37 @@ class ApiServers:
                 key="api.listen",
             ) from error
         return self._listens(host, int(server.sockets[0].getsockname()[1]))
+
+    async def start_secure(self, host: str, port: int, context: ssl.SSLContext) -> SecureListener:
+        """Listen for TLS, at `::` for IPv4 too; another call gives the listener that there is, with `context` from now
+        on. Raises ConfigError where the address cannot be had."""
+        await self.setup()
+        if self._secure is not None:
+            self._secure.context = context
+            return self._secure
+        sockets: list[socket.socket] = []
+        try:
+            for one in ("0.0.0.0", "::") if host == "::" else (host,):  # noqa: S104 - the user has asked for it
+                family = socket.AF_INET6 if ":" in one else socket.AF_INET
+                bound = int(sockets[0].getsockname()[1]) if sockets else port
+                sockets.append(socket.create_server((one, bound), family=family, backlog=BACKLOG))
+        except OSError as error:
+            for sock in sockets:
+                sock.close()
+            raise ConfigError(
+                f"cannot listen on {host}:{port} with TLS: {os.strerror(error.errno) if error.errno else error}; free "
+                "the port, or set another with 'tls_listen' under [api] of config.toml",
+                key="api.tls_listen",
+            ) from error
+        self._secure = SecureListener(
+            sockets,
+            context,
+            door=self._door,
+            make=self._protocols[self._main],
+            name="listener with TLS",
+            is_ours=self._context.security.is_ours_by_tls,
+        )
+        return self._secure
 
     async def start_main_on(self, sock: socket.socket) -> str:
         """Listen on a TCP socket that is bound already (socket activation); gives `address:port` as a URL has it."""
@@ -129,6 +163,10 @@ class ApiServers:
             self._listeners.remove(server)
             await stop_listening(server)
 
+    @property
+    def context(self) -> ApiContext:
+        return self._context
+
     def alert(self, message: str) -> None:
         """Something is wrong with the daemon itself: `status` tells it from now on."""
         if message not in self._context.alerts:
@@ -148,6 +186,8 @@ class ApiServers:
         """End the streams, then the listeners; requests at work get a moment."""
         self.end_streams()
         self._ports.clear()
+        if self._secure is not None:
+            await self._secure.close()
         while self._listeners:
             await stop_listening(self._listeners.pop())
         await self._agents.cleanup()

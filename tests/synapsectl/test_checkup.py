@@ -57,4 +57,8 @@ def test_a_process_that_does_not_come_through_it(monkeypatch: pytest.MonkeyPatch
 
 
 def test_doctor_says_it(ctl: Ctl, home: Path) -> None:
-    assert "screens: drawn by processes" in ctl("doctor").out
+    (home / "config").mkdir()
+    (home / "config" / "config.toml").write_text('[api]\ntls_listen = "0.0.0.0:8443"\n')
+    said = ctl("doctor").out
+    assert "screens: drawn by processes" in said
+    assert f"certificate: {home}/state/tls: none yet" in said

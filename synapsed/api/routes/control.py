@@ -300,6 +300,7 @@ async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
         pid=context.pid,
         uptime=round(context.clock.monotonic() - context.started, 3),
         listen=context.listening,
+        secure=context.secure,
         agents=len(context.control.directory.agents()),
         alerts=context.alerts,
         paths=DaemonPaths(**{name: str(getattr(context.paths, name)) for name in DaemonPaths.model_fields}),

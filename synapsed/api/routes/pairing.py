@@ -9,11 +9,13 @@ from synapsed.access.codes import CODE_S
 from synapsed.access.grants import DESK, RIGHTS, Grant, Right
 from synapsed.access.records import NAME_MAX
 from synapsed.api.context import CONTEXT, ApiContext, rights_of, to_the_end
+from synapsed.api.describe import Response
 from synapsed.api.devices import (
     CodeAnswer,
     CodeBody,
     DeviceAnswer,
     MeAnswer,
+    OwnCertificate,
     PageDevice,
     ServeBody,
     ServedAnswer,
@@ -45,6 +47,7 @@ def routes() -> list[web.RouteDef]:
         web.post("/web/session", enter),
         web.delete("/web/session", leave),
         web.get("/web/me", me),
+        web.get("/web/authority.crt", authority),
         web.post("/control/web/code", invite),
         web.post("/control/web/serve", serve),
         web.get("/control/devices", list_devices),
@@ -67,7 +70,8 @@ async def enter(request: web.Request, body: SessionBody, context: ApiContext) ->
         raise Forbidden(f"this is a process of {agent}, and a device is a person's", agent=agent)
     if not security.may_have_session(request):
         raise Forbidden(
-            "without TLS a device is let in on this machine only: 'synapsectl web --tailscale', or a proxy with TLS"
+            "without TLS a device is let in on this machine only: 'tls_listen' under [api], 'synapsectl web "
+            "--tailscale', or a proxy with TLS"
         )
     security.check_page(request)
     invitation = visitors.take_code(body.code, security.source(request))
@@ -118,7 +122,29 @@ async def invite(request: web.Request, body: CodeBody, context: ApiContext) -> C
     """Good once, and for two minutes."""
     visitors = _visitors(context)
     code = visitors.codes.make(frozenset(body.rights), body.name, now=context.clock.monotonic())
-    return CodeAnswer(code=code, rights=body.rights, expires_in=CODE_S, addresses=context.addresses())
+    return CodeAnswer(
+        code=code,
+        rights=body.rights,
+        expires_in=CODE_S,
+        addresses=context.addresses(),
+        certificate=OwnCertificate.of(context.pair, context.secure),
+    )
+
+
+@public
+@operation(
+    "The authority that has signed the daemon's own certificate",
+    Response("its certificate, in PEM", str, media=("application/x-x509-ca-cert",)),
+)
+async def authority(request: web.Request, context: ApiContext) -> web.Response:
+    """For devices that are to trust it. It is no secret: whoever connects with TLS is shown it. NOT_FOUND where the
+    certificate is somebody else's."""
+    if context.pair is None or context.pair.authority is None:
+        raise web.HTTPNotFound
+    return web.Response(
+        body=context.pair.authority.encode("ascii"),
+        headers={hdrs.CONTENT_TYPE: "application/x-x509-ca-cert", hdrs.CACHE_CONTROL: "no-cache"},
+    )
 
 
 @operation(
