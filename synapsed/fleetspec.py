@@ -6,7 +6,7 @@ here: they are in the state directory.
 """
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -93,6 +93,13 @@ class FleetWork(_Section):
 
     classes: list[Annotated[str, AfterValidator(_class)]] = Field(default=[], max_length=64)
     """Names of profiles or skills; none are taken by default."""
+    on_loss: Literal["wait", "again"] = "wait"
+    """What becomes of work that was sent from here when the host that has it is lost: it waits for that host, or is
+    sent again, and may then be done twice."""
+    lost_after: float = Field(default=900.0, ge=60.0, le=7 * 86_400.0, allow_inf_nan=False)
+    """Seconds without a sign of life, after which a host is lost to its work."""
+    unclaimed_after: float = Field(default=14 * 86_400.0, ge=60.0, le=365 * 86_400.0, allow_inf_nan=False)
+    """Seconds after which work that was sent from here, and that no host has taken, is taken back."""
 
 
 class FleetEvents(_Section):

@@ -43,6 +43,7 @@ _LOCAL: Final = frozenset(
 """Keys of metadata that mean something on the host only on which they were set."""
 GONE: Final = {"gone": True}
 """An update of a task that was removed by its age."""
+ROUNDS_MAX: Final = 99
 IDS_MAX: Final = 1000
 """Ids in one receipt, or question."""
 
@@ -67,11 +68,13 @@ def message_body(task: Task, *, own_name: str) -> bytes:
     if said_by:
         metadata[SENDER] = {"sender_id": f"{said_by}@{own_name}"}
     metadata["synapsed"] = {"priority": task.priority}
-    document = {
+    document: dict[str, Any] = {
         "tenant": to,
         "message": message_dict(task.message, metadata=metadata),
         "configuration": {"returnImmediately": True},
     }
+    if (round_ := round_of(task)) > 1:
+        document["round"] = round_
     body = encoded(document)
     if len(body) > WHOLE_MAX:
         raise TooLarge(
@@ -80,6 +83,26 @@ def message_body(task: Task, *, own_name: str) -> bytes:
             limit=WHOLE_MAX,
         )
     return body
+
+
+def round_of(task: Task) -> int:
+    """How often work for any was given to a host: 1, and one more each time that a host was lost with it."""
+    told = (task.metadata.get(EXTERNAL) or {}).get("round", 1)
+    return told if isinstance(told, int) else 1
+
+
+def lost_with(task: Task) -> list[str]:
+    """The hosts that had it, and were lost to it."""
+    told = (task.metadata.get(EXTERNAL) or {}).get("lost")
+    return [str(host) for host in told] if isinstance(told, list) else []
+
+
+def read_round(document: Mapping[str, Any]) -> int:
+    """The round of work for any. Raises BadEnvelope."""
+    told = document.get("round", 1)
+    if type(told) is not int or not 1 <= told <= ROUNDS_MAX:
+        raise BadEnvelope("its round is no number of one")
+    return told
 
 
 def read_message(document: Mapping[str, Any], origin: FleetOrigin, *, persons: frozenset[str]) -> Addressed:

@@ -5,7 +5,7 @@ task of asyncio's follows it: what becomes of it comes by the mail (`incoming`).
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -17,10 +17,12 @@ from synapsed.errors import (
     QueueFull,
     RemoteRefused,
     TaskNotCancelable,
+    UnknownAgent,
 )
 from synapsed.fleet import bodies
 from synapsed.fleet.envelope import encoded
 from synapsed.fleet.incoming import Incoming
+from synapsed.fleet.names import ANY
 from synapsed.fleet.outbox import OPEN_MAX
 from synapsed.fleet.outgoing import Speaker, work_class
 from synapsed.fleet.peers import Peers
@@ -48,8 +50,13 @@ def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyR
     return nullcontext()
 
 
+async def _not_known() -> frozenset[str] | None:
+    return None
+
+
 class FleetCarrier:
-    """`due` is called when a row waits to be published; `classes` before the first work of a class is sent."""
+    """`due` is called when a row waits to be published; `classes` before the first work of a class is sent; `taken`
+    tells which classes of work some host takes, None where that is not known."""
 
     def __init__(
         self,
@@ -62,6 +69,7 @@ class FleetCarrier:
         clock: Clock,
         due: Callable[[], None],
         classes: Callable[[str], None],
+        taken: Callable[[], Awaitable[frozenset[str] | None]] = _not_known,
     ) -> None:
         self._me = me
         self._store = store
@@ -71,6 +79,7 @@ class FleetCarrier:
         self._clock = clock
         self._due = due
         self._classes = classes
+        self._taken = taken
         self._idempotency = Idempotency(store)
         self._counted: dict[str, int] = {}
         self._counted_at = -COUNTED_S
@@ -109,7 +118,8 @@ class FleetCarrier:
         if await self._under_way(dst) >= OPEN_MAX:
             raise QueueFull(f"{OPEN_MAX} messages are under way to {dst}, which has not said to have them", host=dst)
         if there is None:
-            self._classes(dst.removeprefix("any:"))
+            await self._check_class(alias.removeprefix(ANY))
+            self._classes(dst.removeprefix(ANY))
         async with self._idempotency.once(request, alias) as (task_id, known):
             if known is not None:
                 return known
@@ -121,6 +131,18 @@ class FleetCarrier:
                 await self._store.commit(events=commit.events, tasks=[task], reply=reply, fleet=FleetChange(put=(row,)))
         self._due()
         return task
+
+    async def _check_class(self, cls: str) -> None:
+        """Raises UnknownAgent where no host takes such work: nobody would ever hear of it."""
+        taken = await self._taken()
+        if taken is None or cls in taken:
+            return
+        there = f"what is taken: {', '.join(sorted(taken)[:20])}" if taken else "none takes any"
+        raise UnknownAgent(
+            f"no host of the fleet takes work for any:{cls} ('classes' under [fleet.work] of a host says what it "
+            f"takes); {there}",
+            address=f"{ANY}{cls}",
+        )
 
     async def _under_way(self, dst: str) -> int:
         """Rows to `dst`, with this one. They are counted once a second at most, and in between as none had been closed:

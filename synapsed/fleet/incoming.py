@@ -85,7 +85,7 @@ class Accepting(Protocol):
 class ClaimReader(Protocol):
     """Who took work for any (`working`)."""
 
-    async def winner(self, src: str, task_id: str) -> str | None:
+    async def winner(self, src: str, task_id: str, round_: int = 1) -> str | None:
         """The host that has claimed the work of the host `src`; None while nobody has."""
         ...
 
@@ -287,8 +287,13 @@ class Incoming:
             task = await self._store.task(task_id)
             if task is None:
                 return await self._table.change(FleetChange(taken=(taken,)))
-            await self._check_host(task, src)
             there = bodies.read_update(document)
+            if await self._was_lost(task, src):
+                done = there is None or there.state in TERMINAL_STATES
+                return await self._table.change(
+                    FleetChange(taken=(taken,), put=() if done else (_stop_row(task, src),))
+                )
+            await self._check_host(task, src)
             if task.terminal:
                 stop = task.status is TaskState.CANCELED and there is not None and there.state not in TERMINAL_STATES
                 rows = (_stop_row(task, src),) if stop else ()
@@ -321,9 +326,20 @@ class Incoming:
         if carried_by_fleet(task):
             if there.get("host") == src:
                 return
-            if there.get("host") is None and await self._claims.winner(self._me.name, task.id) == src:
+            if there.get("host") is None and await self._winner(task) == src:
                 return
         raise BadEnvelope("it is about a task that its host does not have")
+
+    async def _winner(self, task: Task) -> str | None:
+        return await self._claims.winner(self._me.name, task.id, bodies.round_of(task))
+
+    async def _was_lost(self, task: Task, src: str) -> bool:
+        """Whether `src` had the work, was lost with it, and has not claimed it again: what it says of it does not count
+        any more."""
+        if src not in bodies.lost_with(task):
+            return False
+        host = (task.metadata.get(EXTERNAL) or {}).get("host")
+        return bool(src != host and await self._winner(task) != src)
 
     async def _lose(self, task: Task, src: str, taken: InRow | None) -> None:
         """Nobody there knows the task: whether its message was ever typed cannot be told."""
@@ -371,16 +387,20 @@ class Incoming:
 
     async def _has_it(self, row: OutRow, src: str) -> bool:
         """Whether that host is the one to say what became of the row."""
-        return row.dst == src or (row.kind == "work" and await self._claims.winner(self._me.name, row.id) == src)
+        if row.kind != "work":
+            return row.dst == src
+        task = await self._store.task(row.task_id)
+        round_ = 1 if task is None else bodies.round_of(task)
+        return await self._claims.winner(self._me.name, row.task_id, round_) == src
 
     async def _refused(self, src: str, named: str, why: tuple[str, str]) -> None:
         """The host will never take it: the task has failed."""
         code, message = why
         self.answers.tell(named, why)
         row = await self._table.row(named)
-        if row is None or row.dst != src:
+        if row is None or not await self._has_it(row, src):
             return None
-        change = FleetChange(closed=((named, row.n, src),))
+        change = FleetChange(closed=((named, row.n, row.dst),))
         async with self.lock(row.task_id):
             task = await self._store.task(row.task_id)
             if row.kind == "ctl" or task is None or task.terminal:
@@ -476,6 +496,8 @@ class Incoming:
             async with self.lock(task_id):
                 task = await self._store.task(task_id)
                 if task is None or task.terminal or await self._table.row(task_id) is not None:
+                    continue
+                if await self._was_lost(task, src):
                     continue
                 await self._check_host(task, src)
                 await self._lose(task, src, None)

@@ -83,6 +83,12 @@ def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
 def _created_before(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     """The broker has moved where there are `addresses`: invitations name these from then on."""
     ring = home.keyring
+    there = _broker(config, {}).listen
+    if body.get("listen") not in (None, "", there):
+        raise ConfigError(
+            f"the broker here listens at {there}: to have it listen elsewhere, set 'listen' under [fleet.broker] and "
+            "'urls' under [fleet] in config.toml, then 'synapsectl fleet create' without --listen"
+        )
     if body.get("addresses"):
         urls = _urls_at(body["addresses"], _broker(config, {}).listen)
         with ring.changing() as members:

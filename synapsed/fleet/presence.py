@@ -54,6 +54,7 @@ class Records:
         accepts: Callable[[str], bool],
         version: str,
         waiting: Waiting,
+        classes: Sequence[str],
     ) -> None:
         self._me = me
         self._token = token
@@ -65,6 +66,7 @@ class Records:
         self._accepts = accepts
         self._version = version
         self._waiting = waiting
+        self._classes = list(classes)
         self._boot = os.urandom(8).hex()
         self._n = 0
         self._records: dict[str, HostRecord] = {}
@@ -132,6 +134,7 @@ class Records:
             version=self._version,
             load=round(os.getloadavg()[0], 2),
             agents=list(agents),
+            classes=self._classes,
             waits=waits.items,
             more=waits.more,
         )
@@ -202,6 +205,14 @@ class Records:
                 state = self.state(told)
                 shown += [_view(agent, told, state) for agent in told.agents]
         return shown
+
+    async def classes(self) -> frozenset[str] | None:
+        """Those of the work that some host takes, away or not; None where that is not known of all hosts."""
+        records = await self.records()
+        told = [one.classes for one in records]
+        if not records or any(one is None for one in told):
+            return None
+        return frozenset(name for one in told for name in one or ())
 
     async def teams(self) -> dict[str, list[str]]:
         """The members of each team on the other hosts, as addresses; those of hosts that are away too."""

@@ -85,6 +85,8 @@ class HostRecord(BaseModel):
     version: str = Field(default="", max_length=40)
     load: float = 0.0
     agents: list[AgentRecordOf] = Field(default=[], max_length=AGENTS_MAX)
+    classes: list[str] | None = Field(default=None, max_length=64)
+    """Of the work that it takes; None: it does not say so."""
     waits: list[WaitRecord] | None = Field(default=None, max_length=WAITS_MAX)
     more: int = Field(default=0, ge=0)
 

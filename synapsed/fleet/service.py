@@ -24,6 +24,8 @@ from synapsed.fleet.hearing import EventHearing
 from synapsed.fleet.home import Home
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.link import Link
+from synapsed.fleet.lostwork import EVERY_S as LOST_EVERY_S
+from synapsed.fleet.lostwork import LostWork
 from synapsed.fleet.membership import keep_newest, renew
 from synapsed.fleet.names import MailKind, urgent
 from synapsed.fleet.outgoing import Outgoing, Speaker
@@ -193,6 +195,7 @@ class Fleet:
             accepts=agents.accepts,
             version=version,
             waiting=self.waiting,
+            classes=config.work.classes,
         )
         self.carrier = FleetCarrier(
             me=me,
@@ -203,6 +206,18 @@ class Fleet:
             clock=clock,
             due=self._due.set,
             classes=self._want_class,
+            taken=self.presence.classes,
+        )
+        self._lost = LostWork(
+            me=me,
+            store=store,
+            table=table,
+            incoming=incoming,
+            working=self._working,
+            clock=clock,
+            config=config.work,
+            idle_for=lambda host: self.presence.liveness.idle_for(host, clock.monotonic()),
+            due=self._due.set,
         )
         self._told = FleetTold(
             identity=self._identity, link=self.link, presence=self.presence, table=table, clock=clock
@@ -243,6 +258,7 @@ class Fleet:
             ("peers", self._learn),
             ("candidates", self._candidates),
             ("taken", self._forget),
+            ("lost work", self._look_for_lost),
         ]
         if self._config.work.classes:
             loops.append(("work", lambda: self._working.ask(self._config.work.classes)))
@@ -348,6 +364,13 @@ class Fleet:
             await self.link.wait_up()
             await self._working.resume()
             await asyncio.sleep(AGAIN_S)
+
+    async def _look_for_lost(self) -> None:
+        while True:
+            await self.link.wait_up()
+            await self.presence.records()
+            await self._lost.look()
+            await asyncio.sleep(LOST_EVERY_S)
 
     async def _forget(self) -> None:
         while True:

@@ -60,6 +60,7 @@ class FleetTold:
             state=known.get(state, "away"),
             seen=None if idle_for is None else iso(self._clock.wall() - idle_for),
             version=told.version or None,
+            classes=told.classes,
             agents=[
                 FleetAgent(
                     name=agent.name,

@@ -144,21 +144,33 @@ class Working:
             envelope = Envelope.read(delivered.subject, delivered.headers, delivered.body)
             await deps.peers.check(envelope, subject.src, deps.broker)
             document = envelope.document()
+            round_ = bodies.read_round(document)
         except (BadName, BadEnvelope) as error:
             await self._mailbox.quarantine(delivered, str(error))
             return await delivered.ack()
         except NotMet:
             return await delivered.later(AGAIN_S)
+        work = WorkCandidate(src=subject.src, id=envelope.id, cls=subject.cls, round=round_, body=json.dumps(document))
         if await deps.table.taken(subject.src, envelope.id) is not None:
-            await deps.table.owe(subject.src, envelope.id)
+            verdict = await self._has_it(work)
         else:
-            work = WorkCandidate(src=subject.src, id=envelope.id, cls=subject.cls, round=1, body=json.dumps(document))
             await deps.table.change(FleetChange(candidates=(work,)))
-            if await self._decide(work) is ClaimVerdict.UNDECIDED:
-                return await delivered.later(AGAIN_S)
+            verdict = await self._decide(work)
+        if verdict is ClaimVerdict.UNDECIDED:
+            return await delivered.later(AGAIN_S)
         await delivered.ack()
         deps.owed()
         return None
+
+    async def _has_it(self, work: WorkCandidate) -> ClaimVerdict:
+        """It was taken here before. Its sender has taken this host for lost where it is another round: what is done
+        here counts for that one too, if nobody else has claimed it."""
+        verdict = await self.claim(work) if work.round > 1 else ClaimVerdict.OURS
+        if verdict is ClaimVerdict.OURS:
+            await self._deps.table.owe(work.src, work.id)
+        if verdict is ClaimVerdict.OURS and work.round > 1:
+            await self._deps.table.tell_again(work.src, [work.id])
+        return verdict
 
     async def resume(self) -> None:
         """Whatever is a candidate is decided: the last daemon was cut off, or the broker did not say, or nobody here

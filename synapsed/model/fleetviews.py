@@ -44,6 +44,8 @@ class FleetHost(_View):
     state: Literal["here", "up", "away", "sleeping"]
     seen: str | None = None
     version: str | None = None
+    classes: list[str] | None = None
+    """Of the work for any that it takes; None: it does not say so."""
     agents: list[FleetAgent] = []
 
 

@@ -83,6 +83,8 @@ def _command(pid: int) -> str:
 def test_doing_it_again_changes_nothing(box: FleetHome, laptop: FleetHome) -> None:
     before = box.do("status")["member"]
     assert box.do("create", name="other")["again"] is True
+    with pytest.raises(Refused, match=r"the broker here listens at .*set 'listen' under"):
+        box.do("create", name="box", listen="127.0.0.1:1")
     assert box.do("settle")["done"] == []
     assert box.do("status")["member"] == before
     with pytest.raises(Refused, match="this host is laptop in a fleet already"):

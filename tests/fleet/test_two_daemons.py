@@ -155,6 +155,12 @@ def test_work_for_any_goes_to_a_host_that_takes_the_class(pair: Pair) -> None:
     pair.box.config_file.write_text(f'{NO_PORTS}[fleet.work]\nclasses = ["dummy"]\n')
     pair.box.start()
     pair.box.start_agent()
+    refused = pair.laptop.ctl("send", "any:nothing", "hello")
+    assert (refused.code, "no host of the fleet takes work" in refused.err) == (4, True)
+    eventually(
+        lambda: ["dummy"] in [host["classes"] for host in pair.laptop.get("/fleet/hosts").json],
+        "box says what it takes",
+    )
     sent = pair.laptop.ctl("send", "any:dummy", "--wait", "hello whoever you are")
     assert sent.code == 0, sent.err
     (row,) = pair.laptop.ctl("tasks", "--json").json

@@ -19,6 +19,7 @@ from synapsed.fleet.envelope import Envelope
 from synapsed.fleet.fetching import Fetching
 from synapsed.fleet.hearing import EventHearing
 from synapsed.fleet.incoming import Incoming
+from synapsed.fleet.lostwork import LostWork
 from synapsed.fleet.names import MailSubject, WorkSubject
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.outgoing import Outgoing, Speaker
@@ -29,6 +30,7 @@ from synapsed.fleet.sending import Parcels
 from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.trust import Member, NotTrusted
 from synapsed.fleet.working import Claims, WorkDeps, Working
+from synapsed.fleetspec import FleetWork
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import KEY, OutRow
 from synapsed.model.task import Message, Task, TaskState
@@ -335,10 +337,12 @@ class Mailbox:
         self._store = store
         self._clock = clock
         self._once = Idempotency(store)  # type: ignore[arg-type]
-        self.typed: list[str] = []
         self.answer = ANSWER
+        self.refuses: Exception | None = None
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
+        if self.refuses is not None:
+            raise self.refuses
         async with self._once.once(request, agent_id) as (task_id, known):
             if known is not None:
                 return known
@@ -394,6 +398,7 @@ class Host:
         self.path = world.folder / f"{name}.db"
         self.persons: frozenset[str] = frozenset()
         self.content = False
+        self.work = FleetWork()
         self.kills = 0
 
     async def start(self) -> None:
@@ -467,6 +472,17 @@ class Host:
             self.incoming,
             claims,
         )
+        self.lost = LostWork(
+            me=me,
+            store=store,
+            table=table,
+            incoming=self.incoming,
+            working=self.working,
+            clock=world.clock,
+            config=self.work,
+            idle_for=world.idle.get,
+            due=lambda: None,
+        )
         self.carrier = FleetCarrier(
             me=me,
             store=store,
@@ -476,6 +492,7 @@ class Host:
             clock=world.clock,
             due=lambda: None,
             classes=lambda _: None,
+            taken=self._taken,
         )
         self.telling = EventTelling(
             name=self.name,
@@ -498,6 +515,9 @@ class Host:
     async def _lost(self, row: OutRow, why: str) -> None:
         await self.incoming.undeliverable(row, why)
 
+    async def _taken(self) -> frozenset[str] | None:
+        return self.world.taken
+
     async def kill(self) -> None:
         """And start the next daemon; what is done in a thread of the store's completes, as a commit does."""
         self.kills += 1
@@ -513,8 +533,8 @@ class Host:
     async def tasks(self) -> list[Task]:
         return await _all(self.store)
 
-    async def turn(self) -> bool:
-        """Everything that this host would do now, once; whether it did anything."""
+    async def turn(self, *, answers: bool = True) -> bool:
+        """Everything that this host would do now, once; whether it did anything. `answers`: its agents too."""
         did = False
         with suppress(NoBroker):
             did = await self.outgoing.publish() or did
@@ -529,7 +549,7 @@ class Host:
                     did = True
                     await self.working.take(given)
             await self.working.resume()
-            did = await self.mailbox.work() or did
+            did = (answers and await self.mailbox.work()) or did
             if await self.store.fleet.owed(1):
                 did = True
                 await self.outgoing.receipts()
@@ -546,6 +566,10 @@ class World:
         self.trust = AllMembers()
         self.hosts: dict[str, Host] = {}
         self.works: dict[str, Sequence[str]] = {}
+        self.idle: dict[str, float] = {}
+        """For how long nothing was heard of a host."""
+        self.taken: frozenset[str] | None = None
+        """Classes of work that some host takes."""
 
     async def host(self, name: str) -> Host:
         made = self.hosts[name] = Host(self, name)
