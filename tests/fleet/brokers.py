@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from synapsed.fleet.home import Home
 from synapsed.fleet.natsserver import find
 from synapsed.paths import Paths
 from tests.support.daemon import eventually
+from tests.support.ports import free_port
 
 __all__ = ["FleetHome", "Refused", "needs_broker"]
 
@@ -180,12 +180,6 @@ class FleetHome:
         ca = self.home.keyring.certificate
         asked = options([self.url], token=token, pair=pair, ca=ca, inbox="_INBOX__admin")
         return await connect(**asked, allow_reconnect=False)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from synapsed.sockets import control_socket
-from tests.fleet.brokers import free_port, needs_broker
+from tests.fleet.brokers import needs_broker
 from tests.support.daemon import eventually
 from tests.support.namespaces import NETWORK, needs_namespaces, two_houses
+from tests.support.ports import free_port
 
 pytestmark = needs_broker
 

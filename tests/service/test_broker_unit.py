@@ -6,9 +6,10 @@ import signal
 
 import pytest
 
-from tests.fleet.brokers import free_port, needs_broker
+from tests.fleet.brokers import needs_broker
 from tests.service.house import House
 from tests.support.daemon import eventually
+from tests.support.ports import free_port
 
 pytestmark = [needs_broker, pytest.mark.fleet, pytest.mark.timeout(400)]
 UNIT = "synapsed-broker.service"

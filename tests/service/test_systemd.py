@@ -3,7 +3,6 @@
 import http.client
 import os
 import signal
-import socket
 import threading
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.service.house import AGENT, House
 from tests.support.daemon import PATIENCE_S, eventually
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -184,11 +184,6 @@ class Knocker(threading.Thread):
                 self.refused.append(error)
             except (OSError, http.client.HTTPException):
                 self.cut += 1
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def test_ten_kills_refuse_no_connection(house: House) -> None:

@@ -6,14 +6,7 @@ import pytest
 
 from synapsed.errors import PortsExhausted
 from synapsed.supervisor.ports import LOOPBACK, Ports, announceable
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+from tests.support.ports import free_port
 
 
 def connects(port: int) -> bool:
@@ -23,7 +16,7 @@ def connects(port: int) -> bool:
 
 
 def test_claimed_is_bound_and_does_not_listen_until_it_is_announced() -> None:
-    (port,) = free_ports(1)
+    port = free_port()
     ports = Ports(listen=True)
     claimed, sock = ports.claim("a", [port], listed="x")
     assert claimed == port
@@ -42,7 +35,7 @@ def test_claimed_is_bound_and_does_not_listen_until_it_is_announced() -> None:
 
 
 def test_the_next_daemon_has_the_port_at_once() -> None:
-    (port,) = free_ports(1)
+    port = free_port()
     first = Ports(listen=True)
     _, sock = first.claim("a", [port], listed="x")
     assert sock is not None
@@ -60,7 +53,7 @@ def test_the_next_daemon_has_the_port_at_once() -> None:
 
 
 def test_exhausted_names_the_holders() -> None:
-    mine, foreign = free_ports(2)
+    mine, foreign = free_port(), free_port()
     ports = Ports(listen=True)
     ports.claim("a", [mine], listed="x")
     with socket.create_server((LOOPBACK, foreign)):
