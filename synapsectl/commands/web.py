@@ -1,9 +1,11 @@
 """`synapsectl web [--phone]`: the page in a browser, which is paired by a one-time code."""
 
 import argparse
+import html
 import ipaddress
 import shutil
 import subprocess
+import sys
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,7 +48,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     rights = rights_in(args.rights) if args.rights else PHONE if args.phone else DESK
     if args.tailscale:
         serve(ctx)
-    body: dict[str, Any] = {"rights": rights} | ({"name": args.name} if args.name else {})
+    opener = None if args.phone or args.json or args.no_open else _opener(ctx)
+    # What an opener and a browser are given, every user of this machine can read (`ps`).
+    body: dict[str, Any] = {"rights": rights, "here": opener is not None} | ({"name": args.name} if args.name else {})
     made = ctx.client.post("/control/web/code", body)
     addresses = [f"{address}#code={made['code']}" for address in made["addresses"]]
     if args.json:
@@ -54,7 +58,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         return DONE
     if args.phone:
         return _show(ctx, address := _reachable(addresses), _certificate_of(address, made))
-    return _open(ctx, _local(addresses), opens=not args.no_open)
+    return _open(ctx, _local(addresses), opener)
 
 
 def _certificate_of(address: str, made: dict[str, Any]) -> dict[str, str] | None:
@@ -86,13 +90,18 @@ def _show(ctx: CommandContext, address: str, certificate: dict[str, str] | None)
     return DONE
 
 
-def _open(ctx: CommandContext, address: str, *, opens: bool) -> int:
-    opener = next((found for name in OPENERS if (found := shutil.which(name, path=ctx.environ.get("PATH")))), None)
+def _opener(ctx: CommandContext) -> str | None:
+    """The program that opens addresses; None without one, or without a desktop on which to see it."""
     seen = any(ctx.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME")) or _has_desktop()
-    if opens and opener is not None and seen:
+    found = (shutil.which(name, path=ctx.environ.get("PATH")) for name in OPENERS)
+    return next((each for each in found if each), None) if seen else None
+
+
+def _open(ctx: CommandContext, address: str, opener: str | None) -> int:
+    if opener is not None:
         try:
             subprocess.Popen(
-                [opener, address],
+                [opener, address if _is_looked_up() else _redirect(ctx, address)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -109,9 +118,23 @@ def _open(ctx: CommandContext, address: str, *, opens: bool) -> int:
     return DONE
 
 
-def _has_desktop() -> bool:
-    import sys
+def _is_looked_up() -> bool:
+    """Whether the daemon knows whose connection it is that brings a code, so that it is of no use to other users."""
+    return sys.platform == "linux"
 
+
+def _redirect(ctx: CommandContext, address: str) -> str:
+    """The address of a file, nobody else's to read, that leads a browser there. (On Linux a browser in a sandbox of its
+    own could not read it.) Raises OSError."""
+    from synapsed.files import write_whole
+
+    file = ctx.paths.run / "web.html"
+    text = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={html.escape(address)}">\n'
+    write_whole(file, text.encode(), durable=False)
+    return file.as_uri()
+
+
+def _has_desktop() -> bool:
     return sys.platform == "darwin"
 
 

@@ -20,11 +20,13 @@ CODE_LENGTH_MAX: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class PairingCode:
-    """What the device that brings the code becomes."""
+    """What the device that brings the code becomes. `here`: it is good for a browser of this machine only, which no
+    proxy brings."""
 
     rights: frozenset[Right]
     name: str | None
     until: float
+    here: bool = False
 
 
 class Codes:
@@ -36,18 +38,22 @@ class Codes:
     def __len__(self) -> int:
         return len(self._open)
 
-    def make(self, rights: frozenset[Right], name: str | None, *, now: float) -> str:
+    def make(self, rights: frozenset[Right], name: str | None, *, now: float, here: bool = False) -> str:
         code = secrets.token_urlsafe(CODE_BYTES)
         self._forget(now)
         while len(self._open) >= CODES_MAX:
             del self._open[next(iter(self._open))]
-        self._open[digest(code)] = PairingCode(rights, name, now + CODE_S)
+        self._open[digest(code)] = PairingCode(rights, name, now + CODE_S, here)
         return code
 
-    def take(self, code: str, *, now: float) -> PairingCode | None:
-        """What the code was made for; None for one that is not known, was used, or is too old."""
+    def take(self, code: str, *, now: float, here: bool) -> PairingCode | None:
+        """What the code was made for; None for one that is not known, was used, or is too old, or that is for this
+        machine's browser and does not come from `here`: then it stays good."""
         self._forget(now)
-        return self._open.pop(digest(code), None)
+        found = self._open.get(key := digest(code))
+        if found is None or (found.here and not here):
+            return None
+        return self._open.pop(key)
 
     def _forget(self, now: float) -> None:
         self._open = {key: one for key, one in self._open.items() if now < one.until}

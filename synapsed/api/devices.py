@@ -29,10 +29,12 @@ class SessionBody(_Body):
 
 
 class CodeBody(_Body):
-    """`POST /control/web/code`: what the device becomes that brings the code."""
+    """`POST /control/web/code`: what the device becomes that brings the code. `here`: it is for a browser of this
+    machine, and good for none that a proxy brings."""
 
     rights: _Rights
     name: Name | None = None
+    here: bool = False
 
 
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"

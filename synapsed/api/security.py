@@ -189,11 +189,11 @@ class Security:
         """Whose failures are counted together: where the request comes from, as far as that is known."""
         at = str(peer_address(request) or "unix")
         peer = self._known.get(request.transport)
-        by = at if peer is None or peer.uid is None else f"uid {peer.uid}"
+        by = None if peer is None or peer.uid is None else f"uid {peer.uid}"
         if self.forwarded(request) is None:
-            return Source(by, at)
+            return Source(by or "elsewhere", at)
         said = request.headers.get("X-Forwarded-For", "proxy").rpartition(",")[2].strip()[:64]
-        return Source(f"proxy, {by}", said)
+        return Source(f"proxy, {by or at}", said)
 
     def _check_host(self, request: web.Request) -> None:
         name = _hostname(said := self.host(request))
@@ -263,8 +263,10 @@ class Security:
         """Whether a cookie may go that way: over TLS, or on this machine."""
         if on_unix(request):
             return False
-        if self.scheme(request) == "https":
-            return True
+        return self.scheme(request) == "https" or self.is_here(request)
+
+    def is_here(self, request: web.Request) -> bool:
+        """Whether it comes from this machine, and no proxy has passed it on."""
         address = peer_address(request)
         return self.forwarded(request) is None and address is not None and address.is_loopback
 

@@ -47,11 +47,11 @@ class Visitors:
         self._check(source)
         self._lockout.failed(source, now=self._clock.monotonic())
 
-    def take_code(self, code: str, source: Source) -> PairingCode:
+    def take_code(self, code: str, source: Source, *, here: bool) -> PairingCode:
         """The code is looked at before what was counted: it has 128 random bits, and whoever has it is not shut out by
         somebody that guesses. Raises LockedOut, Unauthorized."""
         now = self._clock.monotonic()
-        invitation = self.codes.take(code[:CODE_LENGTH_MAX], now=now)
+        invitation = self.codes.take(code[:CODE_LENGTH_MAX], now=now, here=here)
         if invitation is None:
             self._check(source)
             self._lockout.failed(source, now=now)

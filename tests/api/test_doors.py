@@ -265,6 +265,26 @@ async def test_two_browsers_with_one_code(api: Api) -> None:
     assert statuses == [200, 401, 401, 401]
 
 
+async def test_a_code_for_this_machine_is_good_here_only(doors: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `synapsectl web` gives to a browser, every user of the machine can read (`ps`)."""
+    body = {"rights": ["look"], "here": True}
+    code = (await doors.json(doors.unix, "POST", "/control/web/code", json=body))[1]["code"]
+    headers = ELSEWHERE | ORIGIN | PAGE
+    status, told = await doors.json(doors.http, "POST", "/web/session", json={"code": code}, headers=headers)
+    assert (status, told["error"]["code"]) == (401, "UNAUTHORIZED")
+    peers = doors.servers._context.security._peers
+    look_up = peers.tcp
+
+    async def of_another(*args: Any, **kwargs: Any) -> Peer:
+        return replace(await look_up(*args, **kwargs), uid=4242, settled=False)
+
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(peers, "tcp", of_another)
+        assert (await enter(doors, code))[0] == 403
+    assert book_of(doors).devices == []
+    assert (await enter(doors, code))[0] == 200, "and it is not used up by that"
+
+
 async def test_a_code_grows_old(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     code = await code_of(api)
     later = api.servers._context.clock.monotonic() + 121

@@ -74,7 +74,7 @@ async def enter(request: web.Request, body: SessionBody, context: ApiContext) ->
             "--tailscale', or a proxy with TLS"
         )
     security.check_page(request)
-    invitation = visitors.take_code(body.code, security.source(request))
+    invitation = visitors.take_code(body.code, security.source(request), here=security.is_here(request))
     name = body.name or invitation.name or device_name(request.headers.get(hdrs.USER_AGENT, ""))
     device, session = await to_the_end(visitors.book.pair(name, invitation.rights))
     answer = MeAnswer(
@@ -121,7 +121,8 @@ async def me(request: web.Request, context: ApiContext) -> WithHeaders[MeAnswer]
 async def invite(request: web.Request, body: CodeBody, context: ApiContext) -> CodeAnswer:
     """Good once, and for two minutes."""
     visitors = _visitors(context)
-    code = visitors.codes.make(frozenset(body.rights), body.name, now=context.clock.monotonic())
+    now = context.clock.monotonic()
+    code = visitors.codes.make(frozenset(body.rights), body.name, now=now, here=body.here)
     return CodeAnswer(
         code=code,
         rights=body.rights,
