@@ -20,6 +20,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.fleet import bodies
+from synapsed.fleet.audit import ROUND_ATTEMPTS
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.outgoing import Speaker, work_class
 from synapsed.fleet.working import ClaimVerdict, Working
@@ -33,8 +34,6 @@ from synapsed.store.fleet import FleetTable
 from synapsed.tasks import transitions
 
 EVERY_S: Final = 30.0
-ROUND_ATTEMPTS: Final = 1000
-"""The attempts of a round are counted from so many: the broker takes none for a copy of an earlier round's."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 

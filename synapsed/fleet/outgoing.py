@@ -15,7 +15,7 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
 from synapsed.fleet import bodies, streams
-from synapsed.fleet.audit import is_lost
+from synapsed.fleet.audit import Ledger, is_lost
 from synapsed.fleet.envelope import BODY_MAX, PARCELS, VERSION, Envelope, encoded
 from synapsed.fleet.names import MailKind, MailSubject, WorkSubject, class_of
 from synapsed.fleet.nkey import KeyPair
@@ -29,6 +29,8 @@ from synapsed.store.fleet import FleetTable
 
 BATCH: Final = 256
 """Rows that are read at a time."""
+AUDITED: Final = 10_000
+"""Rows that are looked at in one go."""
 RECEIPTS: Final = 500
 """Ids that are owed a receipt, and are read at a time."""
 
@@ -76,8 +78,7 @@ class Outgoing:
         self.pacing = Pacing()
         self._created: dict[str, str] = {}
         """When the streams were made into which is published."""
-        self._piped_at: dict[tuple[str, int], float] = {}
-        """When a row is known to be piped: of this daemon's life only, so that no clock is believed over a restart."""
+        self._ledger = Ledger()
         self.stuck: dict[str, str] = {}
         """Rows that the broker refuses, and why: for `status`."""
 
@@ -93,7 +94,7 @@ class Outgoing:
         if done:
             await self._table.piped(done)
             for row in done:
-                self._piped_at[row.id, row.n] = self._clock.monotonic()
+                self._ledger.piped(row, self.subject(row), self._clock.monotonic())
                 self.pacing.worked(row.dst)
                 self.stuck.pop(row.id, None)
         if failed is not None:
@@ -185,17 +186,18 @@ class Outgoing:
 
     async def audit(self) -> int:
         """Publish again what the broker may have lost; how many rows."""
-        rows = await self._table.open_rows(state="piped")
+        rows = await self._table.open_rows(state="piped", limit=AUDITED)
         facts = {name: await self._know(name) for name in {_stream_of(row) for row in rows}}
         now = self._clock.monotonic()
-        open_ = {(row.id, row.n) for row in rows}
-        self._piped_at = {key: at for key, at in self._piped_at.items() if key in open_}
+        if len(rows) < AUDITED:
+            self._ledger.look((row.id, row.n) for row in rows)
         lost = []
         for row in rows:
-            waited = now - self._piped_at.setdefault((row.id, row.n), now)
-            if is_lost(row, self.subject(row), facts[_stream_of(row)], waited):
+            subject = self.subject(row)
+            waited, overtaken = self._ledger.waited(row, subject, now), self._ledger.overtaken(row, subject)
+            if is_lost(row, subject, facts[_stream_of(row)], waited, overtaken=overtaken):
                 lost.append(row)
-                self._piped_at.pop((row.id, row.n), None)
+                self._ledger.again(row)
         if lost:
             log.info("what the broker may have lost is published again", rows=len(lost))
             await self._table.again(lost)
@@ -211,6 +213,7 @@ class Outgoing:
     def reconnected(self) -> None:
         """It may be another broker, with other streams."""
         self._created.clear()
+        self._ledger.forget_places()
         self.pacing.reconnected()
 
 

@@ -59,3 +59,13 @@ def test_a_full_mailbox_stops_its_host_alone() -> None:
 )
 def test_what_the_broker_can_have_no_more_is_lost(row: OutRow, facts: StreamFacts, waited: float, lost: bool) -> None:
     assert is_lost(row, SUBJECT, facts, waited) is lost
+
+
+def test_what_is_overtaken_is_sent_again_less_and_less_often() -> None:
+    busy = StreamFacts(created="1", first=1, last=90, pending={SUBJECT: 3})
+    waits = []
+    for attempt in (1, 2, 3, 9, 2001, 2002):
+        row = OutRow(id="a", dst="box", kind="msg", task_id="a", state="piped", stream="1", seq=7, attempt=attempt)
+        assert not is_lost(row, SUBJECT, busy, 1e9)
+        waits.append(next(s for s in range(1, 5000) if is_lost(row, SUBJECT, busy, s, overtaken=True)))
+    assert waits == [60, 120, 240, 3600, 60, 120]

@@ -129,6 +129,33 @@ async def test_whatever_ack_or_receipt_is_lost_the_message_is_taken_once(world: 
     await delivered(world, laptop, 30)
 
 
+async def test_one_that_is_lost_among_many_is_found_though_the_host_is_never_without_mail(world: World) -> None:
+    laptop, box = await world.host("laptop"), await world.host("box")
+    shed = await world.host("shed")
+    del world.hosts["shed"]  # it is away, and something that is older waits for it
+    await laptop.peers.learn("shed", f"shed|{shed.pair.public}")
+    await laptop.send("codex@shed", "older", key="older")
+    await laptop.outgoing.publish()
+    lost = await laptop.send("codex@box", "lost", key="lost")
+    await laptop.outgoing.publish()
+    del world.broker.streams[streams.IN].messages[1:]
+    for n in range(4):
+        world.clock.advance(20)
+        await laptop.send("codex@box", f"later {n}", key=str(n))
+        await laptop.turn()
+        await box.turn()
+        await laptop.turn()
+        await laptop.send("codex@box", f"next {n}", key=f"next-{n}")
+        await laptop.outgoing.publish()  # there is always one that waits
+        again = await laptop.outgoing.audit()
+        assert again == (1 if n == 2 else 0), "after 60 s"
+    await world.rest()
+    await shed.store.close()
+    told = await laptop.store.task(lost.id)
+    assert told is not None
+    assert told.status is TaskState.COMPLETED
+
+
 async def test_a_broker_whose_disk_is_lost_is_told_everything_again(world: World) -> None:
     laptop = await world.host("laptop")
     await world.host("box")
