@@ -7,7 +7,18 @@ from typing import Any, NamedTuple
 from synapsectl.attending import Attendant
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, TIMED_OUT, ApiError, BadAnswer, CtlError, MaybeAccepted, NoDaemon, TimedOut
+from synapsectl.errors import (
+    DONE,
+    TASK_FAILED,
+    TIMED_OUT,
+    ApiError,
+    BadAnswer,
+    CtlError,
+    MaybeAccepted,
+    NoDaemon,
+    TimedOut,
+)
+from synapsectl.firstof import FirstOf
 from synapsectl.output import short_id
 from synapsectl.waiting import RECONNECT, RETRY, answer_of, outcome, tell_inexact
 
@@ -26,6 +37,8 @@ class Wanted(NamedTuple):
     deadline: float | None
     json: bool
     key: str | None = None
+    first: bool = False
+    """The first answer is waited for."""
 
 
 class Sent(NamedTuple):
@@ -136,6 +149,8 @@ class Sending:
                 self._out.note(f"{agent}: {error}")
                 results.append({"agent": agent} | error.document())
                 code = code or error.exit_code
+        if self._wanted.first and sent and not alone:
+            return self._first(sent, results)
         for one in sent:
             ended, task = self._settle(one, alone=alone)
             results.append({"agent": one.agent, "task": task})
@@ -144,6 +159,23 @@ class Sending:
             tell_inexact(self._ctx, {result["agent"]: result["task"] for result in results if "task" in result})
         self._show(results, alone=alone)
         return code
+
+    def _first(self, sent: list[Sent], refused: list[dict[str, Any]]) -> int:
+        """The first answer alone; without an answer, what became of all."""
+        agents = {one.awaited["id"]: one.agent for one in sent}
+        first = FirstOf(self._client, list(agents), deadline=self._wanted.deadline, note=self._out.note)
+        task = first.wait()
+        if task is None:
+            told = [{"agent": agents[task_id], "task": ended} for task_id, ended in first.ended.items()]
+            self._show([*refused, *told], alone=False)
+            return TASK_FAILED
+        self._out.remark(f"--- {agents[task['id']]} ({short_id(task['id'])})")
+        tell_inexact(self._ctx, {agents[task["id"]]: task})
+        if self._wanted.json:
+            self._out.document({"task": task})
+        else:
+            self._out.text(answer_of(task) or "")
+        return DONE
 
     # --- sending ---
 

@@ -1,7 +1,9 @@
 """`synapsectl send AGENT[,AGENT…] MESSAGE`."""
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from synapsectl.context import CommandContext
@@ -11,18 +13,22 @@ from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, read_text
 from synapsectl.parsing import seconds
 from synapsectl.sending import Sending, Wanted
-from synapsectl.teams import with_members
+from synapsectl.teams import ANYWHERE, with_members
 
 EXAMPLES = (
     ("synapsectl send claude 'explain this repository' --wait", "wait for the answer, and print it"),
     ("git diff | synapsectl send claude --wait -", "the message from stdin"),
     ("synapsectl send claude,codex 'review the last commit' --wait", "a table of both answers"),
+    ("synapsectl send team:review 'is it right?' --any", "the first answer of a team's, on whatever host of the fleet"),
     ("synapsectl send claude --priority 5", "interrupt what it does"),
     ("synapsectl send claude --file shot.png 'what is wrong here?'", "a file goes with it"),
 )
 
 TAKES_REST = True
 KEY_MAX = 128
+MANY = 50
+"""Agents; to more a message is sent only where a person says so."""
+AGENTS_MAX = 1000
 INTERRUPT_PRIORITY = 5
 NEVER_SENT_TO = frozenset({"stopped", "stopping", "exited", "failed"})
 """States of agents that `--all` and `--type` leave out."""
@@ -39,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "words", nargs="*", metavar="AGENT MESSAGE", help="agents or teams, and what; - reads it from stdin"
     )
     parser.add_argument("--all", action="store_true", help="to every agent that runs")
+    parser.add_argument("--fleet", action="store_true", help="with --all or --type: on all hosts of the fleet")
     parser.add_argument("--type", metavar="TYPE", help="to every agent of this profile that runs")
     parser.add_argument(
         "--priority",
@@ -48,6 +55,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="4 is delivered before 1; 5 interrupts what runs first, and without a message does only that",
     )
     parser.add_argument("--wait", action="store_true", help="wait for the end, and print the answer's text only")
+    parser.add_argument(
+        "--any", action="store_true", help="of several: wait for the first answer, and print that alone"
+    )
+    parser.add_argument("--yes", action="store_true", help=f"send to more than {MANY} agents without being asked")
     parser.add_argument("--follow", action="store_true", help="wait, and print what the agent says as it says it")
     parser.add_argument(
         "--timeout",
@@ -82,31 +93,63 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
     addresses = _addresses(args, words)
-    if args.follow and args.json:
-        raise UsageError("--follow prints text as it comes, --json one document at the end: choose one")
     if not words and not args.file:
         if args.priority != INTERRUPT_PRIORITY:
             raise UsageError("there is no message (and only --priority 5 has a use without one)")
         body = None
     else:
         body = _body(args, ctx, " ".join(words))
-    if args.idempotency_key is not None and not _is_key(args.idempotency_key):
-        raise UsageError(f"--idempotency-key must be 1 to {KEY_MAX} printable ASCII characters")
-    if args.reply_to and (args.response or addresses is None or len(addresses) != 1):
-        raise UsageError("--reply-to goes to the one agent that asked, and wants no response itself")
+    _check_options(args, addresses)
     wanted = _wanted(args, ctx)
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
         return max(interrupt(ctx, agent, as_json=args.json) for agent in agents)
     sending = Sending(wanted, ctx)
+    _check_count(args, ctx, agents)
+    if args.fleet:
+        _together(body, agents)
     try:
         return sending.run(agents, body, named=addresses is not None)
     except ApiError as error:
         # Nothing is sent yet: one address alone was refused, of several each is looked up first.
         if addresses is None or error.code != NoAgents.code or (members := with_members(ctx, agents)) == agents:
             raise
+    _check_count(args, ctx, members)
+    if any(name.startswith(ANYWHERE) for name in agents):
+        _together(body, members)
     return sending.run(members, body, named=True)
+
+
+def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence[str]) -> None:
+    """Raises UsageError for more agents than one message goes to, and where a person, asked, does not want it."""
+    if len(agents) > AGENTS_MAX:
+        raise UsageError(f"it would go to {len(agents)} agents; at most {AGENTS_MAX} are sent to at once")
+    if len(agents) <= MANY or args.yes:
+        return
+    if not (ctx.out.on_terminal and sys.stdin.isatty()):
+        raise UsageError(f"it would go to {len(agents)} agents: say --yes, if that is meant")
+    ctx.out.note(f"it goes to {len(agents)} agents, a task for each: send it? [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was sent")
+
+
+def _together(body: dict[str, Any], agents: Sequence[str]) -> None:
+    """What goes to several agents of a fleet at once has one context."""
+    if len(agents) > 1:
+        body.setdefault("context_id", os.urandom(16).hex())
+
+
+def _check_options(args: argparse.Namespace, addresses: list[str] | None) -> None:
+    """Raises UsageError for options that do not go together."""
+    if args.follow and args.json:
+        raise UsageError("--follow prints text as it comes, --json one document at the end: choose one")
+    if args.idempotency_key is not None and not _is_key(args.idempotency_key):
+        raise UsageError(f"--idempotency-key must be 1 to {KEY_MAX} printable ASCII characters")
+    if args.reply_to and (args.response or addresses is None or len(addresses) != 1):
+        raise UsageError("--reply-to goes to the one agent that asked, and wants no response itself")
+    if args.any and (args.follow or args.response):
+        raise UsageError("--any waits for the first answer: without --follow and --response")
 
 
 def _is_key(text: str) -> bool:
@@ -117,7 +160,7 @@ def _wanted(args: argparse.Namespace, ctx: CommandContext) -> Wanted:
     sender = args.sender or ctx.own_agent
     own = ctx.own_agent is not None
     return Wanted(
-        wait=args.wait or args.follow or (args.response and not own),
+        wait=args.wait or args.any or args.follow or (args.response and not own),
         follow=args.follow,
         response=args.response,
         sender=sender,
@@ -125,11 +168,16 @@ def _wanted(args: argparse.Namespace, ctx: CommandContext) -> Wanted:
         deadline=ctx.client.limit(args.timeout),
         json=args.json,
         key=args.idempotency_key,
+        first=args.any,
     )
 
 
 def _addresses(args: argparse.Namespace, words: list[str]) -> list[str] | None:
     """The addresses, taken from `words`; None with `--all` or `--type`."""
+    if args.fleet and not (args.all or args.type):
+        raise UsageError(
+            "--fleet goes with --all or --type; a team on all hosts is team:NAME, any of a class any:CLASS"
+        )
     if args.all and args.type:
         raise UsageError("--all and --type: choose one")
     if args.all or args.type:
@@ -142,9 +190,11 @@ def _addresses(args: argparse.Namespace, words: list[str]) -> list[str] | None:
 
 def _running(args: argparse.Namespace, ctx: CommandContext) -> list[str]:
     own = ctx.own_agent
+    if args.fleet:
+        ctx.client.get("/fleet/hosts")  # that says where this host is in no fleet
     names = [
         agent["name"]
-        for agent in ctx.client.get("/agents")
+        for agent in ctx.client.get("/agents", {"hosts": 1} if args.fleet else None)
         if agent["state"] not in NEVER_SENT_TO and agent["id"] != own and args.type in (None, agent["type"])
     ]
     if not names:

@@ -65,7 +65,7 @@ class Ledger:
         self._piped[row.id, row.n] = PipedRow(subject, row.seq or 0, now)
 
     def look(self, open_: Iterable[RowKey]) -> None:
-        """`open_` are all rows that are piped: what is none of them any more has its receipt."""
+        """`open_` are all rows that are piped: what is not among them any more has its receipt."""
         still = frozenset(open_)
         for key in [key for key in self._piped if key not in still]:
             gone = self._piped.pop(key)

@@ -50,7 +50,7 @@ def test_every_option_of_every_verb(home: Path, ctl: Ctl, parser: object) -> Non
 def test_options_and_what_stands_behind_them(home: Path, ctl: Ctl) -> None:
     assert offered(ctl, "list", "--w") == ["--watch"]
     assert offered(ctl, "list", "--watch", "--w") == []
-    assert offered(ctl, "send", "--file", "x", "--f") == ["--follow", "--from", "--file"]
+    assert offered(ctl, "send", "--file", "x", "--f") == ["--fleet", "--follow", "--from", "--file"]
     assert offered(ctl, "send", "--priority", "") == ["1", "2", "3", "4", "5"]
     assert offered(ctl, "history", "--kind", "a") == ["answer"]
     assert offered(ctl, "profiles", "--j") == ["--json"]

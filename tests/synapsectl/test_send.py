@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.model.task import Artifact, TaskState, TextPart
+from synapsed.model.task import Artifact, Task, TaskState, TextPart
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, Script, agent, answers, ends, fails, permission
 
@@ -308,3 +308,61 @@ def test_an_agents_shell_says_who_it_is(daemon: FakeDaemon, ctl: Ctl, monkeypatc
     ((path, body),) = sent(daemon)
     assert path == "/agents/codex/tasks/send", "not to itself"
     assert body["metadata"]["sender"]["sender_id"] == "synapse-claude-8100"  # type: ignore[index]
+
+
+def members(daemon: FakeDaemon, *names: str) -> None:
+    daemon.teams = [{"name": "review", "members": list(names)}]
+
+
+def test_the_first_answer_of_several_is_printed_alone(daemon: FakeDaemon, ctl: Ctl) -> None:
+    """The first that is sent never ends; the second is completed."""
+    scripts = iter([lambda daemon, task: daemon.advance(task, TaskState.WORKING), answers("mine")])
+
+    def script(daemon: FakeDaemon, task: Task) -> None:
+        next(scripts)(daemon, task)
+
+    daemon.script = script
+    told = ctl("send", "claude,codex", "--any", "hello")
+    assert (told.code, told.out) == (0, "mine\n")
+
+
+def test_where_none_is_completed_all_are_shown(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = fails("TIMEOUT", "it took too long")
+    told = ctl("send", "claude,codex", "--any", "hello")
+    assert told.code == 1
+    assert [line.split("\t")[0] for line in told.out.splitlines()] == ["claude", "codex"]
+
+
+def test_the_first_answer_that_does_not_come_in_time(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = lambda daemon, task: daemon.advance(task, TaskState.WORKING)
+    told = ctl("send", "claude,codex", "--any", "--timeout", "0.3", "hello")
+    assert (told.code, "none is completed yet" in told.err) == (5, True)
+
+
+def test_a_team_has_one_context(daemon: FakeDaemon, ctl: Ctl) -> None:
+    members(daemon, "claude", "codex")
+    assert ctl("send", "team:review", "hello", "--wait").code == 0
+    bodies = [body for _, path, body in daemon.requests if path.endswith("/tasks/send") and body]
+    contexts = {body.get("context_id") for body in bodies[-2:]}
+    assert len(contexts) == 1
+    assert None not in contexts
+
+
+def test_to_everybody_of_the_fleet_and_to_many_only_where_that_is_said(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("send", "--all", "--fleet", "hello").code == 6, "this host is in none"
+    daemon.fleet = []
+    assert ctl("send", "claude", "--fleet", "hello").code == 2
+    sent = ctl("send", "--all", "--fleet", "hello", "--json")
+    assert [one["agent"] for one in json.loads(sent.out)["tasks"]] == ["claude", "codex"]
+    assert ("GET", "/agents?hosts=1", None) in daemon.requests
+    daemon.agents.update({f"a{n}": agent(f"a{n}", port=None) for n in range(49)})
+    before = len(daemon.tasks)
+    many = ctl("send", "--all", "hello")
+    assert (many.code, "51 agents: say --yes" in many.err, len(daemon.tasks)) == (2, True, before)
+    daemon.agents.update({f"b{n}": agent(f"b{n}", port=None) for n in range(950)})
+    assert "at most 1000" in ctl("send", "--all", "--yes", "hello").err
+    assert len(daemon.tasks) == before
+
+
+def test_any_does_not_go_with_following(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("send", "claude,codex", "--any", "--follow", "hello").code == 2
