@@ -7,7 +7,6 @@ that attached terminals, looks and pictures are those of any agent.
 
 import asyncio
 import contextlib
-import functools
 import json
 import signal
 import time
@@ -17,26 +16,22 @@ from typing import Any
 
 import structlog
 
-from synapsed.aio import TaskSet
 from synapsed.clock import Clock
-from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError, SynapsedError
+from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
 from synapsed.files import write_whole
 from synapsed.interfaces import Attachment, Delivery, ScreenWatch, Store
+from synapsed.keepers.alerts import gap_alert
 from synapsed.keepers.client import (
-    Alert,
-    Exited,
-    KeeperClient,
     KeeperEvent,
     KeeperRefused,
-    Lost,
     Output,
     OutputGap,
 )
-from synapsed.keepers.heartbeat import SILENT, Pulse
-from synapsed.keepers.launchers import sweep_launch
+from synapsed.keepers.heartbeat import SILENT
+from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
-from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnRecord
+from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkTurnRecord
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
@@ -56,7 +51,6 @@ from synapsed.pipes.session import (
 )
 from synapsed.pipes.transcript import TranscriptView
 from synapsed.profiles import Profile
-from synapsed.pty.link_alerts import disk_alert, gap_alert, silence_alert
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.rounds import Rounds
 from synapsed.pty.viewers import Viewers, are_reports
@@ -68,9 +62,6 @@ STATE_FILE = "acp.json"
 
 READ_BACK = 16 * 1024 * 1024
 """Bytes of a launch's output that are read again at most when a daemon takes it up."""
-
-CATCH_UP_S = 20.0
-"""How long that may take; then the program is judged as it stands."""
 
 CONFIRM_STOP_S = 10.0
 """How long a program has to end its turn after it was asked to; then it is ended itself."""
@@ -105,7 +96,8 @@ class AcpLink:
     ) -> None:
         self._agent_id = agent_id
         self._folder = folder
-        self._launch = launch
+        self._program = KeptProgram(agent_id, launch, self)
+        self._tasks = self._program.tasks
         self._spool = transcript
         self._screen = screen
         self._size = size
@@ -122,23 +114,15 @@ class AcpLink:
             opening=opening,
         )
         self._transcript = TranscriptView()
-        self._client: KeeperClient | None = None
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
-        self._tasks = TaskSet()
         self._lines = LineReader()
-        self._pulse = Pulse(self._keeper, self._silence)
-        self._beating: asyncio.Task[None] | None = None
-        self._given_up = asyncio.Event()
-        self._closing = self._finishing = self._live = False
-        self._caught_up = asyncio.Event()
-        self._catch_up_to = 0
+        self._live = False
         self._output = launch.spool_start
         self._hands_at = 0.0
         self._persons = 0
         self._record: TurnRecord | None = None
         self._turn_over = asyncio.Event()
         self._turn_over.set()
-        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
         self._viewers = Viewers(
             draw=screen.redraw,
             pane=screen.pane,
@@ -159,14 +143,14 @@ class AcpLink:
             kept = json.loads((self._folder / STATE_FILE).read_bytes())
         except (OSError, ValueError):
             return None
-        ours = isinstance(kept, dict) and kept.get("launch") == self._launch.launch_id
+        ours = isinstance(kept, dict) and kept.get("launch") == self.launch.launch_id
         return str(kept["session"]) if ours and isinstance(kept.get("session"), str) else None
 
     # --- life ---
 
     @property
     def launch(self) -> LaunchRecord:
-        return self._launch
+        return self._program.launch
 
     @property
     def attached(self) -> int:
@@ -185,23 +169,15 @@ class AcpLink:
         return self._output
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
-        self._emit = emit
+        self._emit = self._program.emit = emit
         self._screen.open(self._on_screen)
         begin, data = self._spool.earlier()
         if data:
             self._screen.feed(begin, data, self._clock.monotonic())
-        connect = functools.partial(KeeperClient.connect, self._launch.socket, on_event=self._on_event)
-        client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
-        if self._closing:
-            client.close()
-            raise asyncio.CancelledError
-        self._client = client
-        if client.hello.alert is not None:
-            self._alert(disk_alert(client.hello.alert, full=True))
+        client = await self._program.reach(self._on_event)
         self._viewers.resize(*self._size)
-        self._catch_up_to = client.hello.spool_end
-        start = max(self._launch.spool_start, client.hello.spool_start, self._catch_up_to - READ_BACK)
-        if start > self._launch.spool_start:
+        start = max(self.launch.spool_start, client.hello.spool_start, client.hello.spool_end - READ_BACK)
+        if start > self.launch.spool_start:
             self._lines = LineReader(begins=True)
             self._session.missed()
         self._output = start
@@ -209,11 +185,8 @@ class AcpLink:
         await client.subscribe(start)
         with contextlib.suppress(KeeperRefused):
             await client.subscribe(None, channel="stderr")
-        if start >= self._catch_up_to:
-            self._caught_up.set()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
-        self._caught_up.set()
+        self._program.has(start)
+        await self._program.catch_up()
         for request in self._session.open_requests:
             if await client.recall(request.input_id) is not None:
                 self._perform(self._session.was_answered(request.input_id))
@@ -222,21 +195,16 @@ class AcpLink:
         self._perform(self._session.begin())
 
     def give_up(self) -> None:
-        self._given_up.set()
+        self._program.give_up()
 
     def leave_unreached(self) -> None:
-        if self._client is None and not self._given_up.is_set():
-            self._closing = True
+        self._program.leave_unreached()
 
     async def close(self) -> None:
-        self._closing = True
+        self._program.closing = True
         self._rounds.leave(self)
         self._viewers.end()
-        if self._client is not None:
-            if self._exited.done():
-                with contextlib.suppress(SynapsedError):
-                    await self._client.acknowledge_exit()
-            self._client.close()
+        await self._program.let_go()
         await self._tasks.cancel()
         await self._screen.close()
         self._spool.close()
@@ -254,13 +222,9 @@ class AcpLink:
             case OutputGap():
                 self._lines.skip()
                 self._session.missed()
-                self._alert(gap_alert(event))
-            case Exited():
-                self._finish(event.record.exit_code, "the program ended")
-            case Alert():
-                self._alert(disk_alert(event.message, full=event.active))
-            case Lost() if self._client is not None:
-                self._lose(event.reason)
+                self._program.alert(gap_alert(event))
+            case _:
+                self._program.told(event)
 
     def _on_output(self, output: Output) -> None:
         self._output = output.end
@@ -275,23 +239,17 @@ class AcpLink:
             self._perform(self._session.read(line, now_ns))
             if line.end > self._told_to:
                 self._told_to = line.end
-                self._spool.note(line.end, self._launch.launch_id)
-        if not self._caught_up.is_set() and output.end >= self._catch_up_to:
-            self._caught_up.set()
+                self._spool.note(line.end, self.launch.launch_id)
+        self._program.has(output.end)
 
     def _on_screen(self, event: StageEvent) -> None:
         """What is drawn is ours: nothing is asked in it, and nothing has to be answered."""
 
-    def _alert(self, alert: LinkAlert) -> None:
-        log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
-        self._emit(alert)
-
-    def _silence(self, silent: bool) -> None:
-        self._alert(silence_alert(silent=silent))
+    def silenced(self, *, silent: bool) -> None:
         self._emit(self._observed())
 
     def _observed(self) -> LinkObserved:
-        if self._pulse.silent:
+        if self._program.silent:
             return LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held)
         return self._session.observation()
 
@@ -300,8 +258,7 @@ class AcpLink:
             self._perform(self._session.waited(self._clock.monotonic()))
 
     def pulse(self) -> None:
-        if self._beating is None or self._beating.done():
-            self._beating = self._tasks.spawn(self._pulse.beat())
+        self._program.pulse()
 
     # --- what is to be done ---
 
@@ -330,7 +287,7 @@ class AcpLink:
 
     async def _write(self, command: Write) -> None:
         try:
-            written = await self._keeper().write(encode(command.message), command.input_id)
+            written = await self._program.keeper().write(encode(command.message), command.input_id)
         except KeeperRefused as error:
             log.warning("not written", agent_id=self._agent_id, what=command.input_id, reason=error.reason)
         except KeeperLost:
@@ -355,7 +312,7 @@ class AcpLink:
         self._viewers.push(at, data)
 
     def _save(self, session: str) -> None:
-        content = json.dumps({"launch": self._launch.launch_id, "session": session}).encode()
+        content = json.dumps({"launch": self.launch.launch_id, "session": session}).encode()
         try:
             write_whole(self._folder / STATE_FILE, content, durable=False)
         except OSError as error:
@@ -363,26 +320,11 @@ class AcpLink:
 
     # --- the end ---
 
-    def _finish(self, exit_code: int | None, reason: str) -> None:
-        if not self._finishing:
-            self._finishing = True
-            event = LinkExited(exit_code, reason)
-            self._viewers.end()
-            if not self._exited.done():
-                self._exited.set_result(event)
-            self._emit(event)
+    def finishing(self) -> None:
+        """Its end is told at once."""
 
-    def _lose(self, reason: str) -> None:
-        if not self._closing and not self._finishing:
-            self._tasks.spawn(self._keeper_lost(reason))
-
-    async def _keeper_lost(self, reason: str) -> None:
-        log.warning("keeper lost", agent_id=self._agent_id, reason=reason)
-        try:
-            await sweep_launch(self._launch.launch_id)
-        except LaunchError as error:
-            log.error("processes are left over", agent_id=self._agent_id, error=error.message)  # noqa: TRY400
-        self._finish(None, f"its keeper is gone ({reason})")
+    async def last_words(self) -> None:
+        self._viewers.end()
 
     # --- the turn ---
 
@@ -425,8 +367,8 @@ class AcpLink:
         except TimeoutError:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
             self._perform(self._session.given_up(time.monotonic_ns()))
-            await self._keeper().signal(signal.SIGKILL)
-            await asyncio.shield(self._exited)
+            await self._program.keeper().signal(signal.SIGKILL)
+            await asyncio.shield(self._program.exited)
         return True
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
@@ -437,25 +379,14 @@ class AcpLink:
         return False
 
     async def stop(self, grace: float) -> LinkExited:
-        if not self._exited.done() and not await self._pulse.answers():
-            self._lose(SILENT)
-        elif not self._exited.done():
-            with contextlib.suppress(KeeperRefused):
-                await self._keeper().close_input()
-            try:
-                await self._keeper().stop(grace)
-            except KeeperRefused:
-                pass  # it has ended
-            except KeeperLost as error:
-                self._lose(error.message)
-        return await asyncio.shield(self._exited)
+        return await self._program.stop(grace, leave=self._leave)
+
+    async def _leave(self) -> None:
+        with contextlib.suppress(KeeperRefused):
+            await self._program.keeper().close_input()
 
     async def signal(self, signum: int) -> None:
-        if signum == signal.SIGKILL and not await self._pulse.answers():
-            self._lose(SILENT)
-            await asyncio.shield(self._exited)
-        else:
-            await self._keeper().signal(signum)
+        await self._program.signal(signum)
 
     async def poke(self) -> None:
         """Nothing is poked for: everything comes on its pipes."""
@@ -515,15 +446,10 @@ class AcpLink:
                 self._perform([ShowLine(error.message)])
 
     async def press(self, keys: Sequence[str]) -> None:
-        if self._exited.done():
+        if self._program.exited.done():
             raise NotReady("the program has ended")
         for data in encode_keys(keys, application_cursor=False):
             await self._type(data)
-
-    def _keeper(self) -> KeeperClient:
-        if self._client is None:
-            raise KeeperLost("the link is not open")
-        return self._client
 
 
 def _prompt_id(record: TurnRecord) -> str:

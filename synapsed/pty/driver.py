@@ -22,11 +22,10 @@ from synapsed import aio
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady
 from synapsed.interfaces import SideChannel, Store
-from synapsed.keepers.client import KeeperClient, KeeperRefused
+from synapsed.keepers.client import KeeperRefused
+from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity
 from synapsed.model.link import (
-    LinkEvent,
-    LinkExited,
     LinkTurnNews,
     LinkTurnRecord,
     LinkUndelivered,
@@ -73,8 +72,7 @@ log = structlog.get_logger(__name__)
 
 
 class Driver:
-    """`looked` is called with every look, `resized` when the window has another size; `silent`: the keeper does not
-    answer (see `Pulse`)."""
+    """`looked` is called with every look, `resized` when the window has another size."""
 
     def __init__(
         self,
@@ -84,29 +82,25 @@ class Driver:
         clock: Clock,
         session: Session,
         stage: Stage,
-        keeper: Callable[[], KeeperClient],
+        program: KeptProgram,
         channels: Sequence[SideChannel],
         store: Store,
         looked: Callable[[Look], None] = lambda _look: None,
         resized: Callable[[int, int], None] = lambda _cols, _rows: None,
-        silent: Callable[[], bool] = lambda: False,
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
         self._clock = clock
         self._session = session
         self._stage = stage
-        self._keeper = keeper
+        self._program = program
+        self._keeper = program.keeper
         self._channels = channels
         self._store = store
         self._looked = looked
         self._resized = resized
-        self._silent = silent
-        self.emit: Callable[[LinkEvent], None] = lambda _event: None
-        self.tasks = aio.TaskSet(self._failed)
-        self.unread = Unread(keeper, self._read)
-        self.exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
-        """Done when the program has ended."""
+        self.tasks = program.tasks
+        self.unread = Unread(program.keeper, self._read)
         self._foreground = Foreground()
         self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
         self._work_came = asyncio.Event()
@@ -120,9 +114,6 @@ class Driver:
         self._waiting: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
         self._looked_at = 0.0
 
-    def _failed(self, error: BaseException) -> None:
-        log.error("link task failed", agent_id=self._agent_id, exc_info=error)
-
     def spawn(self, work: Any) -> asyncio.Task[Any]:
         return self.tasks.spawn(work)
 
@@ -132,7 +123,7 @@ class Driver:
         for command in commands:
             match command:
                 case Emit(event):
-                    self.emit(event)
+                    self._program.emit(event)
                 case Tell(note):
                     self._stage.note(note)
                 case Work(wanted):
@@ -210,7 +201,7 @@ class Driver:
         if self._session.turn is not turn or self._session.phase is not phase:
             self._again = True  # it does not show yet what came of the turn's last step
             return None
-        if not self.exited.done():
+        if not self._program.exited.done():
             self.do(self._session.judge(look, now))
         return self._session.wake_at(look, now)
 
@@ -222,7 +213,7 @@ class Driver:
 
     async def _look(self, *, whole: bool = False) -> Look | None:
         self._looked_at = now = self._clock.monotonic()
-        self._session.silent, self._session.unread = self._silent(), self.unread.now
+        self._session.silent, self._session.unread = self._program.silent, self.unread.now
         shown = await self._stage.look(self._session.ask(now, whole=whole))
         if shown is None:
             return None
@@ -242,7 +233,7 @@ class Driver:
         entry = (wanted, future)
         self._waiting.append(entry)
         try:
-            either: set[asyncio.Future[Any]] = {future, self.exited}
+            either: set[asyncio.Future[Any]] = {future, self._program.exited}
             await asyncio.wait(either, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._waiting.remove(entry)
@@ -320,8 +311,8 @@ class Driver:
             case WaitFor(wanted, within):
                 return await self.until(wanted, within)
             case WaitForExit(within):
-                await asyncio.wait({self.exited}, timeout=within)
-                return self.exited.done()
+                await asyncio.wait({self._program.exited}, timeout=within)
+                return self._program.exited.done()
             case Pause(seconds):
                 await asyncio.sleep(seconds)
             case UntilRead(within):
@@ -395,7 +386,7 @@ class Driver:
         match command:
             case turns.Save():
                 self._saved = asyncio.get_running_loop().create_future()
-                self.emit(LinkTurnRecord(session.record))
+                self._program.emit(LinkTurnRecord(session.record))
                 await self._saved
                 return turn.saved()
             case turns.Type() if not await self._takes(turn, command.part):

@@ -6,8 +6,6 @@ Output, facts and keys come in through callbacks and are told to the `Session`; 
 
 import asyncio
 import contextlib
-import functools
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,20 +13,16 @@ from typing import Any
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.errors import KeeperLost, LaunchError, StoreError, SynapsedError
+from synapsed.errors import KeeperLost, StoreError
 from synapsed.interfaces import Attachment, Delivery, ScreenWatch, SideChannel, Store
+from synapsed.keepers.alerts import gap_alert
 from synapsed.keepers.client import (
-    Alert,
-    Exited,
-    KeeperClient,
     KeeperEvent,
-    KeeperRefused,
-    Lost,
     Output,
     OutputGap,
 )
-from synapsed.keepers.heartbeat import SILENT, Pulse
-from synapsed.keepers.launchers import sweep_launch
+from synapsed.keepers.heartbeat import SILENT
+from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
@@ -41,7 +35,6 @@ from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
 from synapsed.pty.foreground import KernelWitness
 from synapsed.pty.hands import Hands
-from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.rounds import Rounds
@@ -50,7 +43,7 @@ from synapsed.pty.stopping import Stopping
 from synapsed.pty.theme import LastSeen, Theme
 from synapsed.pty.viewers import Viewers
 from synapsed.pty.window_size import Window
-from synapsed.terminal.look import Look
+from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.stage import Drawn, Harmed, Incomplete, Stage, StageEvent
 
 LAST_WORDS_S = 5.0
@@ -67,9 +60,6 @@ SAVE_S = 10.0
 
 FIRST_LOOK_S = 30.0
 """How long the first look may still take once the link is given up: it may have no process that draws it."""
-
-CATCH_UP_S = 20.0
-"""How long the output that was missed may take to read; then the program is judged as it stands."""
 
 UNDRAWN_MAX = 512 * 1024
 """Bytes of output that are not drawn at which the keeper is asked to pause; a quarter of it resumes."""
@@ -96,7 +86,6 @@ class PtyLink:
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
-        self._launch = launch
         self._channels = channels
         self._times = times
         self._store = store
@@ -104,12 +93,9 @@ class PtyLink:
         self._stage = stage
         self._session = Session(profile, stage.start, channels_tell=bool(channels))
         self._keyboard = self._session.keyboard
-        self._client: KeeperClient | None = None
+        self._program = program = KeptProgram(agent_id, launch, self)
         self._rounds = rounds
         self._sweeping: asyncio.Task[None] | None = None
-        self._pulse = Pulse(self._keeper, self._silence)
-        self._beating: asyncio.Task[None] | None = None
-        self._given_up = asyncio.Event()
         self._first_look: asyncio.Timeout | None = None
         """While it is waited for."""
         self._driver = driver = Driver(
@@ -118,17 +104,16 @@ class PtyLink:
             clock=clock,
             session=self._session,
             stage=stage,
-            keeper=self._keeper,
+            program=program,
             channels=channels,
             store=store,
             looked=self._looked,
             resized=self._resized,
-            silent=lambda: self._pulse.silent,
         )
         self._stopping = Stopping(
             profile,
             self._session,
-            exited=driver.exited.done,
+            exited=program.exited.done,
             perform=driver.undertake,
         )
         self._hands = Hands(
@@ -137,7 +122,7 @@ class PtyLink:
             stage=stage,
             driver=driver,
             stopping=self._stopping,
-            keeper=self._keeper,
+            keeper=program.keeper,
             clock=clock,
         )
         self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
@@ -160,17 +145,14 @@ class PtyLink:
         self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.soon)
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken, and is not settled."""
-        self._caught_up = asyncio.Event()
-        self._catch_up_to = 0
         self._drawn = stage.start.offset
         """Where the output ends that is on the screen."""
-        self._closing = False
 
     # --- life ---
 
     @property
     def launch(self) -> LaunchRecord:
-        return self._launch
+        return self._program.launch
 
     @property
     def attached(self) -> int:
@@ -199,21 +181,13 @@ class PtyLink:
         return self._session.last is not None and self._session.last.composer.state == "draft"
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
-        self._driver.emit = emit
+        self._program.emit = emit
         self._stage.open(self._on_stage)
         self._stage.note(self._seen.outer)
-        connect = functools.partial(KeeperClient.connect, self._launch.socket, on_event=self._on_event)
-        client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
-        if self._closing:  # nobody would close what is begun from here on
-            client.close()
-            raise asyncio.CancelledError
-        self._client = client
-        self._catch_up_to = client.hello.spool_end
-        if client.hello.alert is not None:
-            self._alert(disk_alert(client.hello.alert, full=True))
+        client = await self._program.reach(self._on_event)
         start, driver = self._stage.start, self._driver
         if start.harm is not None:
-            self._alert(screen_alert(start.harm))
+            self._lost_screen(start.harm)
         # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
         self._window.size = (client.hello.cols, client.hello.rows)
         self._stage.resize(*self._window.size)
@@ -223,11 +197,8 @@ class PtyLink:
         for channel in self._channels:
             await channel.open(self._on_fact)
         await client.subscribe(start.offset)
-        if start.offset >= self._catch_up_to:
-            self._caught_up.set()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
-        self._caught_up.set()
+        self._program.has(start.offset)
+        await self._program.catch_up()
         await self._begin()
         if start.harm is not None and start.offset <= start.harm.until:
             self._redraw()  # while a turn runs too: it may wait for that
@@ -235,7 +206,7 @@ class PtyLink:
     async def _begin(self) -> None:
         """Look for the first time. Raises KeeperLost if that does not come, and nobody waits for it any more."""
         try:
-            async with asyncio.timeout(FIRST_LOOK_S if self._given_up.is_set() else None) as self._first_look:
+            async with asyncio.timeout(FIRST_LOOK_S if self._program.given_up.is_set() else None) as self._first_look:
                 await self._driver.begin()
         except TimeoutError:
             raise KeeperLost("its screen is not drawn, and whoever waited for it has given up") from None
@@ -243,31 +214,26 @@ class PtyLink:
             self._first_look = None
 
     def give_up(self) -> None:
-        if self._first_look is not None and not self._given_up.is_set():
+        if self._first_look is not None and not self._program.given_up.is_set():
             self._first_look.reschedule(asyncio.get_running_loop().time() + FIRST_LOOK_S)
-        self._given_up.set()
+        self._program.give_up()
 
     def leave_unreached(self) -> None:
-        if self._client is None and not self._given_up.is_set():
-            self._closing = True
+        self._program.leave_unreached()
 
     async def close(self) -> None:
-        """Let go. An exit that was told is acknowledged, so that its keeper can end."""
-        self._closing = True
+        """Let go."""
+        self._program.closing = True
         self._rounds.leave(self)
         self._driver.end()
         self._viewers.end()
         for channel in self._channels:
             await channel.close()
-        if self._client is not None:
-            if self._driver.exited.done():
-                with contextlib.suppress(SynapsedError):
-                    await self._client.acknowledge_exit()
-            elif not self._session.is_saved:
-                with contextlib.suppress(StoreError, TimeoutError):  # then more of the output is read again
-                    await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
-            self._client.close()
-        await self._driver.tasks.cancel()
+        if self._program.client is not None and not (self._program.exited.done() or self._session.is_saved):
+            with contextlib.suppress(StoreError, TimeoutError):  # then more of the output is read again
+                await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
+        await self._program.let_go()
+        await self._program.tasks.cancel()
         await self._stage.close()
 
     # --- what comes in ---
@@ -279,22 +245,18 @@ class PtyLink:
             case OutputGap():
                 self._driver.do(self._session.missed(event.end))
                 self._drawn = max(self._drawn, event.end)
-                self._alert(gap_alert(event))
-            case Exited():
-                self._finish(event.record.exit_code, "the program ended")
-            case Alert():
-                self._alert(disk_alert(event.message, full=event.active))
-            case Lost() if self._client is not None:  # else it was never reached, which whoever tried is told
-                self._lose(event.reason)
+                self._program.alert(gap_alert(event))
+            case _:
+                self._program.told(event)
 
-    def _alert(self, alert: LinkAlert) -> None:
-        log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
-        self._driver.emit(alert)
+    def _lost_screen(self, harm: Harm) -> None:
+        """It stands for as long as the launch does."""
+        told = {"to": harm.skip_to, "blind": harm.blind}
+        self._program.alert(LinkAlert("SCREEN_LOST", harm.message, "begins", told))
 
-    def _silence(self, silent: bool) -> None:
-        self._alert(silence_alert(silent=silent))
-        if self._client is None:
-            self._driver.emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held))
+    def silenced(self, *, silent: bool) -> None:
+        if silent and self._program.client is None:
+            self._program.emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held))
         self._driver.soon()
 
     def _on_output(self, output: Output) -> None:
@@ -303,19 +265,19 @@ class PtyLink:
         self._driver.do(self._session.output(output.offset, output.data))
         self._stage.feed(output.offset, output.data, self._clock.monotonic(), continues=output.continues)
         if output.end - self._drawn >= UNDRAWN_MAX:
-            self._keeper().pause_output()
+            self._program.keeper().pause_output()
 
     def _on_stage(self, event: StageEvent) -> None:
         match event:
             case Drawn():
                 self._drawn = max(self._drawn, event.offset)
-                if self._client is not None and self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
-                    self._client.resume_output()
+                client = self._program.client
+                if client is not None and self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
+                    client.resume_output()
                 self._driver.do(self._session.drawn(event))
-                if not self._caught_up.is_set() and event.offset >= self._catch_up_to:
-                    self._caught_up.set()
+                self._program.has(event.offset)
             case Harmed(harm):
-                self._alert(screen_alert(harm))
+                self._lost_screen(harm)
                 self._redraw()
             case Incomplete():
                 self._redraw()
@@ -329,9 +291,7 @@ class PtyLink:
             self._sweeping = self._driver.spawn(self._sweep())
 
     def pulse(self) -> None:
-        """Ask the keeper whether it is there, if it was not asked already (`Rounds`)."""
-        if self._beating is None or self._beating.done():
-            self._beating = self._driver.spawn(self._pulse.beat())
+        self._program.pulse()
 
     def _has_due(self) -> bool:
         """Whether `_sweep` would do anything."""
@@ -360,7 +320,7 @@ class PtyLink:
         return (
             (session.turn is None or session.half_typed or session.turn.state.interrupting)
             and not session.finishing
-            and self._caught_up.is_set()
+            and self._program.caught_up.is_set()
             and self._window.may_want_redraw(session.last, now, hurry=session.half_typed)
         )
 
@@ -382,35 +342,16 @@ class PtyLink:
             for channel in self._channels:
                 self._driver.spawn(channel.settled(at_ns))
 
-    def _finish(self, exit_code: int | None, reason: str) -> None:
-        if not self._session.finishing:
-            self._session.finishing = True
-            self._driver.spawn(self._tell_exit(exit_code, reason))
+    def finishing(self) -> None:
+        self._session.finishing = True
 
-    async def _tell_exit(self, exit_code: int | None, reason: str) -> None:
+    async def last_words(self) -> None:
         """A turn that ended just before the program did has ended: its channel is asked once more."""
         if self._session.turn is not None:
             await self.poke()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._driver.idle.wait(), LAST_WORDS_S)
-        event = LinkExited(exit_code, reason)
         self._viewers.end()
-        if not self._driver.exited.done():
-            self._driver.exited.set_result(event)
-        self._driver.emit(event)
-
-    def _lose(self, reason: str) -> None:
-        if not self._closing and not self._session.finishing:
-            self._session.finishing = True
-            self._driver.spawn(self._keeper_lost(reason))
-
-    async def _keeper_lost(self, reason: str) -> None:
-        log.warning("keeper lost", agent_id=self._agent_id, reason=reason)
-        try:
-            await sweep_launch(self._launch.launch_id)
-        except LaunchError as error:
-            log.error("processes are left over", agent_id=self._agent_id, error=error.message)  # noqa: TRY400
-        await self._tell_exit(None, f"its keeper is gone ({reason})")
 
     # --- judging ---
 
@@ -467,31 +408,18 @@ class PtyLink:
         return channel is not None and asked.request is not None and await channel.reply(asked.request, answer)
 
     async def stop(self, grace: float) -> LinkExited:
-        if not self._driver.exited.done() and not await self._pulse.answers():
-            self._lose(SILENT)
-        elif not self._driver.exited.done():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._leave(), LEAVE_S)
-            try:
-                await self._keeper().stop(grace)
-            except KeeperRefused:
-                pass  # it has ended
-            except KeeperLost as error:  # one that stands still would never tell of the end
-                self._lose(error.message)
-        return await asyncio.shield(self._driver.exited)
+        return await self._program.stop(grace, leave=self._leave)
 
     async def _leave(self) -> None:
         """Press the keys by which the program ends itself, if it stands at an empty composer."""
-        look = await self._driver.look()
-        if look.composer.state == "empty" and look.verdict.asked is None:
-            await self._driver.perform(self._keyboard.leave())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                look = await self._driver.look()
+                if look.composer.state == "empty" and look.verdict.asked is None:
+                    await self._driver.perform(self._keyboard.leave())
 
     async def signal(self, signum: int) -> None:
-        if signum == signal.SIGKILL and not await self._pulse.answers():
-            self._lose(SILENT)
-            await asyncio.shield(self._driver.exited)
-        else:
-            await self._keeper().signal(signum)
+        await self._program.signal(signum)
 
     async def poke(self) -> None:
         await self._driver.poll()
@@ -529,8 +457,3 @@ class PtyLink:
 
     async def press(self, keys: Sequence[str]) -> None:
         await self._hands.press(keys)
-
-    def _keeper(self) -> KeeperClient:
-        if self._client is None:
-            raise KeeperLost("the link is not open")
-        return self._client

@@ -157,8 +157,8 @@ async def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
             link.recorded(event.record)
 
     driver = link._driver
-    driver.emit = emit
-    link._client = _Keeper(link)  # type: ignore[assignment]
+    driver._program.emit = emit
+    link._program.client = _Keeper(link)  # type: ignore[assignment]
     link._window.size = (cols, rows)
     stage.open(link._on_stage)
     worker = asyncio.create_task(driver.run())

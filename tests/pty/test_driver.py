@@ -27,6 +27,7 @@ from synapsed.pty.keyboard import (
 from synapsed.pty.session import Session
 from synapsed.terminal.stage import KeysTyped, Note, Start, StopAsked, StopOver
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.program import kept_by
 
 PROFILE = Profile(name="p", command="p")
 NOW: Any = SimpleNamespace(screen=SimpleNamespace(lines=("shown",)))
@@ -47,14 +48,14 @@ class Terminal:
             clock=FakeClock(),
             session=Session(PROFILE, Start(0), channels_tell=False),
             stage=surroundings,
-            keeper=lambda: surroundings,
+            program=kept_by(surroundings),
             channels=[],
             store=surroundings,
         )
         self.driver.look = surroundings.look  # type: ignore[method-assign]
         self.driver.until = surroundings.until  # type: ignore[method-assign]
         self.driver.unread = surroundings
-        self.driver.emit = self.done.append
+        self.driver._program.emit = self.done.append
 
     def note(self, note: Note) -> None:
         self.done.append(note)
@@ -84,7 +85,7 @@ class Terminal:
 async def test_every_step_is_done_and_answered() -> None:
     terminal = Terminal()
     exited = LinkExited(0, "")
-    terminal.driver.exited.set_result(exited)
+    terminal.driver._program.exited.set_result(exited)
     answers: list[Any] = []
 
     def everything() -> Steps[str]:

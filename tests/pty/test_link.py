@@ -91,7 +91,7 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
             async def signal(self, number: int) -> None:
                 raise AssertionError(number)
 
-        monkeypatch.setattr(link, "_client", Keeper())
+        monkeypatch.setattr(link._program, "client", Keeper())
         return link, typed
 
     return opens
@@ -111,7 +111,7 @@ async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
 
 async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Opens) -> None:
     link, _ = opens()
-    client = link._client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
+    client = link._program.client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
     prints(link, b"more")
     link._driver._store.refuse = StoreError("the disk is full", reason="full")
     await link.close()
@@ -131,7 +131,7 @@ async def test_a_link_that_is_given_up_opens_without_a_look_for_no_longer(
     monkeypatch.setattr(link._stage, "look", never)
     monkeypatch.setattr(link_module, "FIRST_LOOK_S", 0.01)
     for early in (True, False):
-        link._given_up.clear()
+        link._program.given_up.clear()
         if early:
             link.give_up()
         beginning = asyncio.ensure_future(link._begin())
@@ -231,7 +231,7 @@ async def test_an_answer_at_which_the_program_ends_was_taken(
     await until(lambda: keys and link._driver._waiting)
     monkeypatch.setattr(link._stage, "look", gone)
     if exits:
-        link._finish(1, "the program ended")
+        link._program._finish(1, "the program ended")
         assert await told is False
     else:
         with pytest.raises(KeeperLost):
@@ -372,8 +372,8 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
     async def signal(signum: int) -> None:
         signals.append(signum)
 
-    monkeypatch.setattr(link._client, "ping", ping, raising=False)
-    monkeypatch.setattr(link._client, "signal", signal, raising=False)
+    monkeypatch.setattr(link._program.client, "ping", ping, raising=False)
+    monkeypatch.setattr(link._program.client, "signal", signal, raising=False)
     for _ in range(20):
         await link._hands.type(b"\x1a")
         await asyncio.sleep(0)
@@ -396,8 +396,8 @@ async def test_a_keeper_that_stands_still_when_it_is_to_stop_is_ended(
         swept.append(launch_id)
         raise LaunchError("one cannot be ended")
 
-    monkeypatch.setattr(link._client, "stop", stop, raising=False)
-    monkeypatch.setattr(link_module, "sweep_launch", sweep)
+    monkeypatch.setattr(link._program.client, "stop", stop, raising=False)
+    monkeypatch.setattr("synapsed.keepers.kept_program.sweep_launch", sweep)
     stopping = asyncio.ensure_future(link.stop(5))
     await until(stopping.done)
     assert (stopping.result().exit_code, swept) == (None, ["l"])
@@ -415,10 +415,10 @@ async def test_a_program_whose_screen_nobody_draws_can_be_stopped(
 
     async def stop(grace: float) -> None:
         stopped.append(grace)
-        link._finish(0, "the program ended")
+        link._program._finish(0, "the program ended")
 
     monkeypatch.setattr(link._stage, "look", never)
-    monkeypatch.setattr(link._client, "stop", stop, raising=False)
+    monkeypatch.setattr(link._program.client, "stop", stop, raising=False)
     monkeypatch.setattr(link_module, "LEAVE_S", 0.01)
     stopping = asyncio.ensure_future(link.stop(5))
     await until(stopping.done)
@@ -429,7 +429,7 @@ async def test_a_link_whose_screen_nobody_draws_lets_go_all_the_same(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link, _ = opens()
-    client = link._client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
+    client = link._program.client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
     prints(link, b"more")
 
     async def never() -> None:
@@ -453,8 +453,8 @@ async def test_a_link_that_is_closed_while_it_reaches_its_keeper_ends(
     async def reach(*_: object) -> Any:
         return await reached
 
-    monkeypatch.setattr(link, "_client", None)
-    monkeypatch.setattr(link._pulse, "reach", reach)
+    monkeypatch.setattr(link._program, "client", None)
+    monkeypatch.setattr(link._program._pulse, "reach", reach)
     opening = asyncio.ensure_future(link.open(lambda _event: None))
     await asyncio.sleep(0)
     await link.close()
@@ -478,7 +478,7 @@ async def test_a_keeper_that_stands_still_is_left_to_the_next_daemon_unless_it_w
         tries += 1
         raise KeeperLost("it does not answer")
 
-    monkeypatch.setattr(link, "_client", None)
+    monkeypatch.setattr(link._program, "client", None)
     monkeypatch.setattr("synapsed.keepers.client.KeeperClient.connect", connect)
     monkeypatch.setattr("synapsed.keepers.heartbeat.stands_still", lambda _: True)
     monkeypatch.setattr("synapsed.keepers.heartbeat.CONNECT_AGAIN_S", 0.001)
@@ -495,7 +495,7 @@ async def test_a_keeper_that_stands_still_is_left_to_the_next_daemon_unless_it_w
 async def test_a_link_that_was_reached_is_not_left(opens: Opens) -> None:
     link, _ = opens()
     link.leave_unreached()
-    assert not link._closing, "the loss of its keeper is told while it is let go"
+    assert not link._program.closing, "the loss of its keeper is told while it is let go"
 
 
 async def test_a_visit_waits_until_the_one_before_is_over(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -507,7 +507,7 @@ async def test_a_visit_waits_until_the_one_before_is_over(opens: Opens, monkeypa
         asked.append(clock.monotonic())
         return await answer
 
-    monkeypatch.setattr(link._client, "ping", ping, raising=False)
+    monkeypatch.setattr(link._program.client, "ping", ping, raising=False)
     link._rounds.join(link)
     clock.advance(BEAT_S)
     await until(lambda: not link._driver.tasks)
@@ -535,9 +535,9 @@ async def test_a_keeper_that_stops_is_noticed_by_its_pulse(opens: Opens, monkeyp
         if len(asked) < 5:
             raise KeeperLost("the keeper did not answer")
 
-    monkeypatch.setattr(link._client, "ping_briefly", ping_briefly, raising=False)
-    monkeypatch.setattr(link._client, "lost", None, raising=False)
-    link._driver.emit = told.append
+    monkeypatch.setattr(link._program.client, "ping_briefly", ping_briefly, raising=False)
+    monkeypatch.setattr(link._program.client, "lost", None, raising=False)
+    link._driver._program.emit = told.append
     link._rounds.join(link)
     clock.advance(PULSE_BEATS * BEAT_S)
     await until(lambda: len(told) == 2)

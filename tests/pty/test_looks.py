@@ -88,11 +88,11 @@ class Program:
         self._due: list[float] = []
         self._script: list[tuple[float, bytes]] = []
         driver = self.link._driver
-        driver.emit = self._emit
+        driver._program.emit = self._emit
         driver._wake_at = self._due.append  # type: ignore[method-assign]
         driver._cancel = self._due.clear  # type: ignore[method-assign]
         driver._open = True
-        self.link._client = self  # type: ignore[assignment]
+        self.link._program.client = self  # type: ignore[assignment]
         self.stage.open(self.link._on_stage)
         self._worker = asyncio.create_task(driver.run())
 

@@ -20,6 +20,7 @@ from synapsed.pty.turn_types import Command, Phase, Save, TurnState
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.program import kept_by
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
 
@@ -57,14 +58,14 @@ class Program:
             clock=self.clock,
             session=self.session,
             stage=self.stage,
-            keeper=lambda: keeper,
+            program=kept_by(keeper),
             channels=[],
             store=MemoryStore(self.clock),
         )
         driver.look = self.looks  # type: ignore[method-assign]
         driver.until = self.until  # type: ignore[method-assign]
         driver._add = self.commands.extend  # type: ignore[method-assign]
-        self.stopping = Stopping(profile, self.session, exited=driver.exited.done, perform=self.works.append)
+        self.stopping = Stopping(profile, self.session, exited=driver._program.exited.done, perform=self.works.append)
 
     @property
     def turn(self) -> PtyTurn | None:
@@ -192,7 +193,7 @@ async def test_a_program_that_ended_did_not_confirm() -> None:
     program = Program()
     turn = program.begin()
     program.draw("3 s, esc to stop", "> ")
-    program.driver.exited.set_result(LinkExited(0, ""))
+    program.driver._program.exited.set_result(LinkExited(0, ""))
     assert not await program.stop()
     assert not turn.over
     assert program.typed == []

@@ -40,6 +40,7 @@ from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.program import kept_by
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
 
@@ -90,11 +91,11 @@ class Terminal:
             clock=self.clock,
             session=self.session,
             stage=self.stage,
-            keeper=lambda: keeper,
+            program=kept_by(keeper),
             channels=[],
             store=MemoryStore(self.clock),
         )
-        self.driver.emit = self.emit
+        self.driver._program.emit = self.emit
         self.driver.unread = Unread(lambda: keeper, lambda: None)
         self.driver.until = self.until  # type: ignore[method-assign]
 

@@ -1,9 +1,8 @@
-"""What a link tells that a person should know, in its words."""
+"""What a link tells of its keeper that a person should know, in its words."""
 
 from synapsed.keepers.client import OutputGap
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.link import LinkAlert
-from synapsed.terminal.look import Harm
 
 
 def gap_alert(gap: OutputGap) -> LinkAlert:
@@ -24,8 +23,3 @@ def silence_alert(*, silent: bool) -> LinkAlert:
         f"{SILENT}: messages wait until it goes on (kill -CONT, where it was stopped); stop, restart and kill end it"
     )
     return LinkAlert("KEEPER_SILENT", message, "begins")
-
-
-def screen_alert(harm: Harm) -> LinkAlert:
-    """It stands for as long as the launch does."""
-    return LinkAlert("SCREEN_LOST", harm.message, "begins", {"to": harm.skip_to, "blind": harm.blind})

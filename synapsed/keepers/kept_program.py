@@ -1,0 +1,205 @@
+"""A program as its keeper has it: reached, asked for signs of life, caught up with, and ended.
+
+Every link has one, whatever its program speaks. What the program writes is the link's; that it ended, or that its
+keeper is gone, is found here, told once, and known from then on.
+"""
+
+import asyncio
+import contextlib
+import functools
+import signal
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import structlog
+
+from synapsed import aio
+from synapsed.errors import KeeperLost, LaunchError, SynapsedError
+from synapsed.keepers.alerts import disk_alert, silence_alert
+from synapsed.keepers.client import Alert, Exited, KeeperClient, KeeperEvent, KeeperRefused, Lost
+from synapsed.keepers.heartbeat import SILENT, Pulse
+from synapsed.keepers.launchers import sweep_launch
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited
+from synapsed.model.records import LaunchRecord
+
+CATCH_UP_S = 20.0
+"""How long the output that was missed may take to read; then the program is judged as it stands."""
+
+log = structlog.get_logger(__name__)
+
+
+class Owner(Protocol):
+    """The link of the program."""
+
+    def finishing(self) -> None:
+        """The program has ended, or its keeper is gone."""
+        ...
+
+    async def last_words(self) -> None:
+        """Do what is still to be done before that is told."""
+        ...
+
+    def silenced(self, *, silent: bool) -> None:
+        """The keeper does not answer, or answers again: that was told."""
+        ...
+
+
+class KeptProgram:
+    """`client` is None until it is reached."""
+
+    def __init__(self, agent_id: str, launch: LaunchRecord, owner: Owner) -> None:
+        self._agent_id = agent_id
+        self.launch = launch
+        self._owner = owner
+        self.emit: Callable[[LinkEvent], None] = lambda _event: None
+        self.client: KeeperClient | None = None
+        self.tasks = aio.TaskSet(self._failed)
+        self.exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
+        """Done when the program has ended."""
+        self.given_up = asyncio.Event()
+        self.caught_up = asyncio.Event()
+        """The output that was missed is read, or is not waited for any more."""
+        self.missed_to = 0
+        """Where that output ends."""
+        self.closing = False
+        self.finishing = False
+        self._pulse = Pulse(self.keeper, self._silence)
+        self._beating: asyncio.Task[None] | None = None
+
+    def _failed(self, error: BaseException) -> None:
+        log.error("link task failed", agent_id=self._agent_id, exc_info=error)
+
+    def keeper(self) -> KeeperClient:
+        """Raises KeeperLost while it was not reached."""
+        if self.client is None:
+            raise KeeperLost("the link is not open")
+        return self.client
+
+    @property
+    def silent(self) -> bool:
+        """The keeper does not answer."""
+        return self._pulse.silent
+
+    # --- reaching it ---
+
+    async def reach(self, on_event: Callable[[KeeperEvent], None]) -> KeeperClient:
+        """Connected. Raises KeeperLost."""
+        connect = functools.partial(KeeperClient.connect, self.launch.socket, on_event=on_event)
+        client = await self._pulse.reach(connect, self.launch, self.given_up, lambda: self.closing)
+        if self.closing:  # nobody would close what is begun from here on
+            client.close()
+            raise asyncio.CancelledError
+        self.client = client
+        self.missed_to = client.hello.spool_end
+        if client.hello.alert is not None:
+            self.alert(disk_alert(client.hello.alert, full=True))
+        return client
+
+    def give_up(self) -> None:
+        """Whoever waits for it does so no longer than it takes by itself."""
+        self.given_up.set()
+
+    def leave_unreached(self) -> None:
+        """A keeper that is not reached yet is left to the next daemon, unless it was given up."""
+        if self.client is None and not self.given_up.is_set():
+            self.closing = True
+
+    def has(self, offset: int) -> None:
+        """Its output is here, or drawn, up to `offset`."""
+        if not self.caught_up.is_set() and offset >= self.missed_to:
+            self.caught_up.set()
+
+    async def catch_up(self) -> None:
+        """Returns when it is caught up with, as far as that may be."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.caught_up.wait(), CATCH_UP_S)
+        self.caught_up.set()
+
+    # --- what it tells ---
+
+    def alert(self, alert: LinkAlert) -> None:
+        log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
+        self.emit(alert)
+
+    def _silence(self, silent: bool) -> None:
+        self.alert(silence_alert(silent=silent))
+        self._owner.silenced(silent=silent)
+
+    def pulse(self) -> None:
+        """Ask the keeper whether it is there, if it was not asked already."""
+        if self._beating is None or self._beating.done():
+            self._beating = self.tasks.spawn(self._pulse.beat())
+
+    def told(self, event: Exited | Alert | Lost) -> None:
+        """What every keeper tells of its program, besides output."""
+        match event:
+            case Exited(record):
+                self._finish(record.exit_code, "the program ended")
+            case Alert():
+                self.alert(disk_alert(event.message, full=event.active))
+            case Lost(reason) if self.client is not None:  # else it was never reached, which whoever tried is told
+                self._lose(reason)
+
+    # --- its end ---
+
+    def _finish(self, exit_code: int | None, reason: str) -> None:
+        if self._begins_to_end():
+            self.tasks.spawn(self._tell_exit(exit_code, reason))
+
+    def _lose(self, reason: str) -> None:
+        if not self.closing and self._begins_to_end():
+            self.tasks.spawn(self._keeper_lost(reason))
+
+    def _begins_to_end(self) -> bool:
+        """It does so once."""
+        if self.finishing:
+            return False
+        self.finishing = True
+        self._owner.finishing()
+        return True
+
+    async def _keeper_lost(self, reason: str) -> None:
+        log.warning("keeper lost", agent_id=self._agent_id, reason=reason)
+        try:
+            await sweep_launch(self.launch.launch_id)
+        except LaunchError as error:
+            log.error("processes are left over", agent_id=self._agent_id, error=error.message)  # noqa: TRY400
+        await self._tell_exit(None, f"its keeper is gone ({reason})")
+
+    async def _tell_exit(self, exit_code: int | None, reason: str) -> None:
+        await self._owner.last_words()
+        event = LinkExited(exit_code, reason)
+        if not self.exited.done():
+            self.exited.set_result(event)
+        self.emit(event)
+
+    async def stop(self, grace: float, *, leave: Callable[[], Any]) -> LinkExited:
+        """End it, `grace` seconds after it was asked to end; before that `leave` is awaited. One whose keeper stands
+        still is ended with its keeper, which would never tell of the end."""
+        if not self.exited.done() and not await self._pulse.answers():
+            self._lose(SILENT)
+        elif not self.exited.done():
+            await leave()
+            try:
+                await self.keeper().stop(grace)
+            except KeeperRefused:
+                pass  # it has ended
+            except KeeperLost as error:
+                self._lose(error.message)
+        return await asyncio.shield(self.exited)
+
+    async def signal(self, signum: int) -> None:
+        """Returns for one whose keeper stands still, and that is to be killed, when it is gone."""
+        if signum == signal.SIGKILL and not await self._pulse.answers():
+            self._lose(SILENT)
+            await asyncio.shield(self.exited)
+        else:
+            await self.keeper().signal(signum)
+
+    async def let_go(self) -> None:
+        """An exit that was told is acknowledged, so that its keeper can end."""
+        if self.client is not None:
+            if self.exited.done():
+                with contextlib.suppress(SynapsedError):
+                    await self.client.acknowledge_exit()
+            self.client.close()
