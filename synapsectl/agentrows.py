@@ -28,6 +28,8 @@ STYLES = {
 }
 """Of a state; another one is dim."""
 
+UNREAD_SCREEN = "unknown screen"
+
 HELD = {
     "typing": "somebody types there",
     "keeper": "its keeper does not answer",
@@ -44,8 +46,11 @@ LEAST = 12
 
 
 def state_of(agent: Mapping[str, Any]) -> str:
-    """One word: what a running agent does, else what its process is."""
-    return str(agent["activity"] if agent["state"] == "running" else agent["state"])
+    """One word: what a running agent does, else what its process is. Whose screen nobody understands is `unknown`, also
+    where its program says by another way that it is at rest."""
+    if agent["state"] != "running":
+        return str(agent["state"])
+    return "unknown" if agent["held"] == UNREAD_SCREEN else str(agent["activity"])
 
 
 def by_need(agents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -70,7 +75,7 @@ def _matter(agent: Mapping[str, Any], now: datetime) -> str:
     if state in ("backoff", "failed"):
         return str(agent["evidence"])
     if asks := agent.get("asks"):
-        return f"not understood: {asks}" if agent["held"] == "unknown screen" else str(asks)
+        return f"not understood: {asks}" if agent["held"] == UNREAD_SCREEN else str(asks)
     if state == "limited":
         return f"until {clock_time(agent['until'], now)}" if agent.get("until") else str(agent["evidence"])
     if agent["task"]:

@@ -1,5 +1,5 @@
-"""Which option of a prompt says yes, or no, to what is asked now: by the options' own words. Standard library only: the
-person's tool chooses by it too."""
+"""Which option of a prompt says yes, or no, to what is asked now: by the options' own words; and what of its text tells
+most where there is one line for it. Standard library only: the person's tool chooses by it too."""
 
 import re
 from collections.abc import Mapping
@@ -20,6 +20,9 @@ LASTING = frozenset(
 SCREEN = "screen"
 """Type of a prompt that nobody but a person can read: it is the screen's last rows."""
 
+LAST_ROWS = 3
+"""Of a screen that nobody can read: what it wants stands there."""
+
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
 _PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
 """A yes or a no and nothing more: of several, it is meant."""
@@ -39,6 +42,15 @@ def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
     if len(meant) != 1:
         raise ValueError(f"none of the options says {'yes' if accept else 'no'} for sure")
     return str(meant[0]["key"])
+
+
+def telling(prompt_type: str | None, text: str) -> str:
+    """The part of a prompt's text that a row begins with. Whether a folder is trusted is asked below which one it is;
+    every view has that beside it."""
+    if prompt_type == SCREEN:
+        return "\n".join(text.rstrip().splitlines()[-LAST_ROWS:])
+    head, question, rest = text.partition("?")
+    return head.rpartition("\n")[2] + question + rest if prompt_type == "trust" and question else text
 
 
 def meaning(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"]:

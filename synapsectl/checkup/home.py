@@ -116,7 +116,11 @@ def _disk(ctx: CommandContext) -> Iterator[Finding]:
 def _database(ctx: CommandContext, *, daemon: bool) -> Iterator[Finding]:
     """A daemon that runs has read it; it is looked at where none does."""
     path, copies = ctx.paths.database, sorted(ctx.paths.backups.glob("synapsed-*.db"))
-    kept = f"{len(copies)} daily copies, the newest {copies[-1].name}" if copies else "no copy yet"
+    kept = (
+        f"{len(copies)} daily cop{'y' if len(copies) == 1 else 'ies'}, the newest {copies[-1].name}"
+        if copies
+        else "no copy yet"
+    )
     if not path.exists() or (not daemon and holds_lock(ctx)):
         return
     if not daemon and (wrong := _damage(path)):

@@ -23,6 +23,9 @@ def _configure_test(parser: argparse.ArgumentParser) -> None:
 def _test(args: argparse.Namespace, ctx: CommandContext) -> int:
     with ctx.busy("telling them"):
         found = ctx.client.post("/control/notify/test", {"sink": args.sink} if args.sink else {})
+    if ctx.out.on_terminal and not args.json:
+        for one in (one for one in found if not one["ok"]):
+            ctx.out.note(f"{one['sink']}: {one['detail']}")  # whole: the table has one line for it
     code = DONE if all(one["ok"] for one in found) else TASK_FAILED
     none = f"there is no sink: {DESKTOP} in {ctx.paths.config_file} and 'synapsectl reload' make one"
     ctx.out.rows_of(found, ("SINK", "TYPE", "STATE", "DETAIL"), _row, as_json=args.json, none=none, grows="DETAIL")

@@ -37,5 +37,5 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         name = change["agent"] or "synapsed"
         ctx.out.line(f"{name} {WORDS.get(change['action'], change['action'])}: {change['reason']}")
     if not told["changes"]:
-        ctx.out.note("nothing has changed for the agents that there are")
+        ctx.out.note("nothing has changed")
     return DONE

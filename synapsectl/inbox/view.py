@@ -12,6 +12,7 @@ from synapsectl.colours import BOLD, CYAN, DIM, GREEN, MAGENTA, RED, REVERSE, YE
 from synapsectl.inbox.items import KINDS, Item, NoAnswer, digits, is_asked, is_hidden, takes_words, yes_or_no
 from synapsectl.inbox.model import InboxModel, Row, Typing
 from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
+from synapsed.choices import telling
 
 STYLES = {
     "permission": YELLOW,
@@ -215,7 +216,8 @@ def gist(item: Item, wall: datetime) -> str:
     command = item.get("command")
     if item["kind"] == "limit" and item.get("until"):
         return f"until {clock_time(item['until'], wall)}"
-    lines = [one_line(line) for line in str(item["question"]).splitlines() if line.strip()]
+    question = telling(item.get("prompt_type"), str(item["question"]))
+    lines = [one_line(line) for line in question.splitlines() if line.strip()]
     return one_line(str(command)) if command else " · ".join(lines)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from synapsed.agents.agent import Agent
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.channels.past import PastConversation
+from synapsed.choices import telling
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.library import ProfileLibrary
@@ -26,7 +27,7 @@ from synapsed.model.agent import (
 from synapsed.model.events import AgentAlert
 from synapsed.model.records import AgentRecord
 from synapsed.model.registry import RegistryEntry
-from synapsed.model.task import Prompt, Task, TaskState, WaitsBehind
+from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles import Profile
 from synapsed.pty.readiness import Moment, obstacle
 
@@ -239,17 +240,9 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "verified": agent.profile.verified,
         "drift": agent.profile.drift(version),
         "until": iso(limit.resume_at) if limited and limit is not None else None,
-        "asks": _asked(agent.prompt) if agent.prompt is not None else None,
+        "asks": _gist(telling(agent.prompt.type, agent.prompt.prompt)) if agent.prompt is not None else None,
         "doing": _gist(task.message.text) if task is not None else None,
     }
-
-
-def _asked(prompt: Prompt) -> str:
-    """The question in one line. Before whether a folder is trusted stands which one: every view has that beside it."""
-    head, question, rest = prompt.prompt.partition("?")
-    if prompt.type == "trust" and question:
-        return _gist(head.rpartition("\n")[2] + question + rest)
-    return _gist(prompt.prompt)
 
 
 def _gist(text: str) -> str:

@@ -36,7 +36,9 @@ def differences(
     known = {record.name: (record, live) for record, live in agents}
     found: list[ConfigChange | None] = [
         _of_daemon("[api]", old.api, new.api),
+        _of_daemon("[a2a]", old.a2a.model_copy(update={"push": new.a2a.push}), new.a2a),
         _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
+        _of_daemon("[history]", old.history, new.history),
         _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[fleet]", old.fleet, new.fleet),
         _of_daemon("[store]", old.store, new.store),
@@ -100,8 +102,15 @@ def _at_once(old: Config, new: Config) -> list[ConfigChange]:
         ("[[rule]]", old.rule != new.rule),
         ("[webhooks]", old.webhooks != new.webhooks),
         ("[moods]", old.moods != new.moods),
+        ("[attach]", old.attach != new.attach),
+        ("[instructions]", old.instructions != new.instructions),
+        ("[teams]", old.teams != new.teams),
     )
-    return changes + [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
+    changes += [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
+    if old.notify != new.notify:
+        where = ", ".join(new.notify.sinks) or "nowhere"
+        changes.append(ConfigChange(None, "update", f"[notify] changed: you are told at {where}"))
+    return changes
 
 
 def _of_one(

@@ -164,6 +164,14 @@ async def test_whether_a_folder_is_trusted_is_told_by_the_question(world: World)
     )
 
 
+async def test_of_a_screen_that_nobody_can_read_its_last_rows_are_told(world: World) -> None:
+    await world.start()
+    rows = ["a banner", *(f"row {n}" for n in range(60)), "Warnings 1 of 1", "", "k keep · esc close", ""]
+    show(world, observed(Prompt(prompt_id="s", type="screen", prompt="\n".join(rows)), activity=Activity.UNKNOWN))
+    await until(lambda: world.manager.directory.view(AGENT).asks is not None)
+    assert world.manager.directory.view(AGENT).asks == "Warnings 1 of 1 · k keep · esc close"
+
+
 async def test_the_next_daemon_opens_nothing_twice(world: World) -> None:
     task = await asking(world)
     world.link.emit(LinkAlert("DISK_FULL", "the disk is full", "begins"))

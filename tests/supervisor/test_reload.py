@@ -81,7 +81,25 @@ def test_how_a_screen_is_read_changes_at_once() -> None:
     assert changed(SH, SH, after=other) == [ConfigChange("a", "update", "of its profile ready changed")]
 
 
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [
+        ({"notify": {"sinks": {"desk": {"type": "desktop"}}}}, "[notify] changed: you are told at desk"),
+        ({"notify": {"content": "full"}}, "[notify] changed: you are told at nowhere"),
+        ({"attach": {"status": True}}, "[attach] changed"),
+        ({"teams": {"review": {"members": ["a"]}}}, "[teams] changed"),
+    ],
+)
+def test_what_counts_for_a_person_at_once(new: dict[str, object], told: str) -> None:
+    changes = differences([], Config(), Config.model_validate(new), lambda _: None, lambda _: None)
+    assert changes == [ConfigChange(None, "update", told)]
+
+
 def test_what_a_daemon_reads_once() -> None:
+    for section, key, value in (("history", "enabled", False), ("a2a", "repeats", False)):
+        new = Config.model_validate({section: {key: value}})
+        told = differences([], Config(), new, lambda _: None, lambda _: None)
+        assert told == [ConfigChange(None, "daemon", f"[{section}] {key} count after a restart of the daemon")]
     new = Config.model_validate({"api": {"agent_ports": False}})
     told = differences([], Config(), new, lambda _: None, lambda _: None)
     assert told == [ConfigChange(None, "daemon", "[api] agent_ports count after a restart of the daemon")]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsectl.agentrows import HEADINGS, by_need, end_of, row, what
+from synapsectl.agentrows import HEADINGS, by_need, end_of, row, state_of, what
 from synapsectl.output import CommandOutput, display_width
 from tests.synapsectl.fake_daemon import agent
 
@@ -39,6 +39,12 @@ def seen(name: str = "claude", **changes: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_what_is_told(changes: dict[str, Any], told: str) -> None:
     assert what(seen(**changes), NOW) == told
+
+
+def test_a_screen_that_nobody_understands_needs_a_person_whatever_its_program_says() -> None:
+    stuck = seen("stuck", activity="ready", held="unknown screen", asks="k keep, esc close")
+    assert state_of(stuck) == "unknown"
+    assert [one["name"] for one in by_need([seen("at-rest"), stuck])] == ["stuck", "at-rest"]
 
 
 def test_a_limit_of_another_day_has_the_day() -> None:

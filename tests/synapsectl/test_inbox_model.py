@@ -334,6 +334,15 @@ def test_digits_are_keys_of_options_or_stand_for_them() -> None:
     assert len(digits({"options": many})) == 9
 
 
+def test_a_row_begins_with_what_is_asked() -> None:
+    trust = item("a", prompt_type="trust", question="Accessing:\n/home/me/a\nA check: do you trust it?\nIt can read.")
+    screen = item("b", kind="unreadable", prompt_type="screen", question="a banner\n\nrow\nrow\n\nk keep · esc close\n")
+    desk = Desk(trust, screen)
+    rows = desk.shown()
+    assert "A check: do you trust it? · It can read." in rows[1]
+    assert "row · k keep · esc close" in rows[2]
+
+
 def test_what_is_not_understood_is_answered_by_hand() -> None:
     unreadable = item("a", kind="unreadable", prompt_type="screen", options=[])
     with pytest.raises(NoAnswer, match="Enter attaches"):
