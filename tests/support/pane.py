@@ -48,6 +48,12 @@ class Pane:
     def resize(self, cols: int, rows: int) -> None:
         self._tmux("resize-window", "-x", str(cols), "-y", str(rows))
 
+    def on_bell(self, command: str) -> None:
+        """Have the shell run `command` whenever the bell rings here."""
+        self._tmux("set-option", "-g", "monitor-bell", "on")
+        self._tmux("set-option", "-g", "bell-action", "any")
+        self._tmux("set-hook", "-g", "alert-bell", f"run-shell {shlex.quote(command)}")
+
     @property
     def screen(self) -> str:
         """What stands there now."""
