@@ -13,6 +13,9 @@ from synapsectl.output import TableCell, display_width
 
 HEADINGS = ("NAME", "STATE", "FOR", "WHAT", "FOLDER")
 
+FOLDERS_FROM = 60
+"""Columns from which a list has the folders: in fewer, what an agent asks has the room."""
+
 ORDER = ("waiting", "unknown", "failed", "backoff", "limited", "starting", "busy", "ready", "parked")
 """Who stands first; other words come last."""
 

@@ -253,6 +253,8 @@ class Sending:
                 if "task" in result:
                     task_id = result["task"]["id"]
                     out.table((), [[task_id] if alone else [task_id, result["agent"]]])
+                    if alone and out.on_terminal and not wanted.response:
+                        out.note(f"'synapsectl task {short_id(task_id)} --wait' prints the answer")
         elif not alone and not wanted.follow:
             out.table(HEADINGS, [_row(result) for result in results], grows="ANSWER")
 

@@ -127,6 +127,8 @@ def overview() -> str:
         "",
         f"'{PROGRAM} VERB -h' tells more of one, with examples.",
         "Where no daemon runs, start, run, adopt, send and host add start one.",
-        f"Begin with '{PROGRAM} start claude' in a folder of yours; '{PROGRAM} start dummy' needs no account.",
+        "",
+        f"Begin with '{PROGRAM} start claude' in a folder of yours.",
+        f"No account at hand: '{PROGRAM} start dummy', a scripted agent.",
     ]
     return "\n".join(lines) + "\n"

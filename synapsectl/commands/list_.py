@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from synapsectl.agentrows import HEADINGS, STYLES, asking, by_need, row, shorter, state_of
+from synapsectl.agentrows import FOLDERS_FROM, HEADINGS, STYLES, asking, by_need, row, shorter, state_of
 from synapsectl.ages import age
 from synapsectl.colours import DIM
 from synapsectl.context import CommandContext
@@ -111,7 +111,8 @@ def _lines(agents: list[dict[str, Any]], ctx: CommandContext, columns: int) -> l
         row(agent, now, age=age(agent["since"], now), folder=shorter(agent["cwd"], home), columns=columns)
         for agent in by_need(agents)
     ]
-    return ctx.out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
+    shown = len(HEADINGS) if columns >= FOLDERS_FROM else len(HEADINGS) - 1
+    return ctx.out.table_lines(HEADINGS[:shown], [cells[:shown] for cells in rows], grows="WHAT", columns=columns)
 
 
 def notes_on(agent: dict[str, Any]) -> list[str]:

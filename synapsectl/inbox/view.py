@@ -177,7 +177,9 @@ class InboxView:
 
     def _help(self, columns: int) -> list[str]:
         width = max(len(keys) for keys, _ in HELP)
-        return [clip(f"{pad(keys, width)}{GAP}{text}", columns) for keys, text in HELP]
+        room = max(1, columns - width - len(GAP))
+        told = ((keys if first else "", line) for keys, text in HELP for first, line in _marked(wrapped(text, room)))
+        return [clip(f"{pad(keys, width)}{GAP}{line}", columns) for keys, line in told]
 
     def _shorter(self, path: str) -> str:
         home = self._home
@@ -185,6 +187,11 @@ class InboxView:
 
     def _painted(self, text: str, style: str) -> str:
         return painted(text, style) if self._coloured else text
+
+
+def _marked(lines: Sequence[str]) -> list[tuple[bool, str]]:
+    """Each with whether it is the first."""
+    return [(number == 0, line) for number, line in enumerate(lines)]
 
 
 def keys_of(row: Row) -> str:

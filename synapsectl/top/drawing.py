@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from synapsectl.agentrows import HEADINGS, row, shorter
+from synapsectl.agentrows import FOLDERS_FROM, HEADINGS, row, shorter
 from synapsectl.ages import age
 from synapsectl.colours import BOLD, DIM, RED, REVERSE, YELLOW, painted
 from synapsectl.commands.tasks import HEADINGS as TASK_HEADINGS
@@ -23,8 +23,6 @@ from synapsectl.top.desk import Desk, Shown
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 KEYS = "? help  q leave  j k agent  s send  Enter attach  Tab next that asks  z screen  t e tasks, events"
-FOLDERS_FROM = 60
-"""Columns from which the list has the folders: in fewer, what an agent asks has the room."""
 HELP = (
     ("j k ↓ ↑", "the next agent, the one before; g G the first, the last; a click chooses one"),
     ("Tab", "the next agent that waits for you"),

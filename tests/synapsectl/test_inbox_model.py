@@ -343,6 +343,15 @@ def test_a_row_begins_with_what_is_asked() -> None:
     assert "row · k keep · esc close" in rows[2]
 
 
+def test_the_keys_are_told_whole_in_a_narrow_terminal() -> None:
+    desk = Desk(A)
+    desk.press("?")
+    told = desk.shown(40, 40)
+    assert all(len(line) <= 40 for line in told)
+    assert "Esc leaves it" in " ".join(" ".join(told).split())
+    assert not any("…" in line for line in told if not line.startswith(("1 …", "b ", "synapsed")))
+
+
 def test_what_is_not_understood_is_answered_by_hand() -> None:
     unreadable = item("a", kind="unreadable", prompt_type="screen", options=[])
     with pytest.raises(NoAnswer, match="Enter attaches"):

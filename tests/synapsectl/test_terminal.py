@@ -30,8 +30,8 @@ def full(daemon: FakeDaemon) -> FakeDaemon:
     return daemon
 
 
-def seen(*arguments: str) -> list[str]:
-    tool = PtyTool(*arguments, env=dict(os.environ))
+def seen(*arguments: str, cols: int = 80) -> list[str]:
+    tool = PtyTool(*arguments, env=dict(os.environ), cols=cols)
     try:
         assert tool.end() == 0
     finally:
@@ -45,6 +45,20 @@ def seen(*arguments: str) -> list[str]:
 def test_lines_fit() -> None:
     for arguments in (["-h"], ["list"], ["status"], ["tasks"], ["profiles", "list"], ["adopt"]):
         seen(*arguments)
+
+
+@pytest.mark.usefixtures("full")
+def test_a_narrow_terminal_has_what_is_asked_and_no_folders() -> None:
+    wide, narrow = seen("list"), seen("list", cols=40)
+    assert wide[0].split()[-1] == "FOLDER"
+    assert narrow[0].split() == ["NAME", "STATE", "FOR", "WHAT"]
+    assert [line for line in narrow if display_width(line) > 40] == []
+
+
+@pytest.mark.usefixtures("full")
+def test_where_the_answer_will_be_is_said_on_a_terminal() -> None:
+    task, told = seen("send", "claude", "hello")
+    assert told == f"synapsectl: 'synapsectl task {task[:8]} --wait' prints the answer"
 
 
 @pytest.mark.usefixtures("full")
