@@ -22,6 +22,7 @@ SECTIONS = (
     "tasks",
     "a2a",
     "subscribers",
+    "page",
     "bus",
     "history",
     "telemetry",

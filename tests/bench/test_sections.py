@@ -10,6 +10,7 @@ import pytest
 from bench import many, parked
 from bench.__main__ import SECTIONS
 from bench.figures import SMOKE
+from tests.web.programs import chromium
 
 SUITES = ("emulator", "keeper", "store")
 """Not among the bars. `bench.wake` measures the real programs, and is tried with them."""
@@ -22,6 +23,8 @@ AGENTS_MAX = 200
 def test_it_measures(command: tuple[str, ...]) -> None:
     if command[-1] == "a2a" and find_spec("uvicorn") is None:
         pytest.skip("the reference server needs the extra `bench`")
+    if command[-1] == "page" and chromium() is None:
+        pytest.skip("*** FIRST LOADS OF THE PAGE NOT MEASURED: no chromium (apt-get install chromium) ***")
     env = {**os.environ, SMOKE: "1"}
     argv = [sys.executable, "-m", *command]
     done = subprocess.run(argv, check=False, env=env, capture_output=True, text=True, timeout=600)

@@ -45,6 +45,8 @@ _FILES: Mapping[str, Mapping[str, str]] = {
 """Of each package what the page has, and what it is called there."""
 
 _BARE = re.compile(r'from"preact"')
+_COMMENT = re.compile(r"(?<!^)/\*.*?\*/\n?", re.DOTALL)
+"""Of a style sheet all but the first, which says whose it is."""
 _MAP = re.compile(r"^//# sourceMappingURL=.*\n?", re.MULTILINE)
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -58,7 +60,8 @@ def chromium() -> str | None:
 
 def vendored(modules: Path) -> dict[str, bytes]:
     """The files of `synapsed/web/vendor`, made of npm's `node_modules`: as they were published, but that the hooks find
-    Preact beside them, and that no file names a map that is not there."""
+    Preact beside them, that no file names a map that is not there, and that style sheets say whose they are and
+    nothing more about themselves."""
     locked = json.loads((CACHE.locked / "package-lock.json").read_text())["packages"]
     told: list[dict[str, Any]] = []
     made: dict[str, bytes] = {}
@@ -67,7 +70,8 @@ def vendored(modules: Path) -> dict[str, bytes]:
         here: dict[str, str] = {}
         for source, name in files.items():
             text = (folder / source).read_text()
-            made[name] = _MAP.sub("", _BARE.sub('from"./preact.mjs"', text)).encode()
+            text = _COMMENT.sub("", text) if name.endswith(".css") else _BARE.sub('from"./preact.mjs"', text)
+            made[name] = _MAP.sub("", text).encode()
             here[name] = hashlib.sha256(made[name]).hexdigest()
         licence = f"LICENSE.{package.rpartition('/')[2]}.txt"
         made[licence] = (folder / "LICENSE").read_bytes()
@@ -86,6 +90,14 @@ def vendored(modules: Path) -> dict[str, bytes]:
     return made
 
 
+def brotli(body: bytes, *, back: bool = False) -> bytes:
+    """By node, which `npm` has with it: as browsers take it over TLS and from this machine; or what was in it."""
+    script = "process.stdout.write(zlib.%s(fs.readFileSync(0)))" % (
+        "brotliDecompressSync" if back else "brotliCompressSync"
+    )
+    return subprocess.run(["node", "-e", script], input=body, stdout=subprocess.PIPE, check=True).stdout
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.web.programs", description=__doc__)
     parser.add_argument("verb", choices=("install", "vendor"))
@@ -102,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         VENDOR.mkdir(exist_ok=True)
         for name, body in vendored(CACHE.folder / "node_modules").items():
             (VENDOR / name).write_bytes(body)
+            if name.endswith((".mjs", ".css")):
+                (VENDOR / f"{name}.br").write_bytes(brotli(body))
     return 0
 
 

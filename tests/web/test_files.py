@@ -11,11 +11,12 @@ import pytest
 from synapsed.api.routes.page import POLICY, page_files
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
-from tests.web.programs import CACHE, VENDOR, vendored
+from tests.web.programs import CACHE, VENDOR, brotli, vendored
 
 WEB = Path(__file__).parents[2] / "synapsed" / "web"
 FIRST_MAX, TERMINAL_MAX = 25 * 1024, 120 * 1024
-"""Bytes of a first load with gzip: of a phone, and with a terminal."""
+"""Bytes of a first load: of a phone with gzip, and with a terminal as browsers take it over TLS and from their own
+machine."""
 
 IMPORT = re.compile(r'(?:from|import)\s*"(\.[^"]+)"')
 LOADED_LATER = re.compile(r'import\("(\.[^"]+)"\)')
@@ -44,6 +45,11 @@ def packed(names: set[str]) -> int:
     return sum(len(page_files()[name].packed or b"") for name in names)
 
 
+def squeezed(names: set[str]) -> int:
+    """As over TLS, and on this machine: brotli where there is that."""
+    return sum(len(page_files()[name].squeezed or page_files()[name].packed or b"") for name in names)
+
+
 def first() -> set[str]:
     return {"index.html", "app.css", *closure("js/main.js")}
 
@@ -55,9 +61,11 @@ def test_a_phone_loads_little():
 def test_a_terminal_is_loaded_when_it_is_opened():
     assert not any("xterm" in name for name in first())
     assert not any("xterm" in name for name in closure("js/desk.js", "js/agent.js"))
-    whole = first() | {"views.css", "vendor/xterm.css"} | closure("js/desk.js", "js/agent.js", "js/terminal.js")
+    modules = ("js/desk.js", "js/agent.js", "js/terminal.js")
+    beside = ("js/tasks.js", "js/send.js", "js/keys.js")  # the conversation, the box to write, the keys
+    whole = first() | {"views.css", "vendor/xterm.css"} | closure(*modules, *beside)
     assert "vendor/xterm.mjs" in whole
-    assert packed(whole) <= TERMINAL_MAX
+    assert squeezed(whole) <= TERMINAL_MAX, "`python -m bench page` measures the same in a browser"
 
 
 def test_what_a_phone_loads_is_asked_for_at_once():
@@ -110,14 +118,17 @@ def test_what_is_from_others_is_what_was_published():
         assert (VENDOR / package["text"]).is_file()
         for name, digest in package["sha256"].items():
             assert sha256((VENDOR / name).read_bytes()).hexdigest() == digest
-    listed = {name for package in told for name in (*package["sha256"], package["text"])}
-    assert {path.name for path in VENDOR.iterdir()} == listed | {"vendored.toml"}
+    files = {name for package in told for name in package["sha256"]}
+    listed = {f"{name}.br" for name in files} | {package["text"] for package in told}
+    assert {path.name for path in VENDOR.iterdir()} == files | listed | {"vendored.toml"}
 
 
 @pytest.mark.skipif(CACHE.missing() is not None, reason=f"*** VENDORED FILES NOT COMPARED: {CACHE.missing()} ***")
 def test_what_is_from_others_can_be_made_again():
     for name, body in vendored(CACHE.folder / "node_modules").items():
         assert (VENDOR / name).read_bytes() == body, name
+        if (VENDOR / f"{name}.br").exists():
+            assert brotli((VENDOR / f"{name}.br").read_bytes(), back=True) == body, name
 
 
 async def test_the_page_is_served(api: Api):
@@ -150,7 +161,35 @@ async def test_every_file_is_served(api: Api):
 
 
 @pytest.mark.parametrize(
-    "name", ["nothing.js", "../app.py", "%2e%2e/api/app.py", "js", "", "vendor/vendored.toml", "js/main.js/"]
+    ("taken", "sent"),
+    [
+        ("gzip, deflate, br, zstd", "br"), ("br", "br"), ("BR;q=0.5, gzip", "br"), ("gzip", "gzip"),
+        ("br;q=0,gzip", "gzip"),
+        ("br; q=0.0", None), ("brave", None), ("identity", None), ("", None), (";,;q", None), ("gzip;q=0", None),
+    ],
+)  # fmt: skip
+async def test_how_a_file_is_packed(api: Api, taken: str, sent: str | None):
+    file = page_files()["vendor/xterm.mjs"]
+    bodies = {"br": file.squeezed, "gzip": file.packed, None: file.body}
+    async with api.http.get(
+        "/web/vendor/xterm.mjs", headers={"Accept-Encoding": taken}, auto_decompress=False
+    ) as answer:
+        assert (answer.headers.get("Content-Encoding"), answer.headers["Vary"]) == (sent, "Accept-Encoding")
+        assert await answer.read() == bodies[sent]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nothing.js",
+        "vendor/xterm.mjs.br",
+        "../app.py",
+        "%2e%2e/api/app.py",
+        "js",
+        "",
+        "vendor/vendored.toml",
+        "js/main.js/",
+    ],
 )
 async def test_nothing_else_is_served(api: Api, name: str):
     async with api.http.get(f"/web/{name}") as answer:

@@ -65,6 +65,8 @@ class PageFile:
     body: bytes
     packed: bytes | None
     """With gzip, where that is worth it."""
+    squeezed: bytes | None
+    """With brotli, for what lies beside it so."""
     media: str
     etag: str
 
@@ -87,7 +89,9 @@ def _read(folder: Traversable, prefix: str) -> list[tuple[str, PageFile]]:
                 body = _COMMENTS.sub("", body.decode()).encode()
             packed = gzip.compress(body, 9, mtime=0) if suffix in _PACKED else None
             etag = hashlib.sha256(body).hexdigest()[:32]
-            found.append((prefix + entry.name, PageFile(body, packed, _TYPES[suffix], etag)))
+            beside = folder / f"{entry.name}.br"
+            squeezed = beside.read_bytes() if beside.is_file() else None
+            found.append((prefix + entry.name, PageFile(body, packed, squeezed, _TYPES[suffix], etag)))
     return found
 
 
@@ -127,8 +131,21 @@ def _serve(request: web.Request, name: str) -> web.StreamResponse:
         answer.set_status(304)
         return answer
     answer.headers[hdrs.CONTENT_TYPE] = found.media
-    packs = found.packed is not None and "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, "")
-    if packs:
-        answer.headers[hdrs.CONTENT_ENCODING] = "gzip"
-    answer.body = found.packed if packs and found.packed is not None else found.body
+    taken = _taken(request.headers.get(hdrs.ACCEPT_ENCODING, ""))
+    for name, body in (("br", found.squeezed), ("gzip", found.packed)):
+        if body is not None and name in taken:
+            answer.headers[hdrs.CONTENT_ENCODING] = name
+            answer.body = body
+            return answer
+    answer.body = found.body
     return answer
+
+
+def _taken(header: str) -> set[str]:
+    """Encodings of an `Accept-Encoding`, but for those that it refuses (`q=0`)."""
+    found = set()
+    for part in header.lower().split(","):
+        name, _, weight = part.partition(";")
+        if not re.fullmatch(r"\s*q=0(\.0*)?\s*", weight):
+            found.add(name.strip())
+    return found
