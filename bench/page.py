@@ -101,7 +101,7 @@ def _first_loads(running: Daemon, path: str) -> None:
             url: str, device: dict[str, Any], wanted: str, *, slow: bool = False, act: Any = None
         ) -> tuple[float, list[int]]:
             """Seconds to the first paint, and the sizes of all, once `wanted` is there. Where there is something to do
-            then (`act`), a service worker would bring files, of which a browser tells other sizes; it is switched off."""
+            then (`act`), a service worker would bring files, whose sizes a browser tells wrongly: it is off."""
             headers = {"Authorization": f"Bearer {token}"}
             workers: Literal["allow", "block"] = "allow" if act is None else "block"
             context = browser.new_context(extra_http_headers=headers, service_workers=workers, **device)
