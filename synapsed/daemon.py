@@ -273,7 +273,7 @@ class Daemon:
             traced=config.traces.share,
         )
         up.push_async_callback(externals.close)
-        carriers = Carriers(externals)
+        carriers = Carriers(externals, store, self._clock)
         screens = ScreenPool()
         up.push_async_callback(screens.close)
         manager = Manager(

@@ -3,10 +3,13 @@ fleet. A task stays with the carrier that it began with; an address is asked of 
 
 from typing import Protocol
 
-from synapsed.errors import UnknownAgent
-from synapsed.interfaces import Elsewhere, OutboundQuestion, SendRequest
+from synapsed.clock import Clock
+from synapsed.errors import TaskNotCancelable, UnknownAgent
+from synapsed.interfaces import Elsewhere, OutboundQuestion, SendRequest, Store
 from synapsed.model.external import carried_by_fleet, is_any
+from synapsed.model.fleet import FleetChange
 from synapsed.model.task import Message, Task
+from synapsed.tasks import transitions
 
 
 class Carrier(Elsewhere, Protocol):
@@ -16,8 +19,10 @@ class Carrier(Elsewhere, Protocol):
 class Carriers:
     """All of them as one (`interfaces.Elsewhere`). `fleet` is put there by the daemon, where there is one."""
 
-    def __init__(self, couriers: Carrier) -> None:
+    def __init__(self, couriers: Carrier, store: Store, clock: Clock) -> None:
         self._couriers = couriers
+        self._store = store
+        self._clock = clock
         self.fleet: Carrier | None = None
         self.problem: str | None = None
         """Why this host takes no part in the fleet that it is configured for."""
@@ -50,7 +55,23 @@ class Carriers:
         return await carrier.send(alias, request, asking, sender=sender)
 
     async def cancel(self, task: Task) -> Task:
+        """A task of a fleet that this host has left is canceled here; whether the other host does it nobody can say."""
+        if carried_by_fleet(task) and self.fleet is None:
+            return await self._given_up(task)
         return await self._of(task).cancel(task)
+
+    async def _given_up(self, task: Task) -> Task:
+        now = await self._store.task(task.id) or task
+        if now.terminal:
+            raise TaskNotCancelable(f"task {now.id} is {now.status.value} already", task=now.id)
+        commit = transitions.canceled(now, reason="canceled", now=self._clock.wall())
+        await self._store.commit(
+            events=commit.events,
+            tasks=[commit.task],
+            turn_ended=commit.turn_ended,
+            fleet=FleetChange(given_up=(now.id,)),
+        )
+        return commit.task
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
         return await self._of(task).answer(task, message, prompt_id)

@@ -87,13 +87,14 @@ class WorkCandidate:
 class FleetChange:
     """What a transaction does to these rows besides what follows from its tasks. `closed`: ids, the `n` up to which
     they are closed, and the host whose receipt it is; `taken`: is owed a receipt from then on; `decided`: candidates,
-    by host and id."""
+    by host and id; `given_up`: tasks of which nothing is sent any more."""
 
     put: tuple[OutRow, ...] = ()
     closed: tuple[tuple[str, int, str], ...] = ()
     taken: tuple[InRow, ...] = ()
     candidates: tuple[WorkCandidate, ...] = ()
     decided: tuple[tuple[str, str], ...] = ()
+    given_up: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ def apply(connection: sqlite3.Connection, change: FleetChange, sealer: Sealer) -
             (row.id, row.dst, row.kind, row.task_id, row.n, body, row.state, row.stream, row.seq, row.attempt),
         )
     connection.executemany("DELETE FROM fleet_out WHERE id = ? AND n <= ? AND dst = ?", change.closed)
+    connection.executemany("DELETE FROM fleet_out WHERE task_id = ?", [(task_id,) for task_id in change.given_up])
     for taken in change.taken:
         connection.execute(
             "INSERT INTO fleet_in (src, id, kind, n, task_id, refused, receipted) VALUES (?, ?, ?, ?, ?, ?, 0) "
