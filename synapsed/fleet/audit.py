@@ -5,7 +5,8 @@ The broker's ack closes no row; the receiver's receipt does. In between the audi
 
 =============================================  =======================================================================
 the stream was made at another time            somebody's disk was lost: it is another stream of the same name
-the stream's end is before the row's place     an older copy of the stream was put back
+the stream's end is before the row's place,    an older copy of the stream was put back: it may have anything less
+or what is published gets places before it
 the receipt is not there after 60 s, and the   it expired, or was acked and its receipt was lost; the receiver, asked
 stream has nothing of that subject any more    by the copy, says its receipt again
 the receipt is not there after 60 s, and one   the same, where the host is never without mail; or its agent's mailbox is
@@ -15,7 +16,7 @@ of that subject that was sent later is         full, so that each further copy w
 A copy too many does no harm: the receiver has its id as the key of a table.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,6 +61,16 @@ class Ledger:
     def __init__(self) -> None:
         self._piped: dict[RowKey, PipedRow] = {}
         self._receipted: dict[str, int] = {}
+        self._highest: dict[str, int] = {}
+
+    def went_back(self, stream: str, places: Sequence[int]) -> bool:
+        """Where the broker has put what was published just now into a stream, which is named with when it was made:
+        whether it had been beyond that before. Then an older copy of it was put back, which others may have filled
+        since to beyond the places of what is gone: whatever is open may be gone."""
+        if not places:
+            return False
+        before, self._highest[stream] = self._highest.get(stream, 0), max(places)
+        return min(places) <= before
 
     def piped(self, row: OutRow, subject: str, now: float) -> None:
         self._piped[row.id, row.n] = PipedRow(subject, row.seq or 0, now)

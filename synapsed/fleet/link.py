@@ -236,7 +236,7 @@ class Link:
         told = _answer_of(await self._request(envelope.subject, envelope.body, headers=headers))
         if not isinstance(seq := told.get("seq"), int):
             raise NoBroker("the broker answers what is no ack")
-        return Piped(seq)
+        return Piped(seq, told.get("duplicate") is True)
 
     async def say(self, subject: str, body: bytes) -> None:
         _answer_of(await self._request(subject, body))

@@ -79,6 +79,9 @@ class Outgoing:
         self._created: dict[str, str] = {}
         """When the streams were made into which is published."""
         self._ledger = Ledger()
+        self._auditing = asyncio.Lock()
+        self._fresh: dict[str, list[int]] = {}
+        """Places that were given since it was looked at, by stream and when that was made."""
         self.stuck: dict[str, str] = {}
         """Rows that the broker refuses, and why: for `status`."""
 
@@ -86,6 +89,8 @@ class Outgoing:
 
     async def publish(self) -> bool:
         """Publish what is due, oldest first; whether there was anything."""
+        if not self._created:
+            await self.audit()  # of a stream that was put back, the end tells that only until somebody publishes there
         now = self._clock.monotonic()
         rows = await self._table.due(BATCH, without=self.pacing.blocked(now))
         for name in {_stream_of(row) for row in rows} - self._created.keys():
@@ -97,10 +102,26 @@ class Outgoing:
                 self._ledger.piped(row, self.subject(row), self._clock.monotonic())
                 self.pacing.worked(row.dst)
                 self.stuck.pop(row.id, None)
+            await self._look_back(done)
         if failed is not None:
             self.pacing.broker_failed(self._clock.monotonic(), self._rng())
             raise failed
         return bool(rows)
+
+    async def _look_back(self, done: Sequence[OutRow]) -> None:
+        """Publish again what stood in a stream beyond where it is now."""
+        fresh, self._fresh = self._fresh, {}
+        for stream, places in fresh.items():
+            if not self._ledger.went_back(stream, places):
+                continue
+            just = {(row.id, row.n) for row in done}
+            gone = [
+                row
+                for row in await self._table.open_rows(state="piped", limit=AUDITED)
+                if _made(_stream_of(row), row.stream) == stream and (row.id, row.n) not in just
+            ]
+            log.warning("an older copy of a stream was put back: what it has lost is published again", rows=len(gone))
+            await self._table.again(gone)
 
     async def _publish_rows(self, rows: Sequence[OutRow]) -> tuple[list[OutRow], NoBroker | None]:
         """Those that are piped, and what ended it before its end."""
@@ -127,6 +148,8 @@ class Outgoing:
             log.info("the broker takes no more for a host", host=row.dst, why=str(error))
             return None
         stream = self._created[_stream_of(row)]
+        if not piped.copy:
+            self._fresh.setdefault(_made(_stream_of(row), stream), []).append(piped.seq)
         return replace(row, state="piped", stream=stream, seq=piped.seq, attempt=envelope.attempt)
 
     async def _envelope(self, row: OutRow) -> Envelope:
@@ -186,16 +209,22 @@ class Outgoing:
 
     async def audit(self) -> int:
         """Publish again what the broker may have lost; how many rows."""
+        async with self._auditing:
+            return await self._audit()
+
+    async def _audit(self) -> int:
         rows = await self._table.open_rows(state="piped", limit=AUDITED)
         facts = {name: await self._know(name) for name in {_stream_of(row) for row in rows}}
         now = self._clock.monotonic()
         if len(rows) < AUDITED:
             self._ledger.look((row.id, row.n) for row in rows)
+        back = {_stream_of(row) for row in rows if (row.seq or 0) > facts[_stream_of(row)].last}
         lost = []
         for row in rows:
             subject = self.subject(row)
             waited, overtaken = self._ledger.waited(row, subject, now), self._ledger.overtaken(row, subject)
-            if is_lost(row, subject, facts[_stream_of(row)], waited, overtaken=overtaken):
+            gone = _stream_of(row) in back
+            if gone or is_lost(row, subject, facts[_stream_of(row)], waited, overtaken=overtaken):
                 lost.append(row)
                 self._ledger.again(row)
         if lost:
@@ -220,6 +249,10 @@ class Outgoing:
 def work_class(address: str, priority: int) -> str:
     """What stands as the destination of work for any. Raises InvalidRequest."""
     return f"any:{class_of(address, priority)}"
+
+
+def _made(stream: str, created: str | None) -> str:
+    return f"{stream} {created}"
 
 
 def _stream_of(row: OutRow) -> str:

@@ -28,6 +28,8 @@ class Piped:
     """The broker's word that it has something, which closes nothing: it may lose it."""
 
     seq: int
+    copy: bool = False
+    """It had it already: `seq` is where that stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

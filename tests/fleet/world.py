@@ -95,7 +95,7 @@ class Stream:
     created: str
     messages: list[Kept] = field(default_factory=list)
     last: int = 0
-    seen: set[str] = field(default_factory=set)
+    seen: dict[str, int] = field(default_factory=dict)
 
 
 _STREAMS = {"to": streams.IN, "work": streams.WORK, "claim": streams.CLAIM, "ev": streams.EVENTS}
@@ -123,21 +123,21 @@ class Broker:
         }
         self.files.clear()
 
-    def put(self, envelope: Envelope, *, first: bool) -> int:
+    def put(self, envelope: Envelope, *, first: bool) -> Piped:
         kind = envelope.subject.split(".")[1]
         stream = self.streams[_STREAMS[kind]]
         headers = envelope.headers()
         if headers["Nats-Msg-Id"] in stream.seen:
-            return stream.last
+            return Piped(stream.seen[headers["Nats-Msg-Id"]], copy=True)
         if first and any(each.subject == envelope.subject for each in stream.messages):
             raise BrokerRefused(WRONG_SEQUENCE, "wrong last sequence: 1")
         if self.lose_receipts and envelope.subject.endswith(".rcpt"):
             self.lose_receipts -= 1
-            return stream.last + 1
-        stream.seen.add(headers["Nats-Msg-Id"])
+            return Piped(stream.last + 1)
         stream.last += 1
+        stream.seen[headers["Nats-Msg-Id"]] = stream.last
         stream.messages.append(Kept(envelope.subject, headers, envelope.body, stream.last))
-        return stream.last
+        return Piped(stream.last)
 
     def forget_who_has_what(self) -> None:
         """Whatever was in hand is given out again: ack_wait is over."""
@@ -167,11 +167,11 @@ class Wire:
 
     async def publish(self, envelope: Envelope, *, first: bool = False) -> Piped:
         async with self._reached():
-            seq = self._broker.put(envelope, first=first)
+            piped = self._broker.put(envelope, first=first)
             if self._broker.lose_acks:
                 self._broker.lose_acks -= 1
                 raise NoBroker("its ack was lost")
-        return Piped(seq)
+        return piped
 
     async def say(self, subject: str, body: bytes) -> None:
         async with self._reached():
