@@ -46,6 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     ensure_daemon(ctx, spawn=True)
     rights = rights_in(args.rights) if args.rights else PHONE if args.phone else DESK
+    if "look" not in rights:
+        raise UsageError(f"--rights {args.rights}: a browser that may not look shows nothing; add look")
     if args.tailscale:
         serve(ctx)
     opener = None if args.phone or args.json or args.no_open else _opener(ctx)

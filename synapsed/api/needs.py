@@ -65,7 +65,7 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /agents": _LOOK,
         "GET /teams": _LOOK,
         "GET /whoami": _ANY,
-        "GET /web/me": _ANY,
+        "GET /web/me": _LOOK,  # the page shows nothing without it
         "DELETE /web/session": _ANY,
         "POST /web/push": _LOOK,
         "DELETE /web/push": _ANY,

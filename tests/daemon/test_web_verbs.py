@@ -131,6 +131,8 @@ def test_a_phone_by_tailscale(daemon: Daemon) -> None:
 
     refused = daemon.ctl("web", "--phone", "--tailscale", env={"BROKEN": "yes"})
     assert (refused.code, "not enabled on your tailnet" in refused.err, refused.out) == (6, True, "")
+    blind = daemon.ctl("web", "--rights", "answer,type")
+    assert (blind.code, "add look" in blind.err) == (2, True)
     missing = daemon.ctl("web", "--tailscale", env={"PATH": "/nowhere"})
     assert (missing.code, "tailscale up" in missing.err) == (6, True), missing
 

@@ -53,7 +53,7 @@ export default function AgentView({ name, clock, desk }) {
     h("span", { class: "acts" },
       desk && may("type") ? h("button", { type: "button", class: "tiny", id: "terminal", "aria-pressed": String(typing), onClick: () => setTyping(!typing) }, typing ? "Look only" : "Terminal") : null,
       desk ? h("a", { class: "tiny button", href: `#/side/${encodeURIComponent(agent.name)}`, title: "Several side by side" }, "Side by side") : null,
-      may("type") && doing(agent) === "busy" ? h("button", { type: "button", class: "tiny", onClick: interrupt }, "Interrupt") : null));
+      may("answer") && doing(agent) === "busy" ? h("button", { type: "button", class: "tiny", onClick: interrupt }, "Interrupt") : null));
   const question = asks.length ? h("ul", { class: "cards here" }, asks.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: false }))) : null;
   const screen = typing && Terminal ? h(Terminal, { agent: agent.name, key: agent.id }) : h(Screen, { agent: agent.name, desk, key: agent.id });
   const talk = !Talk ? h("div", { class: "talk", "aria-busy": "true" }) : h(Talk.Conversation, { agent: agent.name, agentId: agent.id, clock, key: agent.id });

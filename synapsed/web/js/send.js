@@ -37,7 +37,7 @@ export function Send({ agent, desk }) {
     drafts.set(agent, next);
     setDraft(next);
   };
-  if (!may("answer") && !may("type")) return h("p", { class: "noright" }, "This device may look, not send.");
+  if (!may("answer") && !may("send")) return h("p", { class: "noright" }, "This device may look, not send.");
   const add = (/** @type {Iterable<File>} */ more) => {
     const files = [...draft.files, ...more].slice(0, FILES_MAX);
     if (files.reduce((sum, file) => sum + file.size, 0) > BYTES_MAX) toast("All files together have at most 7 MB.");

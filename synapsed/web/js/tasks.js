@@ -164,7 +164,7 @@ function TaskView({ task, agent, clock }) {
       task.error ? h("span", { class: "problem" }, task.error.message || task.error.code) : null,
       answer && task.exact === false && task.status === "completed" ? h("span", { class: "quiet", title: "Read off the screen: it may not be exact" }, "off the screen") : null,
       h("time", { class: "when", dateTime: task.updated_at }, ago(task.updated_at, clock)),
-      open && may("type") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
+      open && may("answer") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
 }
 
 /** The tool calls of a task: asked for when they are opened, and followed while the task is worked on.
