@@ -55,6 +55,9 @@ SETTLE_AFTER_S = 30.0
 LEAVE_S = 30.0
 """How long the keys may take by which a program ends itself, before it is ended; with the look at what it does."""
 
+OBSERVE_S = 5.0
+"""How long the look may take that an agent waits for: its screen may have no process that draws it."""
+
 SAVE_S = 10.0
 """How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
 
@@ -393,7 +396,13 @@ class PtyLink:
     # --- what is asked ---
 
     async def observe(self) -> LinkObserved:
-        await self._driver.look()
+        """Whoever asks does nothing else meanwhile: where no look comes in time, what was told last stands, and nothing
+        can be typed."""
+        try:
+            async with asyncio.timeout(OBSERVE_S):
+                await self._driver.look()
+        except TimeoutError:
+            return self._session.unseen()
         assert self._session.observed is not None
         return self._session.observed
 

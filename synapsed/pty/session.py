@@ -64,6 +64,8 @@ here is being cleared away: the keys that empty the composer must not find them 
 RUNS = frozenset({turns.Phase.SUBMITTED, turns.Phase.WORKING, turns.Phase.READING})
 """What the program prints now may be a question of this turn's."""
 
+UNDRAWN = "its screen is not drawn"
+
 MOMENT_S = 0.001
 """How much later than a time that has passed already a look is wanted: time goes on between two of them."""
 
@@ -320,6 +322,13 @@ class Session:
         unknown = observed.held == UNKNOWN_SCREEN.held
         if unknown is not (before is not None and before.held == UNKNOWN_SCREEN.held):
             self._out.append(Emit(_unknown_screen(observed, begins=unknown)))
+
+    def unseen(self) -> LinkObserved:
+        """What is known while nobody draws the screen: the last that was told, and that nothing can be typed. The next
+        look tells what it sees."""
+        known = self.observed or LinkObserved(Activity.UNKNOWN, UNDRAWN, None, can_receive=False)
+        self.observed = replace(known, can_receive=False)
+        return self.observed
 
     # --- the turn ---
 

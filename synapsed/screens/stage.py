@@ -287,7 +287,11 @@ class RemoteStage:
         )
         if self._live:
             self._say(asked.frame)
-        return await answer
+        try:
+            return await answer
+        finally:
+            if not self._live:  # no process has it: it is not asked again for somebody who has gone
+                self._asked.pop(number, None)
 
     # --- what comes ---
 
@@ -332,6 +336,7 @@ class RemoteStage:
         self._look.changed()
         self._seat = self._screen = self._works_since = None
         self._live = False
+        self._asked = {number: asked for number, asked in self._asked.items() if not asked.answer.done()}
         left = (self._drawn, self._sent) if suspect and not (outside and self._by_chance()) else None
         if self._drawing_again is not None:
             self._drawing_again.cancel()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from synapsed.errors import KeeperLost, LaunchError, NotTaken, PromptChanged, StoreError
 from synapsed.keepers.client import Output
+from synapsed.model.agent import Activity
+from synapsed.model.link import LinkEvent
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
 from synapsed.pty import answering
@@ -423,6 +426,34 @@ async def test_a_program_whose_screen_nobody_draws_can_be_stopped(
     stopping = asyncio.ensure_future(link.stop(5))
     await until(stopping.done)
     assert (stopping.result().exit_code, stopped) == (0, [5])
+
+
+async def test_a_program_whose_screen_nobody_draws_is_given_nothing(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its agent does nothing else while it waits for a look; the next one that comes is told."""
+    link, _ = opens(b"> ")
+    told: list[LinkEvent] = []
+    link._program.emit = told.append
+    seen = await link.observe()
+    assert seen.can_receive
+    look = link._stage.look
+
+    async def never(*_: object) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with monkeypatch.context() as hung:
+        hung.setattr(link._stage, "look", never)
+        hung.setattr(link_module, "OBSERVE_S", 0.01)
+        asked = asyncio.ensure_future(link.observe())
+        await until(asked.done)
+        assert asked.result() == replace(seen, can_receive=False)
+        assert told == [seen]
+    assert link._stage.look == look
+    await link._driver.judge()
+    assert told == [seen, seen]
+    link._session.observed = None
+    assert link._session.unseen().activity is Activity.UNKNOWN
 
 
 async def test_a_link_whose_screen_nobody_draws_lets_go_all_the_same(

@@ -128,6 +128,37 @@ async def test_a_process_that_ends_while_its_screen_is_closed_begins_nothing(
     assert not any(pool._processes.values())
 
 
+async def test_what_somebody_asked_who_has_gone_is_not_asked_again(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While no process draws the screen, whoever waits for a second and asks again would leave a question each time."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    program = await make_program(pool)
+    stage, drawn = program.stage, asyncio.Event()
+    program.prints(b"$ ")
+    await program.look()
+    (process,) = pool._processes
+
+    async def kept() -> None:
+        await drawn.wait()
+
+    monkeypatch.setattr(stage, "_kept", kept)
+    monkeypatch.setattr(process, "_work", lambda: None)
+    waits = [asyncio.create_task(stage.text(scrollback=False)) for _ in range(2)]
+    await asyncio.sleep(0)
+    waits.pop().cancel()
+    await asyncio.sleep(0)
+    process.end("it is killed")
+    assert len(stage._asked) == 1, "that of the one who still waits"
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(stage.text(scrollback=False), 0.001)
+    assert len(stage._asked) == 1
+    drawn.set()
+    assert await asyncio.wait_for(waits[0], PATIENT_S) == "$"
+    assert not stage._asked
+
+
 async def test_answers_are_read_off_lines(pool: ScreenPool, make_program: MakeProgram) -> None:
     program = await make_program(pool)
     wanted = LinesWanted(
