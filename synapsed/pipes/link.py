@@ -54,6 +54,7 @@ from synapsed.profiles import Profile
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.rounds import Rounds
 from synapsed.pty.viewers import Viewers, are_reports
+from synapsed.terminal.delivery import type_message
 from synapsed.terminal.keynames import encode as encode_keys
 from synapsed.terminal.stage import Stage, StageEvent
 
@@ -95,6 +96,7 @@ class AcpLink:
         rounds: Rounds,
     ) -> None:
         self._agent_id = agent_id
+        self._profile = profile
         self._folder = folder
         self._program = KeptProgram(agent_id, launch, self)
         self._tasks = self._program.tasks
@@ -336,9 +338,10 @@ class AcpLink:
         self._record = record = self.prepare(delivery.record) if delivery.fresh else delivery.record
         now_ns = time.monotonic_ns()
         prompt_id = _prompt_id(record)
-        self._perform(
-            self._session.deliver(delivery.task_id, prompt_id, delivery.text, fresh=delivery.fresh, now_ns=now_ns)
-        )
+        text = delivery.text
+        if not delivery.command:  # its programs read commands, too
+            text = type_message(self._profile.delivery, text, bracketed=True).text
+        self._perform(self._session.deliver(delivery.task_id, prompt_id, text, fresh=delivery.fresh, now_ns=now_ns))
         if record.link.get("interrupting") and self._session.turn is not None:
             self._tasks.spawn(self.interrupt())  # the last daemon was about to
 

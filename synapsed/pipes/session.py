@@ -116,6 +116,8 @@ class _Prompted:
     told: str | None = None
     """The message that is being told."""
     stopping: bool = False
+    taken: bool = False
+    """It is known that the program has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,8 +498,8 @@ class AcpSession:
 
     def accepted(self, prompt_id: str, now_ns: int) -> list[PipesCommand]:
         """The program has the message."""
-        if self.turn is not None and self.turn.id == prompt_id and self.turn.task is not None:
-            self._live = True
+        if self.turn is not None and self.turn.id == prompt_id and self.turn.task is not None and not self.turn.taken:
+            self._live = self.turn.taken = True
             self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=self.turn.text, turn=prompt_id, own=True))
             self._out.append(TellLink(LinkTurnAccepted(self.turn.task, "acp: session/prompt is written")))
         return self._drain()

@@ -10,25 +10,25 @@ from tests.real.agents import RealAgent, nonce, tasks_of
 from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.script import expected_answer
+from tests.real.ways import ACP
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
-COMMANDS = {"gemini": ["gemini", "--acp"], "opencode": ["opencode", "acp"]}
 KILLS = 25
 
 
 def started(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> RealAgent:
     prepared = cli_home(cli)
     env = {**daemon.env, **prepared.env}
-    done = daemon.ctl("start", "acp", "--cwd", str(prepared.cwd), "--json", "--", *COMMANDS[cli], env=env)
+    done = daemon.ctl("start", "acp", "--cwd", str(prepared.cwd), "--json", "--", *ACP[cli], env=env)
     assert done.code == 0, done.err
     agent = RealAgent("acp", daemon, model, prepared)
     daemon.ready("acp", patience=240)
     return agent
 
 
-@pytest.mark.parametrize("cli", COMMANDS)
+@pytest.mark.parametrize("cli", ACP)
 def test_answers_are_exact(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
     agent = started(cli, daemon, model, cli_home)
     for answer in ("short", "fenced", "japanese", "lines20", "markup"):
@@ -37,7 +37,17 @@ def test_answers_are_exact(cli: str, daemon: Daemon, model: Model, cli_home: Cli
     assert all(task["exact"] for task in agent.tasks())
 
 
-@pytest.mark.parametrize("cli", COMMANDS)
+@pytest.mark.parametrize("cli", ACP)
+def test_what_would_be_a_command_is_a_message(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(cli, daemon, model, cli_home)
+    for text in ("/clear {}", "/init {}", "!touch broken-out {}", "@nobody {}"):
+        word = nonce()
+        agent.ask_exactly(text.format(word))
+        assert model.submissions(word) == 1, text
+    assert not agent.file("broken-out").exists()
+
+
+@pytest.mark.parametrize("cli", ACP)
 def test_its_model_knows_who_it_is_and_has_the_tools_of_colleagues(
     cli: str, daemon: Daemon, model: Model, cli_home: CliHome
 ) -> None:
@@ -62,7 +72,7 @@ def test_its_model_knows_who_it_is_and_has_the_tools_of_colleagues(
     assert said.count(f"You are the agent acp (agent ID {daemon.agent('acp')['id']}") == 1, said
 
 
-@pytest.mark.parametrize("cli", COMMANDS)
+@pytest.mark.parametrize("cli", ACP)
 def test_a_permission_is_asked_and_found_again(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
     agent = started(cli, daemon, model, cli_home)
     for n, verb in enumerate(("approve", "deny", "approve")):
@@ -78,7 +88,7 @@ def test_a_permission_is_asked_and_found_again(cli: str, daemon: Daemon, model: 
         assert made.exists() is (verb == "approve")
 
 
-@pytest.mark.parametrize("cli", COMMANDS)
+@pytest.mark.parametrize("cli", ACP)
 def test_no_kill_of_the_daemon_loses_or_doubles_a_message(
     cli: str, daemon: Daemon, model: Model, cli_home: CliHome
 ) -> None:
@@ -100,7 +110,7 @@ def test_no_kill_of_the_daemon_loses_or_doubles_a_message(
     assert not wrong, wrong
 
 
-@pytest.mark.parametrize("cli", COMMANDS)
+@pytest.mark.parametrize("cli", ACP)
 def test_cancel_restart_and_a_program_that_is_killed(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
     agent = started(cli, daemon, model, cli_home)
     agent.ask_exactly(nonce())

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.support.daemon import Daemon
 
-__all__ = ["FILES", "STRUCTURED", "WAYS", "Way", "note", "typed"]
+__all__ = ["ACP", "FILES", "PIPES", "STRUCTURED", "TYPED", "WAYS", "Way", "note", "typed"]
 
 SUITES = ("tests/real/test_ways.py", "tests/real/test_event_files.py")
 
@@ -34,7 +34,8 @@ OFF = {
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """`kind`: `keys` (typed at its terminal), `structured` (over its own server, beside the terminal)."""
+    """`kind`: `keys` (typed at its terminal), `structured` (over its own server, beside the terminal), `pipes` (over
+    the Agent Client Protocol, without a terminal)."""
 
     cli: str
     kind: str
@@ -45,14 +46,14 @@ class Way:
 
 STRUCTURED = (Way("codex", "structured"), Way("opencode", "structured"))
 
-WAYS = (
-    *STRUCTURED,
-    Way("codex", "keys"),
-    Way("opencode", "keys"),
-    Way("claude", "keys"),
-    Way("gemini", "keys"),
-)
+PIPES = (Way("opencode", "pipes"), Way("gemini", "pipes"))
 
+ACP = {"gemini": ["gemini", "--acp"], "opencode": ["opencode", "acp"]}
+"""How each is started in its ACP mode."""
+
+TYPED = (Way("codex", "keys"), Way("opencode", "keys"), Way("claude", "keys"), Way("gemini", "keys"))
+
+WAYS = (*STRUCTURED, *PIPES, *TYPED)
 
 FILES = Way("qwen", "structured")
 """By files of events and commands, with a profile of a user's (`test_event_files.py`)."""
@@ -78,9 +79,9 @@ HEAD = """\
 # Ways to a program
 
 What was shown of each program, by the way in which its messages go: `keys` are typed at its terminal, `structured` go
-over its own server, or files, beside the terminal ([how](how-it-works.md#beside-the-terminal)). One contract runs over
-all of them (`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes
-this page.
+over its own server, or files, beside the terminal ([how](how-it-works.md#beside-the-terminal)), `pipes` over the Agent
+Client Protocol, without a terminal ([how](acp.md#programs-without-a-terminal)). One contract runs over all of them
+(`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes this page.
 
 """
 
@@ -88,7 +89,7 @@ this page.
 def table(lines: Sequence[str]) -> str:
     """The page, of what was noted."""
     told = [json.loads(line) for line in lines]
-    ways = map(str, (*STRUCTURED, FILES, *WAYS[len(STRUCTURED) :]))
+    ways = map(str, (*STRUCTURED, FILES, *PIPES, *TYPED))
     columns = [way for way in ways if any(way == each[0] for each in told)]
     rows = list(dict.fromkeys(what for _, what, _ in told))
     outcomes = {(way, what): outcome for way, what, outcome in told}
