@@ -1,5 +1,6 @@
 """Real agents for an hour, of pinned programs and of older versions of them: messages at random moments, people typing,
-dialogs, interrupts, kills of the daemon.
+dialogs, interrupts, kills of the daemon. Messages go by all ways there are (`ways`): over a program's own server, typed
+at its terminal, and over pipes.
 
     python -m tests.real.soak [--minutes 60] [--seed N] [--kill-every 300] [--older 2]
     python -m tests.real.soak --judge FOLDER     # again, by what a run left
@@ -32,6 +33,7 @@ from tests.real.model import Model, read_log
 from tests.real.programs import Prepared
 from tests.real.terminal import Terminal
 from tests.real.versions import Version
+from tests.real.ways import ACP, PIPES, TYPED, Way
 from tests.support.daemon import Daemon
 
 EVERY_S = 2.0
@@ -99,10 +101,14 @@ class Soak:
         self.journal = Journal(root / "journal.jsonl")
         self.daemon = Daemon(root / "synapsed").start()
         self.agents = [self._start(cli, programs.prepare, cli) for cli in EVERY]
+        self.agents += [self._start_typed(way) for way in TYPED if way.profile() is not None]
         self.agents += [
             self._start(version.cli, partial(_prepare_older, version), str(version), "--name", str(version))
             for version in older
         ]
+        self.terminals = list(self.agents)
+        """Those at which a person may sit."""
+        self.agents += [self._start_on_pipes(way) for way in PIPES]
         self.ids = {agent.name: str(self.daemon.agent(agent.name)["id"]) for agent in self.agents}
         self.sent: list[Sent] = []
         self.counts: Counter[str] = Counter()
@@ -114,8 +120,25 @@ class Soak:
         self.lock = threading.Lock()
 
     def _start(self, cli: str, prepare: Prepare, folder: str, *options: str) -> RealAgent:
-        prepared = prepare(cli, self.root / folder / "home", self.root / folder / "project", self.model.url)
+        prepared = prepare(cli, *self._folders(folder), self.model.url)
         return RealAgent.start(cli, self.daemon, self.model, prepared, *options, ready=False)
+
+    def _start_typed(self, way: Way) -> RealAgent:
+        """The program with a profile by which messages are typed although it has a server."""
+        folder = self.daemon.home / "config" / "profiles"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{way}.toml").write_text(f'extends = "{way.cli}"\n{way.profile()}')
+        assert self.daemon.ctl("reload").code == 0
+        prepared = programs.prepare(way.cli, *self._folders(str(way)), self.model.url)
+        return RealAgent.start(str(way), self.daemon, self.model, prepared, ready=False)
+
+    def _start_on_pipes(self, way: Way) -> RealAgent:
+        prepared = programs.prepare(way.cli, *self._folders(str(way)), self.model.url)
+        options = ("--name", str(way), "--", *ACP[way.cli])
+        return RealAgent.start("acp", self.daemon, self.model, prepared, *options, ready=False)
+
+    def _folders(self, name: str) -> tuple[Path, Path]:
+        return self.root / name / "home", self.root / name / "project"
 
     # --- what happens ---
 
@@ -213,7 +236,7 @@ class Soak:
 
     def _be_a_person(self) -> None:
         while not self.over.wait(self.rng.uniform(15, 45)):
-            agent = self.rng.choice(self.agents)
+            agent = self.rng.choice(self.terminals)
             if self.daemon.agent(agent.name)["prompt"]:
                 continue  # a person reads what is on the screen first
             what = self.rng.choice(("draft", "draft", "prompt", "esc"))
