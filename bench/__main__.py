@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 SECTIONS = (
     "turns",
+    "ways",
     "output",
     "stands",
     "screens",
