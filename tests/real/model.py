@@ -261,7 +261,14 @@ class _Endpoint:
     async def _stream(
         self, http: web.Request, encoder: Encoder, plan: Plan, text: str, tools: Sequence[ToolCall]
     ) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+        if plan.used is not None:
+            headers |= {
+                "x-codex-primary-used-percent": str(plan.used),
+                "x-codex-primary-window-minutes": "300",
+                "x-codex-primary-reset-at": str(int(time.time()) + 3600),
+            }
+        response = web.StreamResponse(headers=headers)
         await response.prepare(http)
         await response.write(encoder.start())
         size = CHUNK_CHARS if plan.rate is None else max(1, round(plan.rate / 20))

@@ -17,6 +17,8 @@ When and how
     ``[[stall:3]]``           seconds of silence in the middle of the text
     ``[[slow:N]]``            N characters a second (``[[slow:N chars/s]]`` is the same)
 
+    ``[[used:37]]``           the account's limit of five hours is used up by so many per cent, as the responses say
+
 Tools
     ``[[tool:shell:CMD]]``    calls the program's own shell tool with CMD; when its result is back, the final text
                               follows. Repeated, they are called one after another, one a request
@@ -139,6 +141,7 @@ class Plan:
     failures: int | None = None
     refusal: Refusal | None = None
     cut: bool = False
+    used: float | None = None
 
 
 def unwrapped(message: str) -> str:
@@ -172,6 +175,7 @@ def plan_for(message: str) -> Plan:
         failures=failures,
         refusal=_refusal(single),
         cut="cut" in single,
+        used=float(single["used"]) if "used" in single else None,
     )
 
 
@@ -194,7 +198,7 @@ def expected_answer(message: str) -> str:
 
 
 _KNOWN = frozenset(
-    "say answer before at-once delay hold hold-mid stall slow status cut limit overlong".split()  # noqa: SIM905
+    "say answer before at-once delay hold hold-mid stall slow status cut limit overlong used".split()  # noqa: SIM905
 )
 
 
