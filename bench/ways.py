@@ -21,7 +21,7 @@ from bench.figures import environment, pss, report, sized
 from tests.real import netns, programs
 from tests.real.agents import RealAgent, nonce
 from tests.real.model import Model
-from tests.real.ways import ACP, Way
+from tests.real.ways import ACP, OFF, Way
 from tests.support.daemon import Daemon
 
 STARTS = sized(5, 1)
@@ -58,7 +58,7 @@ def main() -> None:
 def measure(cli: str, base: Path, daemon: Daemon, model: Model) -> None:
     typed = Way(cli, "keys")
     (daemon.config_file.parent / "profiles").mkdir(exist_ok=True)
-    (daemon.config_file.parent / "profiles" / f"{typed}.toml").write_text(f'extends = "{cli}"\n{typed.profile()}')
+    (daemon.config_file.parent / "profiles" / f"{typed}.toml").write_text(f'extends = "{cli}"\n{OFF[cli]}')
     assert daemon.ctl("reload").code == 0
     ways: dict[str, tuple[str, tuple[str, ...]]] = {"structured": (cli, ()), "keys": (str(typed), ())}
     if cli in ACP:

@@ -33,7 +33,7 @@ from tests.real.model import Model, read_log
 from tests.real.programs import Prepared
 from tests.real.terminal import Terminal
 from tests.real.versions import Version
-from tests.real.ways import ACP, PIPES, TYPED, Way
+from tests.real.ways import ACP, OFF, PIPES, TYPED, Way
 from tests.support.daemon import Daemon
 
 EVERY_S = 2.0
@@ -101,7 +101,7 @@ class Soak:
         self.journal = Journal(root / "journal.jsonl")
         self.daemon = Daemon(root / "synapsed").start()
         self.agents = [self._start(cli, programs.prepare, cli) for cli in EVERY]
-        self.agents += [self._start_typed(way) for way in TYPED if way.profile() is not None]
+        self.agents += [self._start_typed(way) for way in TYPED if way.cli in OFF]
         self.agents += [
             self._start(version.cli, partial(_prepare_older, version), str(version), "--name", str(version))
             for version in older
@@ -127,7 +127,7 @@ class Soak:
         """The program with a profile by which messages are typed although it has a server."""
         folder = self.daemon.home / "config" / "profiles"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{way}.toml").write_text(f'extends = "{way.cli}"\n{way.profile()}')
+        (folder / f"{way}.toml").write_text(f'extends = "{way.cli}"\n{OFF[way.cli]}')
         assert self.daemon.ctl("reload").code == 0
         prepared = programs.prepare(way.cli, *self._folders(str(way)), self.model.url)
         return RealAgent.start(str(way), self.daemon, self.model, prepared, ready=False)

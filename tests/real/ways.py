@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.support.daemon import Daemon
 
-__all__ = ["ACP", "FILES", "PIPES", "STRUCTURED", "TYPED", "WAYS", "Way", "note", "typed"]
+__all__ = ["ACP", "FILES", "OFF", "PIPES", "STRUCTURED", "TYPED", "WAYS", "Way", "note", "typed"]
 
 SUITES = ("tests/real/test_ways.py", "tests/real/test_event_files.py")
 
