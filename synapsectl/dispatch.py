@@ -1,5 +1,6 @@
 """One call of the tool: finds the verb, imports its module only, turns errors into exit codes."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ def run_verb(arguments: Sequence[str], begun: BegunAttach | None) -> int:
     """Run the verb that `arguments` begin with; returns the exit code (docs/synapsectl.md). `begun`: what of it has
     begun already."""
     columns = _columns()
+    _take_any_text(sys.stdout, on_terminal=columns is not None)
     coloured = wanted(os.environ, on_terminal=columns is not None)
     out = CommandOutput(sys.stdout, sys.stderr, columns=columns, coloured=coloured)
     try:
@@ -39,6 +41,16 @@ def run_verb(arguments: Sequence[str], begun: BegunAttach | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         _drop_unsaid(stream)
     return code
+
+
+def _take_any_text(stream: TextIO, *, on_terminal: bool) -> None:
+    """A locale may have no place for what agents write: a terminal shows `?` there, a pipe is given UTF-8."""
+    if (stream.encoding or "").lower().replace("-", "") == "utf8" or not isinstance(stream, io.TextIOWrapper):
+        return
+    if on_terminal:
+        stream.reconfigure(errors="replace")
+    else:
+        stream.reconfigure(encoding="utf-8")
 
 
 def _drop_unsaid(stream: TextIO) -> None:

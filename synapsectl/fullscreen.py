@@ -36,10 +36,12 @@ _OWN_KEYS = termios.ICANON | termios.ECHO | termios.IEXTEN
 
 
 class FullScreen:
-    """The terminal on `fd`. A context manager; `ended` is the signal that ends it, None until then."""
+    """The terminal on `fd`. A context manager; `ended` is the signal that ends it, None until then.
+    `encoding`: what the terminal reads; `?` stands where it has no place for a character."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, encoding: str | None = None) -> None:
         self._given = fd
+        self._encoding = encoding or "utf-8"
         self._fd = fd
         self._saved: list[Any] | None = None
         self._handlers: dict[int, Any] = {}
@@ -109,7 +111,7 @@ class FullScreen:
         before = self._drawn if size == self._drawn_size else None
         shown = list(lines[: size[1]])
         piece = changed_lines(before, shown)
-        if piece and self._write(f"\x1b[?2026h{piece}\x1b[?2026l".encode()):
+        if piece and self._write(f"\x1b[?2026h{piece}\x1b[?2026l".encode(self._encoding, "replace")):
             self._drawn, self._drawn_size = shown, size
         elif piece:
             self._drawn = None
@@ -120,7 +122,7 @@ class FullScreen:
 
     def title(self, text: str) -> None:
         """Of the window; what stood there comes back with the terminal."""
-        if text != self._title and self._write(b"\x1b]2;" + text.encode() + b"\x1b\\"):
+        if text != self._title and self._write(b"\x1b]2;" + text.encode(self._encoding, "replace") + b"\x1b\\"):
             self._title = text
 
     def bell(self) -> None:

@@ -38,7 +38,6 @@ class InboxVerb:
     @staticmethod
     def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
         from synapsectl.inbox.everywhere import look, missing
-        from synapsectl.inbox.items import table
 
         if ctx.out.on_terminal and sys.stdin.isatty() and not args.json and not ctx.dumb:
             return open_inbox(ctx, hold=args.hold)
@@ -48,7 +47,7 @@ class InboxVerb:
         if args.json:
             ctx.out.document(items)
         elif items:
-            ctx.out.table(("AGENT", "KIND", "SINCE", "ASKS", "COMMAND", "FOLDER", "PROMPT"), table(items), grows="ASKS")
+            _show(items, ctx)
         else:
             ctx.out.note(NOBODY)
         return DONE
@@ -76,6 +75,26 @@ class NextVerb:
         item = items[0]
         ctx.out.note(f"{item['agent']} ({item['kind'].replace('_', ' ')}); {len(items) - 1} more")
         return attach_to(ctx, item["agent"])
+
+
+def _show(items: list[dict[str, Any]], ctx: CommandContext) -> None:
+    """All that there is of them, into a pipe; on a terminal that obeys nothing, what a person reads."""
+    from synapsectl.inbox.items import KINDS, table
+
+    if not ctx.out.on_terminal:
+        return ctx.out.table((), table(items))
+    from datetime import UTC, datetime
+
+    from synapsectl.agentrows import shorter
+    from synapsectl.ages import age
+    from synapsectl.inbox.view import gist
+
+    now, home = datetime.now(UTC), ctx.environ.get("HOME", "")
+    rows = [
+        (one["agent"], KINDS[one["kind"]], age(one["since"], now), gist(one, now), shorter(one["cwd"], home))
+        for one in items
+    ]
+    return ctx.out.table(("AGENT", "KIND", "FOR", "ASKS", "FOLDER"), rows, grows="ASKS")
 
 
 def open_inbox(ctx: CommandContext, *, hold: float) -> int:

@@ -135,7 +135,7 @@ def _watch(ctx: CommandContext) -> int:
     from synapsectl.tty import TerminalGone
 
     try:
-        with FullScreen(sys.stdout.fileno()) as screen:
+        with FullScreen(sys.stdout.fileno(), encoding=sys.stdout.encoding) as screen:
             live = Live(ctx.client, lambda: _told(ctx), changed=screen.wake)
             live.start()
             while screen.ended is None:

@@ -62,7 +62,7 @@ class InboxProgram:
     def __init__(self, ctx: CommandContext, fd: int, *, hold: float, attach: Callable[[str], None]) -> None:
         self._ctx = ctx
         self._attach = attach
-        self._screen = FullScreen(fd)
+        self._screen = FullScreen(fd, encoding=ctx.out.stdout.encoding)
         self._model = InboxModel(hold=hold)
         self._view = InboxView(coloured=ctx.out.coloured, home=ctx.environ.get("HOME", ""))
         self._keys = KeyReader()

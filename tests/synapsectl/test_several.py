@@ -129,6 +129,13 @@ def test_a_port_that_is_taken_is_told(home: Path) -> None:
 
 def test_a_dumb_terminal_gets_no_escape_sequence(daemon: FakeDaemon, home: Path) -> None:
     env = {**os.environ, "TERM": "dumb"}
+    daemon.inbox = [
+        {"agent": "claude", "kind": "crash_loop", "since": "2026-01-01T00:00:00Z", "question": "no key", "cwd": "/work"}
+    ]
+    told = PtyTool("inbox", env=env)
+    assert (told.end(), b"\x1b" in told.shown) == (0, False), told.shown
+    assert [line.split()[:2] for line in told.shown.decode().splitlines()] == [["AGENT", "KIND"], ["claude", "crash"]]
+    told.close()
     for verb in (("attach", "claude"), ("screen", "claude", "--ansi"), ("logs", "claude", "--raw")):
         refused = PtyTool(*verb, env=env)
         refused.until(b"TERM says")

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -94,3 +96,20 @@ def test_a_question_stands_below_the_screen(daemon: FakeDaemon) -> None:
     assert max(n for n, line in enumerate(shown) if line.startswith("  | ")) < shown.index(
         "  asks          Do you want to proceed?"
     )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_a_terminal_has_no_character_for_is_a_question_mark(daemon: FakeDaemon, encoding: str) -> None:
+    """An answer was a traceback, and lost."""
+    daemon.agents["claude"] = agent("claude", activity="waiting", asks="日本 → go on?", prompt=permission(), screen="─")
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    for verb in (["list"], ["status", "claude"]):
+        tool = PtyTool(*verb, env=env)
+        try:
+            assert (tool.end(), b"Traceback" in tool.shown) == (0, False), tool.shown
+        finally:
+            tool.close()
+    assert b"?" in tool.shown
+    command = [sys.executable, "-m", "synapsectl", "screen", "claude"]
+    piped = subprocess.run(command, env=env, capture_output=True, check=True)
+    assert piped.stdout.decode("utf-8") == "─\n"
