@@ -1,4 +1,4 @@
-"""One turn on a terminal: from the message to its answer, decided purely.
+"""One turn on a terminal, decided purely: whether its message was typed and taken, when the turn has ended, and how.
 
 The machine takes facts (what the screen shows, what side channels report, that something was typed or made durable,
 that a deadline came) and returns commands; the `Driver` performs them. It knows no I/O and no clock.

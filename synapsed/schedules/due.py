@@ -1,4 +1,4 @@
-"""What is to be done of a schedule at an instant. Pure.
+"""Which of a schedule's times are due at an instant, or were missed, and what is sent for them. Pure.
 
 All that is known is up to where its times have been looked at (`cursor`) and what clocks show now. The times in between
 are due. Usually that is one, of this moment. More, or older ones, mean that the clock was set forward, that the machine

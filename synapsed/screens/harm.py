@@ -1,4 +1,5 @@
-"""What is known of a launch's output that ended the emulator; kept in the agent's directory for the next daemon."""
+"""Which output of a launch has ended the emulator, and is not drawn again; kept in the agent's directory for the next
+daemon."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Output that may end an emulator, tried in a process that is there for nothing else (`synapsed.terminal.probe`)."""
+"""Finds out whether output ends an emulator, and at which byte, in a process that is there for nothing else
+(`synapsed.terminal.probe`)."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,5 @@
-"""What an agent is doing, judged from facts in the order of evidence. Pure.
+"""What an agent is doing at one moment, judged from facts in the order of evidence; what that means for its turn is
+decided in `synapsed.pty.turn`. Pure.
 
 The order, strongest first (measured, see docs/profiles.md); `Verdict.source` names the channel that decided:
 
