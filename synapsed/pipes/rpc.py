@@ -1,6 +1,7 @@
 """JSON-RPC in lines, read out of a stream of bytes with offsets. Pure."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,22 @@ LINE_MAX = 16 * 1024 * 1024
 DEPTH_MAX = 64
 """How deep lists and objects may stand in each other: what is passed on is encoded again, by others too."""
 
+INNER_MAX = 50_000
+PARTS_MAX = 500_000
+"""Brackets and commas of a line, those within its texts as well: 16 MB of nothing else would hold the daemon up for two
+seconds. No program's message comes near."""
+
+SHOWN_MAX = 4096
+"""Bytes of a line that is no message of which somebody is shown."""
+
 COUNT_MAX = (1 << 63) - 1
 """The largest number that can be kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class RpcLine:
-    """One line: its message, or None for anything else, such as a word of the program's own on its stdout. `end` is the
-    offset behind it."""
+    """One line: its message, or None for anything else, such as a word of the program's own on its stdout, of which
+    `text` is the beginning. `end` is the offset behind it."""
 
     end: int
     message: dict[str, Any] | None
@@ -57,13 +66,13 @@ class LineReader:
 
 
 def _read(end: int, line: bytes) -> RpcLine:
-    try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
-        told = None
+    told = None
+    if line.count(b"[") + line.count(b"{") <= INNER_MAX and line.count(b",") <= PARTS_MAX:
+        with suppress(ValueError, RecursionError):
+            told = json.loads(line)
     if isinstance(told, dict) and told.get("jsonrpc") == "2.0" and _is_sound(told, line):
         return RpcLine(end, _whole(told, line))
-    return RpcLine(end, None, line.decode("utf-8", "replace"))
+    return RpcLine(end, None, line[:SHOWN_MAX].decode("utf-8", "replace"))
 
 
 def _is_sound(message: dict[str, Any], line: bytes) -> bool:

@@ -335,7 +335,7 @@ def test_half_a_character_is_replaced_and_whole_ones_are_kept(half: bytes) -> No
     json.dumps(message, ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize("depth", [65, 500, 5_000, 100_000])
+@pytest.mark.parametrize("depth", [65, 500, 5_000, 20_000])
 @pytest.mark.parametrize("shape", [(b"[", b"]"), (b'{"a":', b"}")])
 def test_a_line_that_is_nested_too_deep_is_no_message(depth: int, shape: tuple[bytes, bytes]) -> None:
     begin, end = shape
@@ -356,3 +356,19 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_is_read() -> None:
     for at in range(100):
         assert reader.feed(at << 20, piece) == []
     assert [line.message for line in reader.feed(100 << 20, b"\n" + next_)] == [json.loads(next_)]
+
+
+@pytest.mark.parametrize("filler", [b"[],", b'{"a":1},', b"1,", b'"",'])
+def test_a_line_of_nothing_but_structure_is_no_message_and_its_beginning_is_shown(
+    filler: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reading would hold everybody up, and so would the drawing of all of it."""
+    read: list[int] = []
+    loads = json.loads
+    monkeypatch.setattr("synapsed.pipes.rpc.json.loads", lambda line: read.append(len(line)) or loads(line))
+    begin, size = b'{"jsonrpc":"2.0","method":"x","params":[', 2 << 20
+    (line,) = LineReader().feed(0, begin + filler * (size // len(filler)) + b"1]}\n")
+    assert (line.message, read) == (None, [])
+    assert 0 < len(line.text) <= 4096
+    (line,) = LineReader().feed(0, begin + b'"' + b"a, [b] " * 7000 + b'"]}\n')
+    assert line.message is not None
