@@ -24,7 +24,8 @@ HANDSHAKE_TIMEOUT = 5.0
 GREETING = 5.0
 """Seconds for the daemon's first word."""
 
-CHUNK = 256 * 1024
+CHUNK = 64 * 1024
+"""Bytes read at a time: where it is more, to make room for them takes five times as long as to read a key's echo."""
 
 
 class TerminalConnection:

@@ -13,6 +13,10 @@ from synapsed.api.security import on_unix
 from synapsed.attachwire import FRAME_MAX, UPGRADE, FrameError, FrameReader, frame
 from synapsed.errors import InvalidRequest
 
+READ_MAX = 64 * 1024
+"""Bytes taken from one client at a time, into one buffer: to make room for as many as asyncio does by itself takes
+longer than all that is done with a key."""
+
 UNSENT_MAX = 256 * 1024
 """Bytes that wait for one client's socket; beyond them its attachment holds back."""
 
@@ -21,13 +25,14 @@ def wants_frames(request: web.Request) -> bool:
     return request.headers.get(hdrs.UPGRADE, "").lower() == UPGRADE
 
 
-class FramedConnection(asyncio.Protocol):
+class FramedConnection(asyncio.BufferedProtocol):
     """Made by `accept`. `on_frame` gets every frame, in the event loop; a client that breaks the protocol is gone."""
 
     def __init__(self, http: asyncio.BaseProtocol, on_frame: Callable[[int, bytes], None]) -> None:
         self._http = http
         self._on_frame = on_frame
         self._reader = FrameReader(FRAME_MAX)
+        self._buffer = memoryview(bytearray(READ_MAX))
         self._transport: asyncio.Transport | None = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -55,9 +60,12 @@ class FramedConnection(asyncio.Protocol):
     answer: web.StreamResponse
     """What the handler returns in the end."""
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            for kind, payload in self._reader.feed(data):
+            for kind, payload in self._reader.feed(bytes(self._buffer[:nbytes])):
                 self._on_frame(kind, payload)
         except FrameError:
             self.abort()

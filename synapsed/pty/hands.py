@@ -85,8 +85,8 @@ class Hands:
             return False
         if self._busy or not keeper.can_write_now(data):
             return False
+        keeper.write_now(data)  # first: a person waits for it, and nothing comes of it before the loop's next turn
         self._touched(data)
-        keeper.write_now(data)
         self._typed(data)
         return True
 

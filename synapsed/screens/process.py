@@ -36,6 +36,11 @@ waits for something that never comes."""
 PROGRAM = ("-m", "synapsed.screens.worker")
 
 SOON_BYTES = 64 * 1024
+SOON_S = 0.001
+"""Output and notes wait for as long, or until so many bytes do, or something is asked: then they go in one piece. A
+process that is woken for each key, and for each echo, would take a processor from those on the way between them."""
+
+_WAITS = frozenset({FrameKind.FEED, FrameKind.NOTE})
 
 BUFFER_BYTES = 1 << 20
 """Of each direction of the socket."""
@@ -61,7 +66,7 @@ class ScreenProcess(asyncio.Protocol):
         self._waiting: list[bytes] = []
         """What is to be said."""
         self._size = 0
-        self._soon = False
+        self._soon: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._reason = ""
@@ -113,17 +118,18 @@ class ScreenProcess(asyncio.Protocol):
         self._end(self._reason or (f"it was ended by signal {-code}" if code < 0 else f"it ended with {code}"))
 
     def say(self, frame: ScreenFrame) -> None:
-        """Output waits for the loop's next turn, or for what is asked of it: they go in one piece."""
+        """Output and notes wait for `SOON_S`, or for what is asked of it: they go in one piece."""
         self._waiting.append(encode(frame))
         self._size += len(frame.blob)
-        if frame.kind != FrameKind.FEED or self._size > SOON_BYTES:
+        if frame.kind not in _WAITS or self._size > SOON_BYTES:
             self._flush()
-        elif not self._soon:
-            self._soon = True
-            asyncio.get_running_loop().call_soon(self._flush)
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(SOON_S, self._flush)
 
     def _flush(self) -> None:
-        self._soon = False
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         if self._transport is None:
             return
         waiting, self._waiting, self._size = self._waiting, [], 0
@@ -153,6 +159,9 @@ class ScreenProcess(asyncio.Protocol):
             return
         self.ended = True
         self._called_off.set()
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         self._waiting = []
         if self._transport is not None:
             self._transport.abort()

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -707,6 +708,43 @@ async def test_what_broke_the_protocol_is_waited_for_too(pool: ScreenPool, make_
     assert broken.ended
     await pool.close()
     assert broken.task.done()
+
+
+async def test_a_key_and_its_echo_wake_it_once() -> None:
+    """Each waking takes a processor from those who are on the way of the key."""
+
+    class Wire(asyncio.Transport):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pieces = asyncio.Queue[list[bytes]]()
+
+        def writelines(self, list_of_data: Iterable[Any]) -> None:
+            self.pieces.put_nowait(list(list_of_data))
+
+        def is_closing(self) -> bool:
+            return False
+
+        def abort(self) -> None:
+            return None
+
+    told = process.ScreenProcess((), lambda _frame: None, lambda _why: None, delay=PATIENT_S)
+    wire = Wire()
+    told.connection_made(wire)
+    assert await wire.pieces.get() == []
+    told.say(ScreenFrame(FrameKind.NOTE, text=b"typed"))
+    told.say(ScreenFrame(FrameKind.FEED, blob=b"k"))
+    assert wire.pieces.empty()
+    async with asyncio.timeout(PATIENT_S):
+        assert len(await wire.pieces.get()) == 2, "by itself"
+    told.say(ScreenFrame(FrameKind.FEED, blob=b"e"))
+    told.say(ScreenFrame(FrameKind.LOOK, number=1))
+    assert len(wire.pieces.get_nowait()) == 2, "whoever asks does not wait"
+    told.say(ScreenFrame(FrameKind.FEED, blob=b"x" * (process.SOON_BYTES + 1)))
+    assert len(wire.pieces.get_nowait()) == 1, "nor does much"
+    told.say(ScreenFrame(FrameKind.NOTE, text=b"typed"))
+    told.end("the test is over")
+    await told.wait()
+    assert wire.pieces.empty()
 
 
 async def test_nothing_is_said_to_one_that_is_just_closing() -> None:
