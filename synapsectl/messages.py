@@ -2,12 +2,21 @@
 
 import base64
 import os
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from synapsectl.errors import CtlError, UsageError
+from synapsectl.errors import ApiError, BadAnswer, CtlError, UsageError
+
+if TYPE_CHECKING:
+    from synapsectl.client import Client
 
 MESSAGE_MAX = 10 * 1024 * 1024
 """Bytes of a message as it travels, files in base64: what the daemon takes."""
+
+
+PIECE = 4 * 1024 * 1024
+"""Bytes of a large file that are given to the daemon at a time."""
+LEFT = 64 * 1024
+"""Bytes of a message for what is around its files."""
 
 
 class MessageTooLarge(CtlError):
@@ -36,19 +45,66 @@ def read_text(given: str, stdin: BinaryIO) -> str:
     return text.removesuffix("\n") if given == "-" else text
 
 
-def build_parts(text: str, files: list[str]) -> list[dict[str, Any]]:
-    """The parts of a message (S15), files by value. Raises UsageError, MessageTooLarge."""
+def build_parts(text: str, files: list[str], large: list[str] | None = None) -> list[dict[str, Any]]:
+    """The parts of a message (S15), files by value; those of `large` are added later. Raises UsageError,
+    MessageTooLarge."""
     parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     size = len(text.encode())
     for path in files:
         file = _file(path, _read_file(path))
         size += len(file["bytes"])
         parts.append({"type": "file", "file": file})
-    if not parts:
+    if not parts and not large:
         raise UsageError("the message is empty")
     if size > MESSAGE_MAX:
         raise _too_large("the message with its files (a third more on the way)" if files else "the message")
     return parts
+
+
+def divided(files: list[str]) -> tuple[list[str], list[str]]:
+    """Those that go by value with a message, and those that are given to the daemon before (`give`)."""
+    small, large, left = [], [], MESSAGE_MAX // 4 * 3 - LEFT
+    for path in files:
+        try:
+            size = os.stat(path).st_size if os.path.isfile(path) else 0  # noqa: PTH113, PTH116 - pathlib takes 4 ms to import
+        except OSError:
+            size = 0  # who reads it says what is wrong
+        if size <= left:
+            left -= size
+            small.append(path)
+        else:
+            large.append(path)
+    return small, large
+
+
+def give(client: "Client", path: str) -> dict[str, Any]:
+    """The part that names the file, once the daemon has it. Raises UsageError, ApiError, MessageTooLarge where there is
+    no fleet that carries such."""
+    from mimetypes import guess_type
+
+    name = os.path.basename(path)  # noqa: PTH119 - pathlib takes 4 ms to import
+    try:
+        with open(path, "rb") as file:
+            client.get("/fleet/hosts")  # nothing is sent where there is no fleet
+            told = client.post("/fleet/files", {"name": name})
+            offset, piece = 0, file.read(PIECE)
+            while True:
+                after = file.read(PIECE)
+                body = {"offset": offset, "bytes": base64.b64encode(piece).decode("ascii"), "last": not after}
+                told = client.post(f"/fleet/files/{told['id']}", body)
+                offset += len(piece)
+                if not after:
+                    break
+                piece = after
+    except OSError as error:
+        raise UsageError(f"--file: {path}: {error.strerror}") from None
+    except (ApiError, BadAnswer) as error:  # or a daemon that knows of no such files
+        if isinstance(error, ApiError) and error.code != "NOT_IN_FLEET":
+            raise
+        raise _too_large("the message with its files (a third more on the way)") from None
+    kind = guess_type(path)[0] or "application/octet-stream"
+    named = {"name": name, "mimeType": kind, "uri": told["uri"]}
+    return {"type": "file", "file": named, "metadata": {"size": told["size"]}}
 
 
 def _read_file(path: str) -> bytes:

@@ -89,6 +89,8 @@ class Paths(_Roots):
     external = _Below("a2a", "external")
     hosts = _Below("state", "hosts")
     """What is known of other hosts."""
+    kept_files = _Below("state", "fleet/files")
+    """Files that go with messages to other hosts, or came with some of theirs."""
     fleet = _Below("state", "fleet")
     """This host's credentials in its fleet; on the admin's, the fleet's keys; on a broker's, its store."""
     host_sockets = _Below("sockets", "hosts")

@@ -10,7 +10,7 @@ from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.interrupts import interrupt
-from synapsectl.messages import build_parts, read_text
+from synapsectl.messages import build_parts, divided, give, read_text
 from synapsectl.parsing import seconds
 from synapsectl.sending import Sending, Wanted
 from synapsectl.teams import ANYWHERE, with_members
@@ -102,6 +102,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     _check_options(args, addresses)
     wanted = _wanted(args, ctx)
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
+    if body is not None:
+        body["message"]["parts"] += [give(ctx.client, path) for path in divided(args.file)[1]]
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
         return max(interrupt(ctx, agent, as_json=args.json) for agent in agents)
@@ -205,7 +207,7 @@ def _running(args: argparse.Namespace, ctx: CommandContext) -> list[str]:
 def _body(args: argparse.Namespace, ctx: CommandContext, given: str) -> dict[str, Any]:
     text = read_text(given, sys.stdin.buffer) if given else ""
     body: dict[str, Any] = {
-        "message": {"role": "user", "parts": build_parts(text, args.file)},
+        "message": {"role": "user", "parts": build_parts(text, *divided(args.file))},
         "metadata": {},
         "priority": args.priority,
     }

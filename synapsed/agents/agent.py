@@ -78,6 +78,7 @@ class Agent:
         pace: Pace,
         spool: Path,
         inbox: Path,
+        kept: Path,
         settings: Settings,
         ends: TaskEnds,
     ) -> None:
@@ -109,6 +110,7 @@ class Agent:
             clock=clock,
             actor=self._actor,
             inbox=inbox,
+            kept=kept,
             usage=self.usage,
             attention=self.attention,
             ends=ends,

@@ -5,6 +5,8 @@ Everything here blocks on the disk: call it in a thread.
 
 import contextlib
 import os
+import shutil
+import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -22,11 +24,29 @@ TIDY_EVERY_S = 24 * 3600.0
 """How often inboxes are tidied, beside the daemon's start."""
 
 
-def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
-    """Write the files, 0600, each whole or not at all; one that is there already is replaced. OSError."""
+def put(inbox: Path, enclosures: Iterable[Enclosure], kept: Path) -> None:
+    """Write the files, 0600, each whole or not at all; one that is there already is replaced. What is in the folder
+    `kept` already is not written again. OSError."""
     inbox.mkdir(mode=0o700, parents=True, exist_ok=True)
     for enclosure in enclosures:
-        write_whole(inbox / enclosure.name, enclosure.content)
+        if enclosure.kept is None:
+            write_whole(inbox / enclosure.name, enclosure.content)
+        else:
+            _take(kept / enclosure.kept, inbox / enclosure.name)
+
+
+def _take(source: Path, target: Path) -> None:
+    """A copy: the agent may change what is in its inbox, and others may be given the same file."""
+    if target.exists() and not source.exists():
+        return  # it was taken before, and is kept no more
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # 0600, exclusively
+    os.close(handle)
+    path = Path(temporary)
+    try:
+        shutil.copyfile(source, path)
+        path.replace(target)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def forget(inbox: Path, tasks: Collection[str]) -> None:

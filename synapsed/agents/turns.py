@@ -96,6 +96,7 @@ class AgentTurns:
         clock: Clock,
         actor: Actor,
         inbox: Path,
+        kept: Path,
         usage: Usage,
         attention: Attention,
         ends: TaskEnds,
@@ -108,6 +109,7 @@ class AgentTurns:
         self._renewed_for: str | None = None
         self._delivery = profile.delivery
         self._inbox = inbox
+        self._kept = kept
         self._store = store
         self._clock = clock
         self._actor = actor
@@ -520,7 +522,7 @@ class AgentTurns:
         try:
             letter = prompt_text.note(task, self._limit_note) if record.continued is not None else self.compose(task)
             if letter.enclosures and not transitions.is_submitted(record):
-                await asyncio.to_thread(message_files.put, self._inbox, letter.enclosures)
+                await asyncio.to_thread(message_files.put, self._inbox, letter.enclosures, self._kept)
             command = _is_command(task, record.continued)
             await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
         except (SynapsedError, OSError) as error:

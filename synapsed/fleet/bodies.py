@@ -5,7 +5,7 @@ from another host: it is checked, and of its metadata only that is taken which a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from a2a.types import a2a_pb2 as pb
@@ -20,16 +20,17 @@ from synapsed.a2a.wire import Snapshot
 from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
 from synapsed.fleet.envelope import BadEnvelope, encoded
 from synapsed.fleet.names import ANY, ID
-from synapsed.fleet.parcel import WHOLE_MAX
+from synapsed.fleet.parcel import FILES, WHOLE_MAX, ParcelRef, files_of
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import ADDRESS_MAX
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import host_of
 from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.fleet import FleetOrigin
+from synapsed.model.keptfile import SIZE, KeptFile, given_here, is_kept
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.sender import Sender, Tier
-from synapsed.model.task import Message, Task
+from synapsed.model.task import FilePart, Message, Part, Task, TextPart
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY
 from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.transitions import COMMAND, NEW_CONVERSATION
@@ -59,8 +60,14 @@ class Addressed:
 # --- messages --------------------------------------------------------------------------------------------------------
 
 
-def message_body(task: Task, *, own_name: str) -> bytes:
-    """Raises TooLarge."""
+def files_of_task(task: Task, *, answer: bool) -> list[str]:
+    """The ids of the files that go with a task's message, or its answer."""
+    parts = [part for artifact in task.artifacts for part in artifact.parts] if answer else task.message.parts
+    return given_here(parts)
+
+
+def message_body(task: Task, *, own_name: str, files: Sequence[Mapping[str, Any]] = ()) -> bytes:
+    """`files`: references to those that go with it. Raises TooLarge."""
     to = task.agent_id if task.agent_id.startswith(ANY) else (host_of(task.agent_id) or ("",))[0]
     there = task.metadata.get(EXTERNAL)
     said_by = there.get("from") if isinstance(there, dict) else None
@@ -72,6 +79,7 @@ def message_body(task: Task, *, own_name: str) -> bytes:
         "tenant": to,
         "message": message_dict(task.message, metadata=metadata),
         "configuration": {"returnImmediately": True},
+        **({FILES: list(files)} if files else {}),
     }
     if (round_ := round_of(task)) > 1:
         document["round"] = round_
@@ -115,7 +123,7 @@ def read_message(document: Mapping[str, Any], origin: FleetOrigin, *, persons: f
     if not asked.tenant or len(asked.tenant) > ADDRESS_MAX:
         raise BadEnvelope("it names no agent")
     try:
-        message = message_from(asked.message)
+        message = _arrived(message_from(asked.message), document, origin.src)
         told = {**(message.metadata or {}), **struct_dict(asked.metadata)}
         priority, metadata = taken(told)
     except A2aError as error:
@@ -142,6 +150,24 @@ def read_message(document: Mapping[str, Any], origin: FleetOrigin, *, persons: f
     return Addressed(asked.tenant, request)
 
 
+def _arrived(message: Message, document: Mapping[str, Any], src: str) -> Message:
+    """With its files under their addresses here. Raises InvalidRequest, BadEnvelope."""
+    refs = {ref.id: ref for ref in files_of(document)}
+    return message.model_copy(update={"parts": [_here(part, refs, src) for part in message.parts]})
+
+
+def _here(part: Part, refs: Mapping[str, ParcelRef], src: str) -> Part:
+    """Raises InvalidRequest for a file that is not among `refs`."""
+    if not isinstance(part, FilePart) or not is_kept(part):
+        return part
+    kept = KeptFile.of(part.file.uri)
+    ref = refs.get(kept.id) if kept is not None and kept.host is None else None
+    if ref is None:
+        raise InvalidRequest("a file of the message did not come with it", field="message.parts")
+    file = part.file.model_copy(update={"uri": KeptFile(src, ref.id).uri})
+    return part.model_copy(update={"file": file, "metadata": {**(part.metadata or {}), SIZE: ref.size}})
+
+
 def _sender(claimed: Any, src: str) -> Sender | None:
     """The agent of the host `src` that is meant; None for its person. What stands behind an `@` is the host's to claim
     no more than what is before it is another's."""
@@ -155,9 +181,11 @@ def _sender(claimed: Any, src: str) -> Sender | None:
 # --- updates ---------------------------------------------------------------------------------------------------------
 
 
-def update_body(task: Task) -> bytes:
-    """The task as it is here. One whose answer does not fit is told with the beginning of it (`truncated`)."""
-    body = encoded({"task": _shown(task)})
+def update_body(task: Task, files: Sequence[Mapping[str, Any]] = ()) -> bytes:
+    """The task as it is here, with references to the files of its answer. One whose answer does not fit is told with
+    the beginning of it (`truncated`)."""
+    attached = {FILES: list(files)} if files else {}
+    body = encoded({"task": _shown(task), **attached})
     if len(body) <= WHOLE_MAX:
         return body
     room = WHOLE_MAX // 8
@@ -181,17 +209,36 @@ def _shown(task: Task) -> dict[str, Any]:
     return task_dict(told, history_length=0)
 
 
-def read_update(document: Mapping[str, Any]) -> Snapshot | None:
-    """None where the task is not known there any more. Raises BadEnvelope."""
+def read_update(document: Mapping[str, Any], src: str) -> Snapshot | None:
+    """What `src` says of its task, with the files under their addresses here; None where the task is not known there
+    any more. Raises BadEnvelope."""
     if document == GONE:
         return None
     task = document.get("task")
     try:
         if isinstance(task, dict):
-            return snapshot_from(task)
+            return _with_files(snapshot_from(task), document, src)
     except RemoteRefused as error:
         raise BadEnvelope("it is no A2A task") from error
     raise BadEnvelope("it has no task")
+
+
+def _with_files(there: Snapshot, document: Mapping[str, Any], src: str) -> Snapshot:
+    refs = {ref.id: ref for ref in files_of(document)}
+    artifacts = [
+        artifact.model_copy(update={"parts": [_here_or_named(part, refs, src) for part in artifact.parts]})
+        for artifact in there.artifacts or ()
+    ]
+    return replace(there, artifacts=artifacts) if there.artifacts else there
+
+
+def _here_or_named(part: Part, refs: Mapping[str, ParcelRef], src: str) -> Part:
+    """A file of an answer that did not come is told by its name: the rest of the answer is worth more than it."""
+    try:
+        return _here(part, refs, src)
+    except InvalidRequest:
+        name = (part.file.name or "a file") if isinstance(part, FilePart) else "a file"
+        return TextPart(text=f"({name}: {src} has it no more)")
 
 
 # --- receipts --------------------------------------------------------------------------------------------------------

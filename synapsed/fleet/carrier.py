@@ -5,7 +5,7 @@ task of asyncio's follows it: what becomes of it comes by the mail (`incoming`).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.fleet import VIA, FleetChange, OutRow
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
-from synapsed.model.task import INTERRUPTED_STATES, Message, Task, new_id
+from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id
 from synapsed.rules.rule import FIRED
 from synapsed.store.fleet import FleetTable
 from synapsed.store.idempotency import Idempotency
@@ -55,8 +55,9 @@ async def _not_known() -> frozenset[str] | None:
 
 
 class FleetCarrier:
-    """`due` is called when a row waits to be published; `classes` before the first work of a class is sent; `taken`
-    tells which classes of work some host takes, None where that is not known."""
+    """`due` is called when a row waits to be published; `classes` before the first work of a class is sent; `files`
+    raises InvalidRequest unless those that the parts name were given here; `taken` tells which classes of work some
+    host takes, None where that is not known."""
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class FleetCarrier:
         clock: Clock,
         due: Callable[[], None],
         classes: Callable[[str], None],
+        files: Callable[[Sequence[Part]], None],
         taken: Callable[[], Awaitable[frozenset[str] | None]] = _not_known,
     ) -> None:
         self._me = me
@@ -80,6 +82,7 @@ class FleetCarrier:
         self._due = due
         self._classes = classes
         self._taken = taken
+        self._files = files
         self._idempotency = Idempotency(store)
         self._counted: dict[str, int] = {}
         self._counted_at = -COUNTED_S
@@ -124,6 +127,7 @@ class FleetCarrier:
             if known is not None:
                 return known
             task = self._task_of(alias, request, task_id, None if there is None else there[1], sender)
+            self._files(task.message.parts)
             bodies.message_body(task, own_name=self._me.name)  # what is too large is refused now
             row = OutRow(id=task.id, dst=dst, kind="work" if there is None else "msg", task_id=task.id)
             with asking(task, wait=request.wait) as reply:

@@ -43,8 +43,8 @@ STALLED_S: Final = 60.0
 """Without progress for so long, it gives way to others."""
 TRIES: Final = 2
 """So often a whole may have another hash than was said: what was kept of it may have been damaged here."""
-KEPT_S: Final = 14 * 86_400.0
-"""So long what has come is kept: as long as the mail that it came with may wait."""
+KEPT_S: Final = 7 * 86_400.0
+"""So long what has come is kept, as files are in an agent's inbox, which has a copy from its turn on."""
 
 type Say = Callable[[str, dict[str, Any]], Awaitable[None]]
 """Says something to a host, which it does not confirm."""

@@ -66,7 +66,7 @@ class Home:
         self.trusted = paths.fleet / "trust.json"
         self.keyring = Keyring(paths.fleet / "keys")
         self.broker = paths.fleet / "broker"
-        self.files = paths.fleet / "files"
+        self.files = paths.kept_files
 
     def is_member(self) -> bool:
         return self.credentials.exists()

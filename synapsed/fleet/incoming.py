@@ -287,7 +287,7 @@ class Incoming:
             task = await self._store.task(task_id)
             if task is None:
                 return await self._table.change(FleetChange(taken=(taken,)))
-            there = bodies.read_update(document)
+            there = bodies.read_update(document, src)
             if await self._was_lost(task, src):
                 done = there is None or there.state in TERMINAL_STATES
                 return await self._table.change(

@@ -154,9 +154,9 @@ class Outgoing:
 
     async def _envelope(self, row: OutRow) -> Envelope:
         body = row.body.encode() if row.body is not None else await self._body(row)
-        version = VERSION
         if len(body) > BODY_MAX:
-            body, version = await self._parcels.refer(row, body), PARCELS
+            body = await self._parcels.refer(row, body)
+        version = PARCELS if self._parcels.goes_with(row) else VERSION
         return self.sign(self.subject(row), row.wire, body, attempt=row.attempt + 1, version=version)
 
     async def _body(self, row: OutRow) -> bytes:
@@ -164,10 +164,11 @@ class Outgoing:
         task = await self._tasks.committed(row.task_id)
         if task is None:  # it was removed by its age: whoever waits for it is told so by the reconcile
             return encoded(bodies.GONE)
+        files = await self._parcels.attach(row, bodies.files_of_task(task, answer=row.kind == "upd"))
         if row.kind == "upd":
-            return bodies.update_body(task)
+            return bodies.update_body(task, files)
         try:
-            return bodies.message_body(task, own_name=self._me.name)
+            return bodies.message_body(task, own_name=self._me.name, files=files)
         except SynapsedError as error:  # it was checked before it was taken
             raise AssertionError(error.message) from error
 

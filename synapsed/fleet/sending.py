@@ -25,6 +25,8 @@ from synapsed.fleet.parcel import BODY, CHUNK, ParcelRef, Progress, id_of_body
 from synapsed.fleet.ports import Broker, BrokerRefused
 from synapsed.fleet.spool import Leg, OutSpool, Parcel, Upload
 from synapsed.model.fleet import FleetOrigin, OutRow, update_row
+from synapsed.model.keptfile import given_here, is_kept
+from synapsed.model.task import FilePart, Part
 from synapsed.store.fleet import FleetTable
 
 AT_ONCE: Final = 8
@@ -43,6 +45,8 @@ KEEP_EVERY: Final = 64
 """Chunks: so often it is kept how much was published."""
 UNUSED_S: Final = 24 * 3600.0
 """So long a file is kept that was given to be sent, and is not sent."""
+SENT_S: Final = 3600.0
+"""So long a file is kept after it has arrived."""
 UPLOADS_MAX: Final = 64
 """Files that are here and not sent yet."""
 
@@ -100,12 +104,14 @@ class Parcels:
         self._spool.put_body(self._ref(parcel), body, parcel)
         return parcel
 
-    def check(self, ids: Sequence[str]) -> None:
-        """Raises InvalidRequest for a file that was not given here."""
-        for named in ids:
-            if named not in self._kept or self._kept[named].sealed:
+    def check(self, parts: Sequence[Part]) -> None:
+        """Raises InvalidRequest where they name a file that was not given here."""
+        for part in parts:
+            named = given_here([part])
+            if is_kept(part) and (not named or named[0] not in self._kept or self._kept[named[0]].sealed):
+                uri = part.file.uri if isinstance(part, FilePart) else ""
                 raise InvalidRequest(
-                    f"syn-file:{named[:40]}: there is no such file here: give it again, it is kept for a day",
+                    f"{(uri or '')[:80]}: there is no such file here: give it again, it is kept for a day",
                     field="message.parts",
                 )
 
@@ -115,15 +121,24 @@ class Parcels:
         told = []
         for named in ids:
             if (parcel := self._kept.get(named)) is None:
-                await self._lost(row, "a file that goes with it is not here any more")
+                if row.kind != "upd":  # an answer is told without the file
+                    await self._lost(row, "a file that goes with it is not here any more")
                 continue
             await self._go(parcel, row)
             told.append(self._ref(parcel).told())
         return told
 
+    def goes_with(self, row: OutRow) -> bool:
+        """Whether any parcel does."""
+        return any(
+            (leg.row, leg.n, leg.dst) == (row.id, row.n, row.dst)
+            for parcel in self._kept.values()
+            for leg in parcel.legs
+        )
+
     async def upload(self) -> Upload:
         """A file that is to be sent later. Raises StoreError; InvalidRequest where too many wait for that."""
-        if sum(1 for parcel in self._kept.values() if not parcel.legs) >= UPLOADS_MAX:
+        if sum(1 for parcel in self._kept.values() if not parcel.sent) >= UPLOADS_MAX:
             raise InvalidRequest(f"{UPLOADS_MAX} files were given and not sent yet: send them first")
         return await asyncio.to_thread(self._spool.upload)
 
@@ -133,8 +148,13 @@ class Parcels:
         return parcel
 
     async def _go(self, parcel: Parcel, row: OutRow) -> None:
-        if not any((leg.dst, leg.row, leg.n) == (row.dst, row.id, row.n) for leg in parcel.legs):
-            parcel.legs.append(Leg(row.dst, row.id, row.n))
+        leg = next((leg for leg in parcel.legs if (leg.dst, leg.row) == (row.dst, row.id)), None)
+        if leg is None or leg.n != row.n:
+            if leg is None:
+                parcel.legs.append(Leg(row.dst, row.id, row.n))
+            else:
+                leg.n = row.n  # a later update has the same file
+            parcel.sent = True
             await asyncio.to_thread(self._spool.keep, parcel)
         self.bell.set()
 
@@ -228,7 +248,7 @@ class Parcels:
         for leg in parcel.legs:
             if (row := await self._table.row(leg.row)) is None:
                 continue
-            if parcel.sealed:
+            if parcel.sealed or row.kind == "upd":
                 await self._table.again([row])
             else:
                 await self._lost(row, f"the file {parcel.name!r} is not here any more")
@@ -240,14 +260,15 @@ class Parcels:
             return
         self._settled_at = now
         for parcel in list(self._kept.values()):
-            open_ = [leg for leg in parcel.legs if await self._is_open(leg)]
-            closed = [leg for leg in parcel.legs if leg not in open_]
+            closed = [leg for leg in list(parcel.legs) if not await self._is_open(leg)]
             if closed:
                 chunks = self._ref(parcel).chunks
                 self._releases += [(leg.dst, parcel.id, leg.have, chunks) for leg in closed]
-                parcel.legs = open_
-            unused = not parcel.legs and self._clock.wall() - parcel.at > UNUSED_S
-            if (closed and not open_) or unused:
+                parcel.legs = [leg for leg in parcel.legs if not any(leg is one for one in closed)]
+                if not parcel.sealed:
+                    parcel.at = self._clock.wall()  # an agent may be given it again with what follows
+            age = self._clock.wall() - parcel.at
+            if not parcel.legs and (parcel.sealed or age > (SENT_S if parcel.sent else UNUSED_S)):
                 del self._kept[parcel.id]
                 await asyncio.to_thread(self._spool.drop, parcel.id)
             elif closed:

@@ -7,6 +7,7 @@ The daemon loads this module only where there is `[fleet]`. What it gives: `carr
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -35,6 +36,7 @@ from synapsed.fleet.presence import Records
 from synapsed.fleet.pull import Pull
 from synapsed.fleet.sending import Parcels
 from synapsed.fleet.telling import EventTelling
+from synapsed.fleet.uploads import Uploads
 from synapsed.fleet.views import FleetTold
 from synapsed.fleet.waiting import Waiting, inbox
 from synapsed.fleet.working import AGAIN_S, Claims, WorkDeps, Working
@@ -45,7 +47,8 @@ from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import alias_of, carried_by_fleet
 from synapsed.model.fleet import FleetChange, OutRow
-from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.keptfile import KeptFile
 from synapsed.store import SqliteStore
 
 RECEIPTS_AFTER_S: Final = 0.02
@@ -142,6 +145,7 @@ class Fleet:
             folder=home.files / "out",
             lost=self._undeliverable,
         )
+        self._uploads = Uploads(self.parcels, clock)
         self._outgoing = Outgoing(
             me=me, table=table, tasks=store, parcels=self.parcels, broker=self.link, clock=clock, rng=random.random
         )
@@ -206,6 +210,7 @@ class Fleet:
             clock=clock,
             due=self._due.set,
             classes=self._want_class,
+            files=self.parcels.check,
             taken=self.presence.classes,
         )
         self._lost = LostWork(
@@ -276,6 +281,7 @@ class Fleet:
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._tasks.cancel()
         await self._fetching.close()
+        await self._uploads.close()
 
     # --- signals ---
 
@@ -457,6 +463,16 @@ class Fleet:
 
     async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
         return await self._told.outbox(host)
+
+    async def file_begin(self, name: str) -> FleetFile:
+        return await self._uploads.begin(name)
+
+    async def file_add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
+        return await self._uploads.add(file_id, offset, piece, last=last)
+
+    async def file(self, host: str, file_id: str) -> Path | None:
+        path = self._home.files / KeptFile(host, file_id).path
+        return path if await asyncio.to_thread(path.is_file) else None
 
     async def quarantine(self) -> Sequence[FleetHeld]:
         return await self._told.quarantine()

@@ -55,6 +55,8 @@ class Parcel:
     sealed: bool
     at: float
     name: str = ""
+    sent: bool = False
+    """It has gone with a message."""
     legs: list[Leg] = field(default_factory=list)
 
     def written(self) -> bytes:

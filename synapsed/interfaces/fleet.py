@@ -1,11 +1,12 @@
 """The fleet, as the API sees it."""
 
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetOut, FleetStatus
 
 
 class FleetControl(Protocol):
@@ -47,6 +48,18 @@ class FleetControl(Protocol):
 
     async def outbox_cancel(self, row: str) -> bool:
         """Give it up: its task fails, UNDELIVERED; whether there is such a row."""
+        ...
+
+    async def file_begin(self, name: str) -> FleetFile:
+        """A file is to be given here, which is sent later. Raises Busy, InvalidRequest, StoreError."""
+        ...
+
+    async def file_add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
+        """Its next piece. Raises TaskNotFound, InvalidRequest, TooLarge, StoreError."""
+        ...
+
+    async def file(self, host: str, file_id: str) -> Path | None:
+        """Where a file is that came from another host."""
         ...
 
     async def quarantine(self) -> Sequence[FleetHeld]:

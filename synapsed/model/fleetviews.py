@@ -76,6 +76,18 @@ class FleetEvent(_View):
     number: int | None = None
 
 
+class FleetFile(_View):
+    """A file that is given here to be sent: what of it is here so far. A part of a message names it by its `uri`, once
+    it is `whole`."""
+
+    id: str
+    uri: str
+    name: str
+    size: int
+    whole: bool
+    sha256: str | None = None
+
+
 class FleetHeld(_View):
     """What came and was no word of a member."""
 

@@ -376,6 +376,7 @@ class Manager:
             pace=self._pace,
             spool=self._settings.paths.agent(record.id) / "spool",
             inbox=self._settings.paths.inbox(record.id),
+            kept=self._settings.paths.kept_files,
             settings=self._roster,
             ends=self.tasks,
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapsed.errors import InvalidRequest, TooLarge
+from synapsed.model.keptfile import SIZE, KeptFile, is_kept
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
 from synapsed.profiles import DeliverySpec
 from synapsed.tasks import sender_mark
@@ -40,10 +41,12 @@ _UNSAFE = re.compile(r"[^\w.+=,@~-]+")
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """A file of the inbox; `name` has no separators."""
+    """A file of the inbox; `name` has no separators. What is kept already (`model.keptfile`) has its place, `kept`, in
+    place of the content."""
 
     name: str
-    content: bytes
+    content: bytes = b""
+    kept: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,9 @@ class _Writer:
 
     def note(self, wording: str, name: str, content: bytes) -> str:
         """Enclose a file; the words that refer to it."""
+        return self._enclosed(wording, name, str(len(content)), content, None)
+
+    def _enclosed(self, wording: str, name: str, size: str, content: bytes, kept: str | None) -> str:
         names = {enclosure.name for enclosure in self.enclosures}
         unique = f"{self._prefix}-{name}"
         number = 1
@@ -110,8 +116,8 @@ class _Writer:
             unique = f"{self._prefix}-{number}-{name}"
         if len(self.enclosures) >= FILES_MAX:
             raise TooLarge(f"a message can have at most {FILES_MAX} files", limit=FILES_MAX)
-        self.enclosures.append(Enclosure(unique, content))
-        return wording.replace("{bytes}", str(len(content))).replace("{path}", str(self._inbox / unique))
+        self.enclosures.append(Enclosure(unique, content, kept))
+        return wording.replace("{bytes}", size).replace("{path}", str(self._inbox / unique))
 
     def _data(self, part: DataPart) -> str:
         text = json.dumps(part.data, ensure_ascii=False, indent=2)
@@ -124,6 +130,8 @@ class _Writer:
         if file.bytes is None:
             if not file.uri:
                 raise InvalidRequest(f"{where}: needs bytes or uri", field=where)
+            if is_kept(part):
+                return self._kept(part, where)
             address = " ".join(file.uri.split())
             return f"{' '.join(file.name.split())}: {address}" if file.name else address
         try:
@@ -131,6 +139,14 @@ class _Writer:
         except (binascii.Error, ValueError) as error:
             raise InvalidRequest(f"{where}.bytes: is not base64 ({error})", field=f"{where}.bytes") from None
         return self.note(self._spec.file_text, safe_name(file.name, file.mime_type), content)
+
+    def _kept(self, part: FilePart, where: str) -> str:
+        kept = KeptFile.of(part.file.uri)
+        if kept is None:
+            raise InvalidRequest(f"{where}.uri: is no file that is kept here", field=f"{where}.uri")
+        size = (part.metadata or {}).get(SIZE)
+        name = safe_name(part.file.name, part.file.mime_type)
+        return self._enclosed(self._spec.file_text, name, str(size) if isinstance(size, int) else "?", b"", kept.path)
 
 
 def safe_name(name: str | None, mime_type: str | None = None) -> str:

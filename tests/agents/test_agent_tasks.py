@@ -215,7 +215,7 @@ async def test_old_files_go_at_the_start_and_daily(world: World) -> None:
     inbox = world.paths.inbox(AGENT)
     await world.start()
     for name in ("00000000-old", "11111111-new"):
-        message_files.put(inbox, [prompt_text.Enclosure(name, b"x")])
+        message_files.put(inbox, [prompt_text.Enclosure(name, b"x")], world.paths.kept_files)
     os.utime(inbox / "00000000-old", (0, world.clock.wall() - message_files.FINISHED_KEPT_S - 1))
     os.utime(inbox / "11111111-new", (0, world.clock.wall()))
     await world.daemon()

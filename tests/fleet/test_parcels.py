@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from synapsed.errors import InvalidRequest
 from synapsed.fleet.envelope import BadEnvelope
-from synapsed.fleet.names import chunk
+from synapsed.fleet.names import MailKind, MailSubject, chunk
 from synapsed.fleet.parcel import CHUNK, Cipher, ParcelRef, Progress, files_of, id_of_body
 from synapsed.fleet.spool import InSpool, OutSpool
-from synapsed.model.task import Task, TaskState
+from synapsed.model.keptfile import KeptFile
+from synapsed.model.task import Artifact, FileContent, FilePart, Task, TaskState
 from tests.fleet.world import Host, Killed, World
 
 LONG = "0123456789abcdef" * (48 * 1024)
@@ -142,6 +145,97 @@ async def test_a_member_that_promises_what_it_never_sends_holds_up_nobody_else(w
         await asyncio.sleep(0.01)
     assert found is not None
     assert found.status is TaskState.COMPLETED
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def kept_at(world: World, host: str, part: Any) -> bytes:
+    kept = KeptFile.of(part.file.uri)
+    assert kept is not None
+    return (world.folder / f"{host}.files" / kept.path).read_bytes()
+
+
+async def test_files_go_with_a_message_and_come_with_its_answer(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    await box.peers.learn("laptop", f"laptop|{laptop.pair.public}")
+    await laptop.peers.learn("box", f"box|{box.pair.public}")
+    contents = [os.urandom(3 * CHUNK + 7), b"", os.urandom(CHUNK)]
+    given = [await laptop.give(f"file{n}", content) for n, content in enumerate(contents)]
+    drawn = os.urandom(2 * CHUNK)
+    box.mailbox.blocks = [Artifact(artifact_id="drawing", type="file", parts=[await box.give("drawing.png", drawn)])]
+    found = await ended(world, laptop, await laptop.send("codex@box", "look at these", key="1", files=given))
+    (there,) = await box.tasks()
+    assert [kept_at(world, "box", part) for part in there.message.parts[1:]] == contents
+    assert [part.metadata for part in there.message.parts[1:]] == [{"size": len(each)} for each in contents]
+    (block,) = [artifact for artifact in found.artifacts if artifact.is_block]
+    assert kept_at(world, "laptop", block.parts[0]) == drawn
+    assert block.parts[0].file.name == "drawing.png"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("killed", ["laptop", "box"])
+async def test_a_file_comes_whole_whenever_a_daemon_is_killed(world: World, killed: str) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    await box.peers.learn("laptop", f"laptop|{laptop.pair.public}")
+    await laptop.peers.learn("box", f"box|{box.pair.public}")
+    victim, at, content = world.hosts[killed], 1, os.urandom(20 * CHUNK)
+    while victim.kills < 4:
+        given = await laptop.give("film.mp4", content)
+        task = await laptop.send("codex@box", "see", key=str(at), files=[given])
+        victim.fuse.at = victim.fuse.steps + at
+        try:
+            found = await ended(world, laptop, task)
+            victim.fuse.at = None
+        except Killed:
+            await victim.kill()
+            found = await ended(world, laptop, task)
+        assert found.status is TaskState.COMPLETED
+        at += 23
+    for task in await box.tasks():
+        assert kept_at(world, "box", task.message.parts[1]) == content
+
+
+async def test_a_file_that_is_gone_here_fails_its_task_and_says_so(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    await box.peers.learn("laptop", f"laptop|{laptop.pair.public}")
+    await laptop.peers.learn("box", f"box|{box.pair.public}")
+    given = await laptop.give("film.mp4", os.urandom(3 * CHUNK))
+    task = await laptop.send("codex@box", "see", key="1", files=[given])
+    for path in world.folder.glob("laptop.files/out/*"):
+        path.unlink()
+    await laptop.kill()
+    found = await ended(world, laptop, task)
+    assert found.status is TaskState.FAILED
+    assert found.error is not None
+    assert (found.error.code, "not here any more" in found.error.message) == ("UNDELIVERED", True)
+    assert await box.tasks() == []
+
+
+async def test_a_file_that_was_not_given_here_is_refused(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    await laptop.peers.learn("box", f"box|{box.pair.public}")
+    for uri in ("syn-file:" + "ab" * 16, "syn-file:../../host.creds", "syn-file:box/" + "ab" * 16, "syn-file:"):
+        with pytest.raises(InvalidRequest, match="file"):
+            await laptop.send("codex@box", "see", key=uri, files=[FilePart(file=FileContent(name="x", uri=uri))])
+
+
+async def test_a_member_that_names_a_file_which_it_does_not_send_is_refused(world: World) -> None:
+    """Whatever stands in its address: nothing outside of what came from that host is named here."""
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    await box.peers.learn("laptop", f"laptop|{laptop.pair.public}")
+    for n, uri in enumerate(["syn-file:" + "ab" * 16, "syn-file:shed/" + "ab" * 16, "syn-file:../host.creds"]):
+        body = {
+            "tenant": "codex",
+            "message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "a"}, {"url": uri}]},
+        }
+        subject = str(MailSubject("box", "laptop", MailKind.MESSAGE))
+        said = laptop.outgoing.sign(subject, f"task-000{n}", json.dumps(body).encode())
+        world.broker.put(said, first=False)
+        await world.rest(audits=1)
+        refused = await box.store.fleet.taken("laptop", f"task-000{n}")
+        assert refused is not None
+        assert "did not come with it" in (refused.refused or "")
+    assert await box.tasks() == []
 
 
 # --- chunks and disks ------------------------------------------------------------------------------------------------

@@ -92,6 +92,19 @@ def test_what_happens_on_one_host_is_told_on_the_other(pair: Pair) -> None:
     pair.broker.up()
 
 
+def test_a_file_too_large_for_a_message_is_in_the_inbox_of_the_agent_there(pair: Pair, tmp_path: Path) -> None:
+    film = tmp_path / "film.mp4"
+    content = os.urandom(9_000_001)
+    film.write_bytes(content)
+    sent = pair.laptop.ctl("send", "dummy@box", "--wait", "--file", str(film), "what is in this?")
+    assert sent.code == 0, sent.err
+    (there,) = pair.box.home.glob("**/inbox/*-film.mp4")
+    assert there.read_bytes() == content
+    assert there.stat().st_mode & 0o777 == 0o600
+    (task,) = pair.box.get("/control/tasks").json
+    assert "9000001" in str(task["message"]), "its size is told"
+
+
 def test_a_host_that_nobody_knows_is_told_with_where_the_known_ones_are(pair: Pair) -> None:
     sent = pair.laptop.ctl("send", "dummy@nowhere", "hello")
     assert sent.code == 4

@@ -33,7 +33,8 @@ from synapsed.fleet.working import Claims, WorkDeps, Working
 from synapsed.fleetspec import FleetWork
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import KEY, OutRow
-from synapsed.model.task import Message, Task, TaskState
+from synapsed.model.keptfile import KeptFile
+from synapsed.model.task import Artifact, FileContent, FilePart, Message, Task, TaskState
 from synapsed.store import SqliteStore
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
@@ -339,6 +340,7 @@ class Mailbox:
         self._once = Idempotency(store)  # type: ignore[arg-type]
         self.answer = ANSWER
         self.refuses: Exception | None = None
+        self.blocks: list[Artifact] = []
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         if self.refuses is not None:
@@ -362,7 +364,9 @@ class Mailbox:
         """Answer everything that waits; whether there was anything."""
         waiting = [task for task in await self._store.open_tasks() if KEY in task.metadata]
         for task in waiting:
-            commit = transitions.completed(task, answer=self.answer, exact=True, now=self._clock.wall())
+            commit = transitions.completed(
+                task, answer=self.answer, exact=True, blocks=self.blocks, now=self._clock.wall()
+            )
             await self._store.commit(events=commit.events, tasks=[commit.task])
         return bool(waiting)
 
@@ -493,6 +497,7 @@ class Host:
             due=lambda: None,
             classes=lambda _: None,
             taken=self._taken,
+            files=self.parcels.check,
         )
         self.telling = EventTelling(
             name=self.name,
@@ -526,8 +531,16 @@ class Host:
         self.world.broker.forget_who_has_what()
         await self.start()
 
-    async def send(self, address: str, text: str, *, key: str) -> Task:
-        request = SendRequest(message=Message.of(text), key=key)
+    async def give(self, name: str, content: bytes) -> FilePart:
+        """A file that is given at this host, as the part of a message that names it."""
+        upload = await self.parcels.upload()
+        upload.write(content)
+        parcel = await self.parcels.uploaded(upload, name)
+        return FilePart(file=FileContent(name=name, uri=KeptFile(None, parcel.id).uri))
+
+    async def send(self, address: str, text: str, *, key: str, files: Sequence[FilePart] = ()) -> Task:
+        message = Message.of(text)
+        request = SendRequest(message=message.model_copy(update={"parts": [*message.parts, *files]}), key=key)
         return await self.carrier.send(address, request, lambda *_, **__: nullcontext())  # type: ignore[arg-type]
 
     async def tasks(self) -> list[Task]:

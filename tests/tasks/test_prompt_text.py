@@ -163,8 +163,8 @@ def test_every_name_is_one_short_printable_component(name: str) -> None:
 def test_put_replaces_whole_files_with_0600(tmp_path: Path) -> None:
     inbox = tmp_path / "inbox"
     found = letter(file("a", b"first"))
-    message_files.put(inbox, found.enclosures)
-    message_files.put(inbox, letter(file("a", b"second")).enclosures)
+    message_files.put(inbox, found.enclosures, tmp_path)
+    message_files.put(inbox, letter(file("a", b"second")).enclosures, tmp_path)
     (path,) = inbox.iterdir()
     assert path.read_bytes() == b"second"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -177,7 +177,7 @@ def test_a_file_that_a_full_disk_does_not_take_leaves_nothing(tmp_path: Path, mo
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        message_files.put(tmp_path, letter(file("a", b"x" * 100_000)).enclosures)
+        message_files.put(tmp_path, letter(file("a", b"x" * 100_000)).enclosures, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,11 +1,14 @@
 """`/fleet`: this host in its fleet, the others, and what is under way to them."""
 
+import asyncio
+import base64
+import binascii
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from aiohttp import hdrs, web
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.api.answers import FleetRow
 from synapsed.api.context import ApiContext, to_the_end
@@ -14,10 +17,11 @@ from synapsed.api.operation import operation, person
 from synapsed.api.query import Query, one_of, some_of, text_like
 from synapsed.api.sse import SseFrame, serve
 from synapsed.api.websocket import is_upgrade, push
-from synapsed.errors import InvalidRequest, NotInFleet, NotReady, TaskNotFound
+from synapsed.errors import Busy, InvalidRequest, NotInFleet, NotReady, TaskNotFound, TooLarge
 from synapsed.interfaces.fleet import FleetControl
 from synapsed.model.events.wire import TYPES
-from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.keptfile import SCHEME, KeptFile
 
 SEE = person("see how the fleet is reached")
 
@@ -48,6 +52,24 @@ class FleetEventsQuery(Query):
     host: HostToken = Field(default=None, description="only that host's")
 
 
+class FileBegun(BaseModel):
+    """A file that is to be given."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=255)
+
+
+class FilePiece(BaseModel):
+    """The bytes from `offset` on, in base64; `last`: with these it is whole."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    offset: int = Field(ge=0)
+    bytes: str
+    last: bool = False
+
+
 def routes() -> list[web.RouteDef]:
     return [
         web.get("/fleet", status),
@@ -57,6 +79,9 @@ def routes() -> list[web.RouteDef]:
         web.post("/fleet/outbox/{row}/retry", retry),
         web.post("/fleet/outbox/{row}/cancel", give_up),
         web.get("/fleet/quarantine", quarantine),
+        web.post("/fleet/files", begin_file),
+        web.post("/fleet/files/{file}", add_to_file),
+        web.get("/fleet/files/{host}/{file}", read_file),
     ]
 
 
@@ -136,6 +161,36 @@ async def _documents(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator
         async for event in found:
             if event is not None:
                 yield event.model_dump(mode="json")
+
+
+@operation("Give a file that is too large for a message", "it has begun", errors=(NotInFleet, Busy))
+async def begin_file(request: web.Request, body: FileBegun, context: ApiContext) -> FleetFile:
+    """At most 1 GiB. Once it is whole, a part of a message to a host of the fleet names it, by its `uri`. It is kept
+    for a day, and as long as it is under way."""
+    return await _fleet(context).file_begin(body.name)
+
+
+@operation("The next piece of the file", "what is here of it", errors=(NotInFleet, TaskNotFound, TooLarge))
+async def add_to_file(request: web.Request, body: FilePiece, context: ApiContext) -> FleetFile:
+    """A piece that is here already changes nothing; one that would leave a gap is refused, with the `size` that is
+    here."""
+    try:
+        piece = await asyncio.to_thread(base64.b64decode, body.bytes, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidRequest("bytes: must be base64", field="bytes") from None
+    file_id = request.match_info["file"]
+    return await to_the_end(_fleet(context).file_add(file_id, body.offset, piece, last=body.last))
+
+
+@operation("A file that came with a task", "its content", allowed=SEE, errors=(NotInFleet, TaskNotFound))
+async def read_file(request: web.Request, context: ApiContext) -> web.FileResponse:
+    host, file_id = request.match_info["host"], request.match_info["file"]
+    fleet = _fleet(context)
+    known = KeptFile.of(f"{SCHEME}{host}/{file_id}")
+    path = await fleet.file(host, file_id) if known is not None else None
+    if path is None:
+        raise TaskNotFound(f"no file {file_id[:40]!r} of {host[:40]!r} is kept here", id=file_id[:40])
+    return web.FileResponse(path, headers={hdrs.CONTENT_TYPE: "application/octet-stream"})
 
 
 def _fleet(context: ApiContext) -> FleetControl:
