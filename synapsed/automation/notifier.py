@@ -252,7 +252,7 @@ class _Teller:
         while True:
             moved = self._means.inbox.moved
             try:
-                waits = await self._round(port)
+                waits = await self._round(port, moved)
             except Untold as error:
                 await self._failed(error.problem)
                 delay = backoff(self._failures - 1, initial=RETRY_S, factor=2.0, maximum=RETRY_MAX_S)
@@ -271,8 +271,9 @@ class _Teller:
             for one in waiting:
                 one.cancel()
 
-    async def _round(self, port: SinkPort) -> bool:
-        """Do what is to be done now; whether something waits for its time. Raises Untold."""
+    async def _round(self, port: SinkPort, moved: asyncio.Event) -> bool:
+        """Do what is to be done now, until the inbox has `moved`; whether something waits for its time. Raises
+        Untold."""
         inbox = self._means.inbox
         items = {item.id: item for item in inbox.items()}
         waits = False
@@ -285,6 +286,8 @@ class _Teller:
                 case "tell":
                     self._last = item.id
                     await self._tell_of(port, item)
+                    if moved.is_set():  # a sink may be slow, and what comes next be over by now
+                        return True
                 case "wait":
                     waits = True
                 case _:

@@ -10,6 +10,7 @@ import pytest
 
 from synapsed.attention.notify import NotifyConfig, Sink
 from synapsed.attention.telling import HOLD_S, Notice
+from synapsed.automation import notifier as notifier_module
 from synapsed.automation.notices import Mark, Marks, digest
 from synapsed.automation.notifier import FAILING_AFTER, Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
@@ -18,6 +19,7 @@ from synapsed.errors import InvalidRequest, NotInInbox, UnknownSink
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AttentionChanged, InputAnswered, ToolExecution
+from synapsed.model.link import LinkAlert
 from synapsed.model.task import Task
 from tests.automation.test_inbox import AGENT, Home, turns
 from tests.fakes.clock import until
@@ -38,9 +40,13 @@ class Port:
         self.taken_back: list[tuple[str, str, Mapping[str, Any]]] = []
         self.fails: list[Exception] = []
         self.killed = False
+        self.gate = asyncio.Event()
+        """A call returns once it is open."""
+        self.gate.set()
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
         self._fail()
+        await self.gate.wait()
         self.told.append(notice)
         self.buttons.append(buttons)
         if self.killed:
@@ -275,6 +281,47 @@ async def test_what_is_over_before_a_sink_could_be_reached_is_not_told(house: Ho
     await house.answered(task)
     await house.passes(60)
     assert house.ports["phone"].told == []
+
+
+async def test_what_is_over_while_a_slow_sink_is_told_of_another_is_not_told(house: House) -> None:
+    await house.sinks("phone")
+    phone = house.ports["phone"]
+    phone.gate.clear()
+    await house.asks()
+    house.link.emit(LinkAlert("DISK_FULL", "the disk is full", "begins"))
+    await house.passes(5)
+    house.link.emit(LinkAlert("DISK_FULL", "there is room", "over"))
+    await house.passes(1)
+    phone.gate.set()
+    await house.passes(5)
+    assert [notice.kind for notice in phone.told] == ["permission"]
+
+
+async def test_a_sink_that_does_not_answer_holds_up_no_other(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifier_module, "ACT_S", 0.01)
+    await house.sinks("desk", "phone")
+    house.ports["phone"].gate.clear()
+    await house.asks()
+    await house.passes(2)
+    assert len(house.ports["desk"].told) == 1
+    await until(lambda: "it took more than 0.01 s" in house.notifiers[-1].states()["phone"])
+    house.ports["phone"].gate.set()
+    await house.passes(70)
+    assert len(house.ports["phone"].told) == 1
+
+
+@pytest.mark.parametrize("jump", [-7200.0, 7200.0])
+async def test_once_however_the_clock_is_set(house: House, jump: float) -> None:
+    await house.sinks("desk")
+    task = await house.asks()
+    house.clock.jump(jump)
+    await house.passes(3)
+    house.clock.jump(-jump)
+    await house.passes(3)
+    assert len(house.ports["desk"].told) == 1
+    await house.answered(task)
+    await house.passes(3)
+    assert len(house.ports["desk"].taken_back) == 1
 
 
 async def test_a_notice_that_cannot_be_taken_back_holds_up_nothing(house: House) -> None:
