@@ -105,6 +105,32 @@ def test_a_file_too_large_for_a_message_is_in_the_inbox_of_the_agent_there(pair:
     assert "9000001" in str(task["message"]), "its size is told"
 
 
+@pytest.mark.fleet
+def test_a_file_comes_whole_though_both_daemons_are_killed_while_it_is_under_way(pair: Pair, tmp_path: Path) -> None:
+    film = tmp_path / "film.mp4"
+    content = os.urandom(48 << 20)
+    film.write_bytes(content)
+    pair.box.kill9()
+    sent = pair.laptop.ctl("send", "dummy@box", "--json", "--file", str(film), "what is in this?")
+    assert sent.code == 0, sent.err
+    task_id = sent.json["task"]["id"]
+    pair.box.start()
+    coming = pair.box.home / "state/fleet/files/in/laptop"
+
+    def so_far() -> int:
+        return sum(path.stat().st_size for path in coming.glob("*"))
+
+    for daemon, share in ((pair.box, 0.1), (pair.laptop, 0.3), (pair.box, 0.5)):
+        eventually(lambda share=share: so_far() > share * len(content), f"{share:.0%} is there")
+        daemon.kill9()
+        before = so_far()
+        daemon.start()
+        assert before >= share * len(content)
+    eventually(lambda: pair.task(pair.laptop, task_id)["status"] == "completed", "it is answered", patience=120)
+    (there,) = pair.box.home.glob("**/inbox/*-film.mp4")
+    assert there.read_bytes() == content
+
+
 def test_a_host_that_nobody_knows_is_told_with_where_the_known_ones_are(pair: Pair) -> None:
     sent = pair.laptop.ctl("send", "dummy@nowhere", "hello")
     assert sent.code == 4
