@@ -3,6 +3,7 @@
 import asyncio
 import re
 
+import pytest
 from playwright.async_api import WebSocketRoute, expect
 
 from synapsed.interfaces import TaskFilter
@@ -269,6 +270,88 @@ async def test_a_key_pressed_as_the_desk_comes_up_counts(devices: Devices, worke
     await page.add_init_script(_AT_ONCE)
     await page.goto(devices.url)
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+async def test_no_key_is_lost_on_the_way(devices: Devices, worker: Worker):
+    page = await devices.open("/", **DESK)
+    names = page.locator(".left .agents .name")
+    for wanted in ("bob", "ann"):
+        await page.keyboard.press("/")  # takes the place of what was looked for
+        await page.keyboard.type(wanted)
+        await expect(names).to_have_text([wanted])
+        await page.keyboard.press("Escape")
+        assert await page.locator("#find").input_value() == wanted, "the field says what the list shows"
+    await page.keyboard.press("Escape")
+    await expect(names).to_have_count(2)
+    await page.keyboard.press("g")
+    await page.keyboard.press("j")  # goes nowhere with g, and is no key of its own lost
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".right h2")).to_have_text("ann")
+    await page.evaluate("() => { const real = Date.now; Date.now = () => real() + 60_000; }")
+    await page.keyboard.press("g")
+    await page.evaluate("() => { const real = Date.now; Date.now = () => real() + 60_000; }")
+    await page.keyboard.press("i")  # a minute later, as on a machine that stood still
+    await expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["", "a browser that cannot move what has the focus"])
+async def test_a_row_that_moves_keeps_the_focus(devices: Devices, worker: Worker, *, moves: bool):
+    page = await (await devices.context(**DESK)).new_page()
+    if not moves:
+        await page.add_init_script("delete Element.prototype.moveBefore;")
+    await page.goto(devices.url)
+    names = page.locator(".left .agents .name")
+    await expect(names).to_have_text(["ann", "bob"])
+    await page.keyboard.press("j")
+    for first, other in (("bob", "ann"), ("ann", "bob")):
+        agent_id = "synapse-codex-8120" if first == "bob" else "synapse-claude-8100"
+        rest = "synapse-claude-8100" if first == "bob" else "synapse-codex-8120"
+        await worker.does(agent_id, Activity.BUSY, "works")
+        await worker.does(rest, Activity.READY, "rests")
+        await expect(names).to_have_text([first, other])
+        assert await page.evaluate("document.activeElement.querySelector('.name')?.textContent") == "ann"
+
+
+_TYPES_ON = """(writes) => {
+  new MutationObserver((_, watch) => {
+    if (document.querySelectorAll(writes ? ".card textarea" : ".card").length > (writes ? 0 : 1)) return;
+    watch.disconnect();
+    for (const key of ["y", "2"]) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  }).observe(document.body, { childList: true, subtree: true });
+}"""
+"""Two keys in the moment in which the field, or the first of two questions, is gone."""
+
+
+_TOASTS = """() => {
+  const toast = document.querySelector(".toast");
+  window.said = new Promise((done) => new MutationObserver(() => toast.textContent && done(toast.textContent))
+    .observe(toast, { childList: true, characterData: true, subtree: true }));
+}"""
+"""The next one is kept: it goes after five seconds."""
+
+
+@pytest.mark.parametrize(("writes", "told"), [(True, "What you were writing to is gone"), (False, "press again")])
+async def test_a_key_is_for_the_question_that_was_read(devices: Devices, worker: Worker, *, writes: bool, told: str):
+    """It is settled elsewhere as somebody is about to press `y`, or writes: the next question gets none of that."""
+    first = await worker.ask("ann", question("First?"))
+    second = await worker.ask("bob", question("Second?", key="p2"), item="i2")
+    page = await devices.open("/", **DESK)
+    await expect(page.locator(".card .question")).to_have_text(["First?", "Second?"])
+    if writes:
+        await page.locator(".card").first.get_by_role("button", name="In your own words").click()
+        await page.locator(".card textarea").press_sequentially("no")
+    await page.evaluate(_TYPES_ON, writes)
+    if writes:
+        await page.keyboard.type(", ")
+    await page.evaluate(_TOASTS)
+    await worker.seen_to("ann", "i1", first)
+    await expect(page.locator(".card .question")).to_have_text(["Second?"])
+    assert told in await page.evaluate("window.said.then((said) => said)")
+    assert worker.answers == []
+    await page.keyboard.press("j")  # chosen, so read
+    await page.keyboard.press("y")
+    await expect(page.locator(".outcome")).to_contain_text("taken")
+    assert worker.answers == [(second, "1", "p2")]
 
 
 async def test_sixty_agents_without_a_stutter(devices: Devices, worker: Worker):

@@ -1,7 +1,7 @@
 // The agents: who waits for somebody first, then who works, then who is idle, folded where there are many.
 
 import { h } from "../vendor/preact.mjs";
-import { useState } from "../vendor/hooks.mjs";
+import { useLayoutEffect, useState } from "../vendor/hooks.mjs";
 import { useStore } from "./store.js";
 import { ago, folder } from "./words.js";
 
@@ -61,6 +61,11 @@ export function useAgents() {
 export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
   const { agents, waiting } = useAgents();
   const [open, setOpen] = useState(false);
+  const held = document.activeElement;
+  useLayoutEffect(() => {
+    // A row that moved has lost the focus, where a browser cannot move what has it.
+    if (held instanceof HTMLElement && held.isConnected && document.activeElement === document.body) held.focus({ preventScroll: true });
+  });
   if (!agents) return h("ul", { class: "agents", "aria-busy": "true" }, [1, 2, 3].map((n) => h("li", { class: "ghost row", key: n })));
   const wanted = filter.toLowerCase();
   const shown = wanted ? agents.filter((one) => `${one.name} ${one.type} ${one.cwd}`.toLowerCase().includes(wanted)) : agents;

@@ -3,7 +3,7 @@
 // has to be sent.
 
 import { h } from "../vendor/preact.mjs";
-import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, newKey, post } from "./api.js";
 import { may, now, onEvent, put, useStore } from "./store.js";
 import { KINDS, ago, choice, folder, isAsked, takesWords, whoAnswered } from "./words.js";
@@ -133,6 +133,9 @@ export function Inbox({ clock, chosen = null }) {
     h("ul", { class: "cards" }, items.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id }))));
 }
 
+/** When a question last went away, or became another (`performance.now()`): a key may have been meant for that one. */
+export const changed = { at: -Infinity };
+
 /** @param {{item: Item, given: Given|null, clock: number, chosen: boolean, key?: string}} props */
 export function Card({ item, given, clock, chosen }) {
   const [words, setWords] = useState(/** @type {string|null} */ (null));
@@ -140,6 +143,7 @@ export function Card({ item, given, clock, chosen }) {
   useEffect(() => {
     if (chosen) box.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
+  useLayoutEffect(() => () => void (changed.at = performance.now()), [item.id, item.prompt_id]); // at once, not when there is time
   const asked = isAsked(item);
   const busy = given !== null && given.state !== "refused";
   const titled = `${item.agent}: ${KINDS[item.kind] ?? item.kind}`;

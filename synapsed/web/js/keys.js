@@ -1,7 +1,7 @@
 // The keyboard at the desk. `?` shows the keys.
 
-import { answer } from "./inbox.js";
-import { now } from "./store.js";
+import { answer, changed } from "./inbox.js";
+import { now, toast } from "./store.js";
 import { choice, isAsked } from "./words.js";
 
 /** @type {[string, string][]} */
@@ -20,10 +20,20 @@ const HELP = [
   ["t", "type in its terminal"],
   ["s", "side by side"],
   ["Ctrl Shift F", "search in a terminal"],
-  ["Esc", "leave a field"],
+  ["Esc", "leave a field; then show all agents"],
 ];
 
-let leading = 0;
+/** Milliseconds in which nobody has read the question that came to the front, or has seen that a field is gone. */
+const NOTICED = 700;
+
+/** The field that was typed in last, and when. @type {{field: HTMLElement|null, at: number}} */
+const typed = { field: null, at: -Infinity };
+
+/** When the key that is acted on was pressed. */
+let pressed = 0;
+
+/** Whether the last key was `g`. However long ago: none of the keys that go with it does anything alone. */
+let leading = false;
 
 /** @param {KeyboardEvent} event */
 export function onKey(event) {
@@ -31,28 +41,48 @@ export function onKey(event) {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (target.closest?.("[data-keys=own]")) return;
   if (target.matches?.("input, textarea, select, [contenteditable]")) {
-    if (event.key === "Escape") target.blur();
+    typed.field = event.key === "Escape" || event.key === "Enter" ? null : target; // these may close it
+    typed.at = event.timeStamp;
+    if (event.key === "Escape") {
+      target.blur();
+      event.preventDefault(); // a search field would be emptied, and the list would not know
+    }
+    return;
+  }
+  if (isTypedOn(event)) {
+    event.preventDefault();
     return;
   }
   if (event.key === "Enter") return;
+  pressed = event.timeStamp;
   if (act(event.key)) event.preventDefault();
+}
+
+/** Whether somebody types on in a field that is gone: what it was for was settled elsewhere. @param {KeyboardEvent} event */
+function isTypedOn(event) {
+  if (!typed.field || typed.field.isConnected || event.timeStamp - typed.at > NOTICED) return false;
+  typed.at = event.timeStamp;
+  toast("What you were writing to is gone; what you typed since does nothing.");
+  return true;
 }
 
 /** @param {string} key */
 function act(key) {
-  if (leading && Date.now() - leading < 1500) {
-    leading = 0;
-    const to = /** @type {Record<string, string>} */ ({ i: "#/", e: "#/events", h: "#/history", u: "#/usage" })[key];
-    if (to) location.hash = to;
-    return Boolean(to);
+  const to = leading && /** @type {Record<string, string>} */ ({ i: "#/", e: "#/events", h: "#/history", u: "#/usage" })[key];
+  leading = false;
+  if (to) {
+    location.hash = to;
+    return true;
   }
   switch (key) {
     case "?":
       help();
       return true;
     case "g":
-      leading = Date.now();
+      leading = true;
       return true;
+    case "Escape":
+      return showAll();
     case "/":
       return focus("#find");
     case "m":
@@ -77,7 +107,16 @@ function act(key) {
 function focus(where) {
   const found = /** @type {HTMLElement|null} */ (document.querySelector(where));
   found?.focus();
+  if (found instanceof HTMLInputElement) found.select();
   return Boolean(found);
+}
+
+function showAll() {
+  const field = /** @type {HTMLInputElement|null} */ (document.querySelector("#find"));
+  if (!field?.value) return false;
+  field.value = "";
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  return true;
 }
 
 /** @param {string} where */
@@ -102,6 +141,10 @@ function step(by) {
 
 function chosen() {
   const here = document.activeElement?.closest(".card");
+  if (!here && pressed - changed.at < NOTICED) {
+    toast("Another question has come to the front: read it, then press again.");
+    return null;
+  }
   const card = here ?? document.querySelector(".right .card");
   const id = card?.getAttribute("data-item");
   const item = now().inbox?.find((one) => one.id === id);
