@@ -13,7 +13,7 @@ MESSAGE_MAX = 10 * 1024 * 1024
 """Bytes of a message as it travels, files in base64: what the daemon takes."""
 
 
-PIECE = 4 * 1024 * 1024
+PIECE = 1024 * 1024
 """Bytes of a large file that are given to the daemon at a time."""
 LEFT = 64 * 1024
 """Bytes of a message for what is around its files."""
