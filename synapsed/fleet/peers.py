@@ -8,12 +8,12 @@ from synapsed.fleet.envelope import BadEnvelope, Envelope
 from synapsed.fleet.names import record
 from synapsed.fleet.ports import Broker
 from synapsed.fleet.sign import check
-from synapsed.fleet.trust import NotTrusted, Trust
+from synapsed.fleet.trust import NotTrusted, OutOfTime, Trust
 from synapsed.store.fleet import FleetTable
 
 
 class NotMet(Exception):
-    """Its certificate is not here yet: the message waits."""
+    """Its certificate is not here yet, or is one that has ended: the message waits."""
 
 
 class Peers:
@@ -60,7 +60,7 @@ class Peers:
         if src in self._jwts:
             try:
                 return check(envelope, self.trust.fleet, self._key(src))
-            except BadEnvelope:
+            except (BadEnvelope, NotMet):
                 if not await self._look(src, broker):  # it may have another key since
                     raise
         elif not await self._look(src, broker):
@@ -70,6 +70,8 @@ class Peers:
     def _key(self, src: str) -> str:
         try:
             return self.trust.host(self._jwts[src], now=self._clock.wall()).key
+        except OutOfTime as error:
+            raise NotMet(f"{src}: {error}") from error
         except NotTrusted as error:
             raise BadEnvelope(f"{src}: {error}") from error
 

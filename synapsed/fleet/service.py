@@ -225,7 +225,7 @@ class Fleet:
             due=self._due.set,
         )
         self._told = FleetTold(
-            identity=self._identity, link=self.link, presence=self.presence, table=table, clock=clock
+            identity=lambda: self._identity, link=self.link, presence=self.presence, table=table, clock=clock
         )
         self._hearing = EventHearing(self.link, peers, clock)
         self._telling = EventTelling(
@@ -404,11 +404,19 @@ class Fleet:
         """What was learned of who is revoked is kept, and credentials are renewed in time."""
         try:
             await asyncio.to_thread(keep_newest, self._home, self._peers.trust)
+            await self._take_up_credentials()
             if await renew(self._home, self.link.ask, now=self._clock.wall()):
-                self._identity = await asyncio.to_thread(self._home.identity)
+                await self._take_up_credentials()
                 log.info("this host's credentials were renewed", until=self._identity.expires)
         except (RemoteRefused, ConfigError, BrokerRefused) as error:
             log.warning("this host's membership is not kept", why=str(error))
+
+    async def _take_up_credentials(self) -> None:
+        """Whoever else has written them: connections are made with what is kept, and others believe what the record
+        of this host says."""
+        kept = await asyncio.to_thread(self._home.identity)
+        if kept.pair.public == self._me.pair.public:  # else the daemon is started again
+            self._identity = kept
 
     async def _reconcile(self) -> None:
         """Ask what became of tasks that another host has, and says nothing of."""

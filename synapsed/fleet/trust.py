@@ -21,6 +21,10 @@ class NotTrusted(ValueError):
     """A token that is not of this fleet, counts no more, or is of another role; says which."""
 
 
+class OutOfTime(NotTrusted):
+    """A token of this fleet that counts no more, or not yet, by the clock here: its host may have another soon."""
+
+
 class Member(NamedTuple):
     """A host as its token names it."""
 
@@ -83,9 +87,9 @@ class Trust:
         if self.is_revoked(token.subject, token.issued):
             raise NotTrusted(f"its token is revoked: {token.name} was removed, or has a newer one")
         if token.expires is not None and token.expires <= now:
-            raise NotTrusted(f"its token counted until {_ago(now - token.expires)} ago by the clock of this host")
+            raise OutOfTime(f"its token counted until {_ago(now - token.expires)} ago by the clock of this host")
         if token.issued > now + CLOCK_S:
-            raise NotTrusted(f"its token was issued {_ago(token.issued - now)} ahead of the clock of this host")
+            raise OutOfTime(f"its token was issued {_ago(token.issued - now)} ahead of the clock of this host")
         return Member(token.name, token.subject, token.expires)
 
 

@@ -1,6 +1,6 @@
 """What people are told of the fleet (`interfaces.fleet.FleetControl`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from synapsed.clock import Clock, iso
@@ -19,7 +19,9 @@ NO_BROKER_S = 10.0
 class FleetTold:
     """The questions that change nothing."""
 
-    def __init__(self, *, identity: Identity, link: Link, presence: Records, table: FleetTable, clock: Clock) -> None:
+    def __init__(
+        self, *, identity: Callable[[], Identity], link: Link, presence: Records, table: FleetTable, clock: Clock
+    ) -> None:
         self._identity = identity
         self._link = link
         self._presence = presence
@@ -30,9 +32,9 @@ class FleetTold:
         counts = await self._table.counts()
         oldest = await self._table.oldest()
         states = {state: sum(each.get(state, 0) for each in counts.values()) for state in ("new", "piped")}
-        expires = self._identity.expires
+        expires = self._identity().expires
         return FleetStatus(
-            host=self._identity.name,
+            host=self._identity().name,
             connected=self._link.up,
             broker=self._link.server or None,
             since=iso(self._link.since),
@@ -47,7 +49,7 @@ class FleetTold:
         return [self._host(told) for told in await self._presence.records()]
 
     def _host(self, told: HostRecord) -> FleetHost:
-        here = told.host == self._identity.name
+        here = told.host == self._identity().name
         state = "here" if here else self._presence.state(told)
         known: dict[str, Literal["here", "up", "away", "sleeping"]] = {
             "here": "here",

@@ -395,6 +395,23 @@ async def test_a_host_that_was_revoked_says_nothing_any_more(world: World) -> No
     await laptop.store.close()
 
 
+async def test_what_a_host_says_whose_token_has_ended_waits_until_it_has_another(world: World) -> None:
+    laptop, box = await world.host("laptop"), await world.host("box")
+    task = await laptop.send("codex@box", "hello", key="1")
+    await laptop.outgoing.publish()
+    world.trust.ended.add("laptop")
+    for _ in range(5):
+        world.broker.forget_who_has_what()
+        await box.turn()
+    assert await box.store.open_tasks() == []
+    assert await box.store.fleet.quarantined() == []
+    world.trust.ended.clear()
+    await world.rest()
+    told = await laptop.store.task(task.id)
+    assert told is not None
+    assert told.status is TaskState.COMPLETED
+
+
 async def test_what_is_said_again_is_not_done_again(world: World) -> None:
     laptop, box = await world.host("laptop"), await world.host("box")
     await laptop.send("codex@box", "hello", key="1")

@@ -28,7 +28,7 @@ from synapsed.fleet.ports import WRONG_SEQUENCE, BrokerRefused, NoBroker, Piped,
 from synapsed.fleet.registry import HostRecord, written
 from synapsed.fleet.sending import Parcels
 from synapsed.fleet.telling import EventTelling
-from synapsed.fleet.trust import Member, NotTrusted
+from synapsed.fleet.trust import Member, NotTrusted, OutOfTime
 from synapsed.fleet.working import Claims, WorkDeps, Working
 from synapsed.fleetspec import FleetWork
 from synapsed.interfaces import SendRequest
@@ -276,11 +276,15 @@ class AllMembers:
 
     def __init__(self) -> None:
         self.revoked: set[str] = set()
+        self.ended: set[str] = set()
+        """Hosts whose token has ended."""
 
     def host(self, token: str, *, now: float) -> Member:
         name, _, key = token.partition("|")
         if not key or name in self.revoked:
             raise NotTrusted("it is revoked")
+        if name in self.ended:
+            raise OutOfTime("its token has ended")
         return Member(name, key, None)
 
     def renewed(self, account_token: str) -> "AllMembers":
