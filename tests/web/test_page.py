@@ -4,7 +4,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import WebSocketRoute, expect
+from playwright.async_api import Route, WebSocketRoute, expect
 
 from synapsed.interfaces import TaskFilter
 from synapsed.model.agent import Activity
@@ -272,9 +272,29 @@ async def test_a_key_pressed_as_the_desk_comes_up_counts(devices: Devices, worke
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
 
 
+async def test_what_is_typed_before_the_keys_are_there_is_found(devices: Devices, worker: Worker):
+    page = await (await devices.context(**DESK)).new_page()
+    there = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await there.wait()
+        await route.continue_()
+
+    await page.route("**/js/keys.js", late)
+    await page.goto(devices.url)
+    names = page.locator(".left .agents .name")
+    await expect(names).to_have_text(["ann", "bob"])
+    await page.keyboard.press("/")
+    await page.keyboard.type("bob")
+    there.set()
+    await expect(names).to_have_text(["bob"])
+    assert await page.locator("#find").input_value() == "bob"
+
+
 async def test_no_key_is_lost_on_the_way(devices: Devices, worker: Worker):
     page = await devices.open("/", **DESK)
     names = page.locator(".left .agents .name")
+    await expect(names).to_have_text(["ann", "bob"])
     for wanted in ("bob", "ann"):
         await page.keyboard.press("/")  # takes the place of what was looked for
         await page.keyboard.type(wanted)

@@ -40,6 +40,7 @@ export function onKey(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (target.closest?.("[data-keys=own]")) return;
+  if (isForNewField(event)) return;
   if (target.matches?.("input, textarea, select, [contenteditable]")) {
     typed.field = event.key === "Escape" || event.key === "Enter" ? null : target; // these may close it
     typed.at = event.timeStamp;
@@ -56,6 +57,17 @@ export function onKey(event) {
   if (event.key === "Enter") return;
   pressed = event.timeStamp;
   if (act(event.key)) event.preventDefault();
+}
+
+/** Whether a key was pressed before this module was there, behind one that went to a field: it is written there.
+ * @param {KeyboardEvent} event */
+function isForNewField(event) {
+  const field = document.activeElement;
+  if (field === event.target || event.key.length !== 1) return false;
+  if (!(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement)) return false;
+  field.setRangeText(event.key, field.selectionStart ?? 0, field.selectionEnd ?? 0, "end");
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  return true;
 }
 
 /** Whether somebody types on in a field that is gone: what it was for was settled elsewhere. @param {KeyboardEvent} event */
