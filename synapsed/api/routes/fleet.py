@@ -60,13 +60,16 @@ class FileBegun(BaseModel):
     name: str = Field(min_length=1, max_length=255)
 
 
+_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
 class FilePiece(BaseModel):
     """The bytes from `offset` on, in base64; `last`: with these it is whole."""
 
     model_config = ConfigDict(extra="forbid")
 
     offset: int = Field(ge=0)
-    bytes: str
+    bytes: str = Field(json_schema_extra={"pattern": _BASE64, "contentEncoding": "base64"})
     last: bool = False
 
 
