@@ -68,6 +68,8 @@ async def test_two_devices_at_once(devices: Devices, worker: Worker):
 
 async def test_who_was_faster_is_told(devices: Devices, worker: Worker):
     page = await devices.open()
+    live = "() => import('/web/js/store.js').then((store) => store.now().line === 'live')"
+    await page.wait_for_function(live)  # what was settled before that, no event tells
     task = await worker.ask("ann", question())
     await expect(page.locator(".card")).to_have_count(1)
     await worker.seen_to("ann", "i1", task, by="person", where="terminal")
