@@ -219,8 +219,8 @@ def _repair() -> int:
     `filled` and `lost` (`store.salvage`)."""
     from dataclasses import asdict
 
-    from synapsed.daemon import lock_home, prepare_directories
     from synapsed.errors import SynapsedError
+    from synapsed.home import lock_home, prepare_directories
     from synapsed.paths import Paths
     from synapsed.store.backups import newest_first
     from synapsed.store.salvage import is_sound, salvage

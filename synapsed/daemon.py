@@ -8,7 +8,6 @@ opposite order.
 
 import asyncio
 import contextlib
-import fcntl
 import importlib
 import os
 import random
@@ -49,11 +48,12 @@ from synapsed.api.visitors import Visitors
 from synapsed.automation.service import Automation
 from synapsed.clock import SystemClock
 from synapsed.config import Config, check_parking, load_config
-from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
+from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.extras import has_mcp
 from synapsed.garbage import collecting
+from synapsed.home import lock_home, prepare_directories, remove_stand_in
 from synapsed.interfaces import NewEvent
-from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher, private_directory
+from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.library import ProfileLibrary
 from synapsed.model.events import DaemonChanged
@@ -156,7 +156,7 @@ class Daemon:
         stop = _Stop(self._keep_agents)
         async with AsyncExitStack() as up:
             up.enter_context(lock_home(self._paths))
-            up.callback(_remove_stand_in, self._paths)
+            up.callback(remove_stand_in, self._paths)
             up.callback(self._service.close)
             up.enter_context(collecting(asyncio.get_running_loop()))
             await up.enter_async_context(self._service.beating())
@@ -543,47 +543,6 @@ async def _take_port(servers: ApiServers, config: Config) -> None:
         servers.settle(_without_port(config))
         log.info("the main port is served now", listen=listen)
         return
-
-
-def prepare_directories(paths: Paths) -> None:
-    """Make the directories of state and run time: this user's, 0700, no links. Raises LaunchError."""
-    for directory in (
-        paths.state,
-        paths.state / "agents",
-        paths.logs,
-        paths.run,
-        paths.sockets,
-        paths.keeper_sockets,
-    ):
-        private_directory(directory)
-
-
-def _remove_stand_in(paths: Paths) -> None:
-    """Where the sockets had to go elsewhere (see `Paths.sockets`) nothing of that stays, unless keepers live there."""
-    if paths.sockets != paths.run:
-        for directory in (paths.keeper_sockets, paths.sockets):
-            with contextlib.suppress(OSError):
-                directory.rmdir()
-
-
-@contextlib.contextmanager
-def lock_home(paths: Paths) -> Iterator[None]:
-    """Hold the lock of this home; the kernel lets go of it with the process, however that ends. Raises AlreadyRunning
-    with the pid of the daemon that has it."""
-    fd = os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
-            raise AlreadyRunning(
-                f"a daemon runs already for {paths.run} (pid {pid}); 'synapsectl shutdown' ends it", pid=pid
-            ) from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _answers(path: Path) -> bool:

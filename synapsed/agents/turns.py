@@ -188,7 +188,11 @@ class AgentTurns:
         commit = transitions.accepted(task, reply)
         if task.priority >= INTERRUPT_PRIORITY:
             await self._usage.forget("a person does not wait")
-        if not self._mailbox and not _wants_new_conversation(task) and (link := await self._receiver()) is not None:
+        if (
+            not self._mailbox
+            and not transitions.wants_new_conversation(task)
+            and (link := await self._receiver()) is not None
+        ):
             return await self._begin(link, task, *commit.events, reply=reply)
         await self._commit(commit)
         self._mailbox.push(task)
@@ -295,7 +299,7 @@ class AgentTurns:
         """Take the next task if the agent can receive it now."""
         if (task := self._mailbox.peek()) is None or (link := await self._receiver()) is None:
             return
-        if _wants_new_conversation(task) and self._renewed_for != task.id:
+        if transitions.wants_new_conversation(task) and self._renewed_for != task.id:
             renewing = await self._process.renew(task.context_id)
             self._renewed_for = task.id
             if renewing:
@@ -319,7 +323,7 @@ class AgentTurns:
         assert commit.turn is not None
         same = returned is not None and (returned.continued == link.launch.launch_id or link.launch.resumed)
         continued = link.launch.launch_id if returned is not None and returned.continued is not None and same else None
-        command = _is_command(task, continued)
+        command = transitions.is_command(task) and continued is None
         record = link.prepare(commit.turn.model_copy(update={"continued": continued}), command=command)
         await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
         self._mailbox.remove(task.id)
@@ -523,7 +527,7 @@ class AgentTurns:
             letter = prompt_text.note(task, self._limit_note) if record.continued is not None else self.compose(task)
             if letter.enclosures and not transitions.is_submitted(record):
                 await asyncio.to_thread(message_files.put, self._inbox, letter.enclosures, self._kept)
-            command = _is_command(task, record.continued)
+            command = transitions.is_command(task) and record.continued is None
             await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
@@ -591,12 +595,3 @@ class AgentTurns:
 
     async def _persist(self, commit: Commit) -> None:
         await self._actor.persist(self._commit, commit)
-
-
-def _is_command(task: Task, continued: str | None) -> bool:
-    """Whether what is delivered may be a command of the program's; a note that tells it to go on is not one."""
-    return task.metadata.get(transitions.COMMAND) is True and continued is None
-
-
-def _wants_new_conversation(task: Task) -> bool:
-    return task.metadata.get(transitions.NEW_CONVERSATION) is True

@@ -21,7 +21,7 @@ from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
 from synapsed.profiles import DeliverySpec
 from synapsed.tasks import sender_mark
 from synapsed.tasks.sender_mark import SHORT_ID
-from synapsed.tasks.transitions import COMMAND
+from synapsed.tasks.transitions import is_command
 from synapsed.terminal.delivery import is_blank
 
 TEXT_MAX = 1 << 20
@@ -68,7 +68,7 @@ def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
     if mark and not sender_mark.is_ours(task):
         text = sender_mark.neutralised(text)
     if len(f"{mark}{spec.neutral_prefix}{text}{ending}".encode()) > spec.max_bytes:
-        if task.metadata.get(COMMAND) is True:
+        if is_command(task):
             raise TooLarge(f"a command of the program can have at most {spec.max_bytes} bytes", limit=spec.max_bytes)
         text = writer.note(spec.long_text, "message.txt", text.encode())
     return Letter(mark + text + ending, tuple(writer.enclosures))

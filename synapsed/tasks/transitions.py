@@ -40,6 +40,16 @@ NEW_CONVERSATION = "new_conversation"
 """Key of a task's metadata: the message begins a new conversation."""
 
 
+def is_command(task: Task) -> bool:
+    """Whether its text may be a command of the program."""
+    return task.metadata.get(COMMAND) is True
+
+
+def wants_new_conversation(task: Task) -> bool:
+    """Whether its message begins a new conversation."""
+    return task.metadata.get(NEW_CONVERSATION) is True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """One task as it will be, and all that is written with it."""

@@ -62,7 +62,7 @@ def test_one_that_opens_no_plain_session_either_is_told_of() -> None:
 
 
 def test_the_first_message_of_a_conversation_says_who_it_is() -> None:
-    """A command is none: behind other words it would not be a command."""
+    """Nothing stands in front of a command of the program: it would be a message then."""
     played = greeted()
     played.line(id="session", result={"sessionId": "s"})
     assert prompt(played, "/init", 1) == ["/init"]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.agents.parking import Memory
-from synapsed.config import AgentConfig, ApiConfig, Config
+from synapsed.apispec import ApiConfig
+from synapsed.config import AgentConfig, Config
 from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentView, ProcessState

@@ -19,7 +19,8 @@ NOW = datetime.now(UTC)
 
 
 def told(folder: Path, status: dict[str, Any] | None = None, *, given: bool = True) -> dict[str, tuple[str, str, str]]:
-    """What is found, by its name: status, detail, mend. `status`: the daemon's; None: there is none."""
+    """Returns the findings by name, each with its status, detail and mend. `status` is what the daemon tells of itself;
+    None if no daemon runs."""
 
     def get(path: str) -> dict[str, Any]:
         if status is None:
