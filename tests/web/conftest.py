@@ -19,11 +19,13 @@ from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.control import FakeControl, hold
 from tests.web.programs import chromium
 
-__all__ = ["DESK", "PATIENCE_MS", "PHONE", "Devices", "Worker", "question"]
+__all__ = ["CARD", "DESK", "PATIENCE_MS", "PHONE", "Devices", "Worker", "question"]
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 DESK: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
 PATIENCE_MS = 60_000
+CARD = ".card:not(.ghost)"
+"""A question; until the page has its list, an empty one stands in its place."""
 expect.set_options(timeout=PATIENCE_MS)
 
 _FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--font-render-hinting=none"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from tests.web.conftest import DESK, PHONE, Devices, Worker, question
+from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
 from tests.web.programs import CACHE
 
 pytestmark = pytest.mark.skipif(
@@ -33,7 +33,7 @@ async def test_no_serious_finding(devices: Devices, worker: Worker, device: dict
     task = await worker.ask("ann", question("Run it?", type="permission"), message="Do **it**.")
     await worker.control.progress(task, "On the way.")
     page = await devices.open("/", **device, color_scheme=scheme)
-    await expect(page.locator(".card")).to_have_count(1)
+    await expect(page.locator(CARD)).to_have_count(1)
     for view in VIEWS:
         await page.goto(f"{devices.url}/#/{view}")
         await expect(page.locator("h1, h2").first).to_be_visible()

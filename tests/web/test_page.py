@@ -10,7 +10,7 @@ from synapsed.interfaces import TaskFilter
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged
 from tests.fakes.clock import until
-from tests.web.conftest import DESK, PHONE, Devices, Worker, question
+from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
 
 
 async def test_who_is_there(devices: Devices, worker: Worker):
@@ -27,7 +27,7 @@ async def test_who_is_there(devices: Devices, worker: Worker):
 async def test_a_tap_answers_the_question_that_is_shown(devices: Devices, worker: Worker):
     page = await devices.open()
     task = await worker.ask("ann", question("Run it?"))
-    card = page.locator(".card")
+    card = page.locator(CARD)
     await expect(card.locator(".question")).to_have_text("Run it?")
     await expect(card.locator(".where")).to_have_text("…/shop/api")
     await expect(page).to_have_title("(1) synapsed")
@@ -38,7 +38,7 @@ async def test_a_tap_answers_the_question_that_is_shown(devices: Devices, worker
     await expect(card.locator(".outcome")).to_contain_text("Yes")
     await worker.seen_to("ann", "i1", task, by="person", where="http")
     await expect(card.locator(".outcome")).to_contain_text("taken")
-    await expect(page.locator(".card")).to_have_count(0)
+    await expect(page.locator(CARD)).to_have_count(0)
     assert worker.answers == [(task, "1", "p1")]
 
 
@@ -56,7 +56,7 @@ async def test_two_devices_at_once(devices: Devices, worker: Worker):
     one, two = await devices.open(), await devices.open("/", **DESK)
     task = await worker.ask("ann", question())
     for page in (one, two):
-        await expect(page.locator(".card")).to_have_count(1)
+        await expect(page.locator(CARD)).to_have_count(1)
     await one.get_by_role("button", name="Approve").tap()
     await two.get_by_role("button", name="Deny").click()
     await expect(one.locator(".outcome")).to_contain_text("taken")
@@ -68,10 +68,8 @@ async def test_two_devices_at_once(devices: Devices, worker: Worker):
 
 async def test_who_was_faster_is_told(devices: Devices, worker: Worker):
     page = await devices.open()
-    live = "() => import('/web/js/store.js').then((store) => store.now().line === 'live')"
-    await page.wait_for_function(live)  # what was settled before that, no event tells
     task = await worker.ask("ann", question())
-    await expect(page.locator(".card")).to_have_count(1)
+    await expect(page.locator(CARD)).to_have_count(1)
     await worker.seen_to("ann", "i1", task, by="person", where="terminal")
     await expect(page.locator(".outcome")).to_have_text(re.compile("answered by a person at its terminal"))
     await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
@@ -98,10 +96,10 @@ async def test_who_was_faster_is_told_where_the_list_is_newer_than_the_events(de
     task = await worker.ask("ann", question())
     read = "() => import('/web/js/stream.js').then((stream) => stream.readInbox())"
     await page.evaluate(read)
-    await expect(page.locator(".card")).to_have_count(1)
+    await expect(page.locator(CARD)).to_have_count(1)
     await worker.seen_to("ann", "i1", task, by="person", where="terminal")
     await page.evaluate(read)
-    await expect(page.locator(".card")).to_have_count(0)
+    await expect(page.locator(CARD)).to_have_count(0)
     release.set()
     await expect(page.locator(".outcome")).to_have_text(re.compile("answered by a person at its terminal"))
 
@@ -109,7 +107,7 @@ async def test_who_was_faster_is_told_where_the_list_is_newer_than_the_events(de
 async def test_a_tap_on_a_bad_line_is_sent_when_it_is_back(devices: Devices, worker: Worker):
     page = await devices.open()
     task = await worker.ask("ann", question())
-    await expect(page.locator(".card")).to_have_count(1)
+    await expect(page.locator(CARD)).to_have_count(1)
     await page.context.set_offline(True)
     await expect(page.get_by_text("Offline. What is shown may be old.")).to_be_visible()
     await page.get_by_role("button", name="Approve").tap()
@@ -236,7 +234,7 @@ async def test_a_device_that_was_removed(devices: Devices, worker: Worker):
 async def test_the_keyboard_at_the_desk(devices: Devices, worker: Worker):
     task = await worker.ask("ann", question())
     page = await devices.open("/", **DESK)
-    await expect(page.locator(".card")).to_have_count(1)
+    await expect(page.locator(CARD)).to_have_count(1)
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     await page.keyboard.press("Escape")
@@ -360,7 +358,7 @@ async def test_a_key_is_for_the_question_that_was_read(devices: Devices, worker:
     page = await devices.open("/", **DESK)
     await expect(page.locator(".card .question")).to_have_text(["First?", "Second?"])
     if writes:
-        await page.locator(".card").first.get_by_role("button", name="In your own words").click()
+        await page.locator(CARD).first.get_by_role("button", name="In your own words").click()
         await page.locator(".card textarea").press_sequentially("no")
     await page.evaluate(_TYPES_ON, writes)
     if writes:
@@ -446,7 +444,7 @@ async def test_a_phone_shows_what_it_has_in_its_width(devices: Devices, worker: 
     worker.control.rows = [f'[[120,"{"─" * 120}"]]'] * 40
     for path in ("/", "/#/agent/ann", "/#/events", "/#/settings"):
         page = await devices.open(path, **PHONE)
-        await expect(page.locator(".card, .events, .settings").first).to_be_visible()
+        await expect(page.locator(f"{CARD}, .events, .settings").first).to_be_visible()
         wide = await page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, path
     await worker.control.complete(task, text)
