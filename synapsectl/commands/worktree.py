@@ -9,7 +9,8 @@ from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsectl.worktrees.git import Git
 from synapsectl.worktrees.showing import show_changes
-from synapsectl.worktrees.worktree import Repository, Worktree, ahead, base_of, uncommitted
+from synapsectl.worktrees.unsaved import uncommitted
+from synapsectl.worktrees.worktree import Repository, Worktree, ahead, base_of
 
 HEADINGS = ("NAME", "BRANCH", "AGENT", "COMMITS", "UNCOMMITTED", "FOLDER")
 GONE = frozenset({"stopped", "exited", "failed"})
@@ -48,6 +49,11 @@ def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
     found = [_facts(one, _agents_in(one.path, ctx)) for one in Repository(Path.cwd()).worktrees()]
     none = "there is no worktree; 'synapsectl start PROFILE --worktree NAME' makes one"
     ctx.out.rows_of(found, HEADINGS, _row, as_json=args.json, none=none, grows="FOLDER")
+    for facts in found:
+        if facts["uncommitted"] is None:
+            ctx.out.note(
+                f"the folder of {facts['name']} is gone: 'synapsectl worktree remove {facts['name']}' forgets it"
+            )
     return DONE
 
 
@@ -57,13 +63,14 @@ def _row(facts: dict[str, Any]) -> list[Any]:
 
 def _facts(one: Worktree, agents: list[dict[str, Any]]) -> dict[str, Any]:
     git = Git(one.path)
-    base = base_of(git, one)
+    there = one.path.is_dir()
+    base = base_of(git, one) if there else None
     return {
         "name": one.name,
         "branch": one.branch,
         "agent": ", ".join(agent["name"] for agent in agents) or None,
         "commits": ahead(git, base) if base else None,
-        "uncommitted": len(uncommitted(git)),
+        "uncommitted": len(uncommitted(git)) if there else None,
         "path": str(one.path),
     }
 
@@ -98,7 +105,8 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise AgentIsThere(f"{names} runs in {one.path}: 'synapsectl stop {names} --remove' first")
     last = repository.remove(one, force=args.force)
     removed = {"name": one.name, "path": str(one.path), "branch": one.branch, "commit": last}
-    ctx.out.either(removed, as_json=args.json, line=f"{one.name} is removed; its last commit was {last[:12]}")
+    told = f"; its last commit was {last[:12]}" if last else ""
+    ctx.out.either(removed, as_json=args.json, line=f"{one.name} is removed{told}")
     for agent in agents:
         ctx.out.note(f"{agent['name']} has lost its folder: 'synapsectl stop {agent['name']} --remove' forgets it")
     return DONE

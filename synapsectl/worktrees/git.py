@@ -4,6 +4,7 @@ An agent may write to the repository that it works in, so a question about it ru
 or programs for showing (textconv, external diff). A merge is a person's own and runs hooks as `git merge` does."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,9 +43,18 @@ class Git:
         """One line of text. Raises GitRefused."""
         return os.fsdecode(self.ask(*arguments)).rstrip("\n")
 
-    def names(self, *arguments: str, stdin: bytes | None = None, good: int = 0) -> list[str]:
+    def names(self, *arguments: str, stdin: bytes | None = None, index: Path | None = None, good: int = 0) -> list[str]:
         """Paths, of a command that ends each with a NUL. Raises GitRefused."""
-        return [os.fsdecode(one) for one in self.ask(*arguments, stdin=stdin, good=good).split(b"\0") if one]
+        told = self.ask(*arguments, stdin=stdin, index=index, good=good)
+        return [os.fsdecode(one) for one in told.split(b"\0") if one]
+
+    def copy_index(self, folder: Path) -> Path:
+        """Copy the checkout's index into `folder`, if there is one; returns where it is, for `index` of `ask`."""
+        index = Path(self.line("rev-parse", "--path-format=absolute", "--git-path", "index"))
+        copied = folder / "index"
+        if index.exists():
+            shutil.copy2(index, copied)  # by its time git knows which files may have changed in the same moment
+        return copied
 
     def says(self, *arguments: str) -> bool:
         """Whether it ends well."""

@@ -19,6 +19,8 @@ def worktree_for(args: argparse.Namespace, ctx: CommandContext, folder: str) -> 
     known = next((one for one in repository.worktrees() if one.name == args.worktree), None)
     if known is not None and args.base is not None:
         raise UsageError(f"the worktree {known.name} is there already, and has begun where it has: leave --base out")
+    if known is not None and not known.path.is_dir():
+        raise UsageError(f"{known.path} is gone: 'synapsectl worktree remove {known.name}' forgets it")
     worktree = known or repository.add(args.worktree, args.base)
     if known is None:
         copied = repository.copy_included(worktree)

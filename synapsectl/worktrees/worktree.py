@@ -5,6 +5,7 @@ configuration, `branch.NAME.synapsed-base`, which git removes with the branch. N
 
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -15,14 +16,13 @@ from typing import NamedTuple
 
 from synapsectl.errors import REFUSED, CtlError, UsageError
 from synapsectl.worktrees.git import Git, GitRefused
+from synapsectl.worktrees.unsaved import changed_copies, half_done, inner_work, some, submodules, uncommitted
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 INCLUDE = ".worktreeinclude"
 """File of the repository: which ignored files a worktree gets copies of, in the patterns of .gitignore."""
 SETUP_KEY = "synapsed.setup"
 """Key of git's configuration: a shell's command line that makes a new worktree ready."""
-IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
-"""Files of git's that say that something is half done."""
 
 
 class WorkWouldBeLost(CtlError):
@@ -38,11 +38,12 @@ class SetupFailed(CtlError):
 
 
 class Worktree(NamedTuple):
-    """`base` is the commit that it began from, None where this tool has not made it; `target` the branch that was
-    checked out then."""
+    """`head` is the commit that is checked out, None before the first; `base` the one that it began from, None where
+    this tool has not made it; `target` the branch that was checked out then."""
 
     name: str
     path: Path
+    head: str | None
     branch: str | None
     base: str | None
     target: str | None
@@ -62,18 +63,7 @@ class Repository:
 
     def worktrees(self) -> list[Worktree]:
         """Those in `folder`."""
-        found, path, branch = [], None, None
-        for field in [*self.here.ask("worktree", "list", "--porcelain", "-z").split(b"\0")]:
-            key, _, value = os.fsdecode(field).partition(" ")
-            if key == "worktree":
-                path, branch = Path(value), None
-            elif key == "branch":
-                branch = value.removeprefix("refs/heads/")
-            elif not key and path is not None:
-                if path.parent == self.folder:
-                    found.append(self._known(path, branch))
-                path = None
-        return found
+        return [self._known(each) for each in self._listed() if Path(each["worktree"]).parent == self.folder]
 
     def find(self, name: str) -> Worktree:
         """Raises UsageError for a name that no worktree has."""
@@ -114,18 +104,13 @@ class Repository:
         self.here.ask("config", f"branch.{name}.synapsed-base", start)
         if target:
             self.here.ask("config", f"branch.{name}.synapsed-target", target)
-        return Worktree(name, path, name, start, target or None)
+        return Worktree(name, path, start, name, start, target or None)
 
     def copy_included(self, worktree: Worktree) -> int:
         """Copy the ignored files that `.worktreeinclude` names; returns how many. Nothing is written over, nothing
         outside of the worktree is written, and a link is copied as a link."""
         source = self.here.folder
-        if not (source / INCLUDE).is_file():
-            return 0
-        matching = self.here.names("ls-files", "-z", "--others", "--ignored", f"--exclude-from={source / INCLUDE}")
-        listed = b"".join(os.fsencode(name) + b"\0" for name in matching)
-        ignored = self.here.names("check-ignore", "-z", "--stdin", stdin=listed, good=1) if matching else []
-        return sum(_copy(source / name, worktree.path / name, worktree.path) for name in ignored)
+        return sum(_copy(source / name, worktree.path / name, worktree.path) for name in _included(self.here))
 
     def set_up(self, worktree: Worktree, command: str | None, environ: Mapping[str, str]) -> None:
         """Run the command that makes it ready, once; what it prints goes to stderr. Raises SetupFailed."""
@@ -143,46 +128,85 @@ class Repository:
             )
         self.here.ask("config", key, "done")
 
-    def remove(self, worktree: Worktree, *, force: bool) -> str:
-        """Remove the folder, and its branch; returns the branch's last commit. Raises WorkWouldBeLost, GitRefused."""
+    def remove(self, worktree: Worktree, *, force: bool) -> str | None:
+        """Remove the folder, and its branch; returns the last commit. Raises WorkWouldBeLost, GitRefused."""
         git = Git(worktree.path)
-        last = git.line("rev-parse", "HEAD")
+        there = worktree.path.is_dir()
         if not force:
-            self._keep(worktree, git)
-        self.main.ask("worktree", "remove", *(("--force",) if force else ()), "--", str(worktree.path))
-        if self.main.says("show-ref", "--verify", "--quiet", f"refs/heads/{worktree.name}"):
+            self._keep(worktree)
+        # git itself refuses wherever there are submodules: what is in them was looked at.
+        forced = ("--force",) if force or (there and submodules(git)) else ()
+        self.main.ask("worktree", "remove", *forced, "--", str(worktree.path))
+        its_own = worktree.base is not None or worktree.branch == worktree.name
+        if its_own and self._has_branch(worktree.name):
             self.main.ask("branch", "-D", "--", worktree.name)
-        return last
+        return worktree.head
 
     def merge(self, worktree: Worktree) -> int:
         """Merge its branch into what is checked out here; returns git's exit code. Raises WorkWouldBeLost."""
         if self.here.folder == worktree.path:
             raise UsageError(f"this is the worktree {worktree.name} itself: merge it from the checkout that takes it")
-        if changed := uncommitted(Git(worktree.path)):
-            raise WorkWouldBeLost(f"{worktree.name} has changes that are not committed ({_some(changed)}): commit them")
-        return self.here.run("merge", "--no-edit", "--", worktree.branch or worktree.name)
+        if worktree.path.is_dir():
+            self._keep_uncommitted(worktree, "commit them")
+        if worktree.branch is None:
+            raise WorkWouldBeLost(
+                f"{worktree.name} has no branch checked out: "
+                f"'git -C {shlex.quote(str(worktree.path))} switch -c BRANCH' gives its commits one"
+            )
+        # A tag of the same name would be merged in its place.
+        tagged = self.here.says("show-ref", "--verify", "--quiet", f"refs/tags/{worktree.branch}")
+        return self.here.run("merge", "--no-edit", "--", f"heads/{worktree.branch}" if tagged else worktree.branch)
 
-    def _keep(self, worktree: Worktree, git: Git) -> None:
+    def _keep(self, worktree: Worktree) -> None:
         again = f"--force removes {worktree.name} all the same"
-        if changed := uncommitted(git):
-            raise WorkWouldBeLost(f"{worktree.name} has changes that are not committed ({_some(changed)}); {again}")
-        private = Path(git.line("rev-parse", "--path-format=absolute", "--git-dir"))
-        if half := [name for name in IN_PROGRESS if (private / name).exists()]:
-            raise WorkWouldBeLost(f"{worktree.name} is in the middle of something ({half[0]}); {again}")
-        heads = [
-            "HEAD",
-            *([worktree.name] if git.says("show-ref", "-q", "--verify", f"refs/heads/{worktree.name}") else []),
-        ]
+        if worktree.path.is_dir():
+            self._keep_uncommitted(worktree, again)
+            self._keep_inside(worktree, again)
+        heads = [*([worktree.head] if worktree.head else [])]
+        heads += [f"refs/heads/{worktree.name}"] if self._has_branch(worktree.name) else []
         others = (f"--exclude={worktree.name}", "--branches", "--tags", "--remotes")
-        if count := int(git.line("rev-list", "--count", *heads, "--not", *others)):
+        if heads and (count := int(self.main.line("rev-list", "--count", *heads, "--not", *others))):
             raise WorkWouldBeLost(
                 f"{worktree.name} has {count} commits that are in no other branch: 'synapsectl worktree merge "
                 f"{worktree.name}' merges them; {again}"
             )
 
-    def _known(self, path: Path, branch: str | None) -> Worktree:
+    def _keep_uncommitted(self, worktree: Worktree, advice: str) -> None:
+        git = Git(worktree.path)
+        if changed := uncommitted(git):
+            raise WorkWouldBeLost(f"{worktree.name} has changes that are not committed ({some(changed)}); {advice}")
+        if half := half_done(git):
+            raise WorkWouldBeLost(f"{worktree.name} is in the middle of something ({half}); {advice}")
+
+    def _keep_inside(self, worktree: Worktree, again: str) -> None:
+        """What git does not look at in a checkout: other worktrees, repositories and ignored files that matter."""
+        git = Git(worktree.path)
+        inside = [path for each in self._listed() if (path := Path(each["worktree"])).is_relative_to(worktree.path)]
+        if other := next((path for path in inside if path != worktree.path), None):
+            raise WorkWouldBeLost(f"{other} is in it, another worktree of this repository: remove that one first")
+        if lost := inner_work(git):
+            raise WorkWouldBeLost(f"{worktree.name} has more than its own files: {lost}; {again}")
+        if changed := changed_copies(git, _included(git), (self.main.folder, self.here.folder)):
+            raise WorkWouldBeLost(
+                f"{worktree.name} has files of {INCLUDE} that are other than in {self.main.folder} ({some(changed)}); "
+                f"{again}"
+            )
+
+    def _has_branch(self, name: str) -> bool:
+        return self.main.says("show-ref", "--verify", "--quiet", f"refs/heads/{name}")
+
+    def _listed(self) -> list[dict[str, str]]:
+        """Every worktree of the repository, this one and the first among them, by what git tells of each."""
+        told = os.fsdecode(self.here.ask("worktree", "list", "--porcelain", "-z"))
+        blocks = (block.split("\0") for block in told.split("\0\0"))
+        found = [dict(line.partition(" ")[::2] for line in block if line) for block in blocks]
+        return [each for each in found if each]
+
+    def _known(self, told: Mapping[str, str]) -> Worktree:
+        path, head = Path(told["worktree"]), told.get("HEAD", "")
+        branch = told["branch"].removeprefix("refs/heads/") if "branch" in told else None
         base, target = (self._config(f"branch.{path.name}.synapsed-{key}") for key in ("base", "target"))
-        return Worktree(path.name, path, branch, base, target)
+        return Worktree(path.name, path, head if head.strip("0") else None, branch, base, target)
 
     def _config(self, key: str) -> str | None:
         return self.here.line("config", "--get", key) if self.here.says("config", "--get", key) else None
@@ -194,11 +218,6 @@ def check_name(name: str) -> None:
         raise UsageError(f"--worktree: {name!r} is no name of letters, digits, '.', '_' and '-', at most 100 of them")
 
 
-def uncommitted(git: Git) -> list[str]:
-    """Paths with changes that are in no commit, files that git does not know among them."""
-    return [entry[3:] for entry in git.names("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none")]
-
-
 def ahead(git: Git, base: str) -> int:
     """Commits since `base`."""
     return int(git.line("rev-list", "--count", f"{base}..HEAD"))
@@ -207,12 +226,9 @@ def ahead(git: Git, base: str) -> int:
 def changes(git: Git, base: str | None, *, stat_only: bool = False) -> bytes:
     """What has changed since `base`, else since the last commit: committed or not, with files that git does not know
     yet. The checkout's own index is not touched."""
-    index = Path(git.line("rev-parse", "--path-format=absolute", "--git-path", "index"))
     options = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", *(["--stat"] if stat_only else [])]
     with tempfile.TemporaryDirectory(prefix="synapsectl-") as folder:
-        copied = Path(folder) / "index"
-        if index.exists():
-            shutil.copy2(index, copied)  # by its time git knows which files may have changed in the same moment
+        copied = git.copy_index(Path(folder))
         git.ask("add", "--intent-to-add", "--", ":/", index=copied)
         return git.ask("diff", *options, base or _last(git), "--", index=copied)
 
@@ -234,6 +250,15 @@ def _last(git: Git) -> str:
     return git.line("hash-object", "-t", "tree", "/dev/null")
 
 
+def _included(git: Git) -> list[str]:
+    """Ignored files of the checkout that its `.worktreeinclude` names."""
+    if not (git.folder / INCLUDE).is_file():
+        return []
+    matching = git.names("ls-files", "-z", "--others", "--ignored", f"--exclude-from={git.folder / INCLUDE}")
+    listed = b"".join(os.fsencode(name) + b"\0" for name in matching)
+    return git.names("check-ignore", "-z", "--stdin", stdin=listed, good=1) if matching else []
+
+
 def _copy(source: Path, target: Path, root: Path) -> bool:
     """Whether it was copied. A tracked link among the folders on its way must not lead out of the worktree."""
     if os.path.lexists(target):
@@ -247,8 +272,3 @@ def _copy(source: Path, target: Path, root: Path) -> bool:
         return False
     shutil.copy2(source, target, follow_symlinks=False)
     return True
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
