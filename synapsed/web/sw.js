@@ -39,6 +39,16 @@ async function fresh(request) {
 
 // --- notifications ---------------------------------------------------------------------------------------------------
 
+/** One after another: while Chromium shows a notification, whoever asks it which ones there are takes that one away.
+ * @type {Promise<any>} */
+let turn = Promise.resolve();
+/** @template T @param {() => Promise<T>} act @returns {Promise<T>} */
+function inTurn(act) {
+  const done = turn.then(act);
+  turn = done.catch(() => {});
+  return done;
+}
+
 /** What is told of an item: `{id, state, kind, agent, title, body, task, prompt_id, options}`. @param {any} event */
 function onPush(event) {
   let told = /** @type {any} */ ({});
@@ -47,7 +57,7 @@ function onPush(event) {
   } catch {
     // A message that is no JSON is not the daemon's.
   }
-  event.waitUntil(told.state === "gone" ? takeBack(told) : show(told));
+  event.waitUntil(inTurn(() => (told.state === "gone" ? takeBack(told) : show(told))));
 }
 
 /** It is answered, or not asked any more. A browser that counts pushes without a notification, and takes the subscription
@@ -136,5 +146,5 @@ async function give(told, key) {
     }
     await new Promise((resolve) => setTimeout(resolve, 1500 * (tries + 1)));
   }
-  await worker.registration.showNotification(`${told.agent}: not answered`, { tag: `${told.id}-failed`, body: problem, icon: "/web/icons/icon-192.png", data: { agent: told.agent } });
+  await inTurn(() => worker.registration.showNotification(`${told.agent}: not answered`, { tag: `${told.id}-failed`, body: problem, icon: "/web/icons/icon-192.png", data: { agent: told.agent } }));
 }
