@@ -77,6 +77,8 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /openapi.json": _ANY,
         "GET /metrics": _LOOK,
         "GET /hosts": _LOOK,
+        "POST /hosts/{host}/input": _ANSWER,
+        "POST /hosts/{host}/inbox/{item}/seen": _ANSWER,
         "POST /fleet/files": _SEND,
         "POST /fleet/files/{file}": _SEND,
         "GET /schedules": _LOOK,

@@ -209,6 +209,15 @@ class InputBody(_Body):
     prompt_id: _Id | None = None
 
 
+class HostInputBody(_Body):
+    """An answer to a prompt of `agent` over there, or of its `task`, by the names that they have there."""
+
+    agent: _Id
+    task: _Id | None = None
+    input: str
+    prompt_id: _Id
+
+
 _Keys = Annotated[
     str,
     StringConstraints(min_length=1, max_length=KEY_MAX),

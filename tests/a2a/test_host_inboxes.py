@@ -49,14 +49,19 @@ def test_what_is_no_array_is_refused(text: str):
         read(text.encode("utf-8", "surrogatepass"), "box")
 
 
+async def answering_nothing(_request: web.Request) -> web.Response:
+    return web.Response(status=404)
+
+
 @pytest.fixture
-async def tunnel(tmp_path: Path) -> AsyncIterator[Callable[[str, Answering], Awaitable[Tunnel]]]:
-    """Makes a tunnel whose daemon answers so."""
+async def tunnel(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Tunnel]]]:
+    """Makes a tunnel whose daemon answers so, and to what is posted so."""
     async with AsyncExitStack() as stack:
 
-        async def make(name: str, answering: Answering) -> Tunnel:
+        async def make(name: str, answering: Answering, posted: Answering = answering_nothing) -> Tunnel:
             app = web.Application()
             app.router.add_get("/inbox", answering)
+            app.router.add_post("/{path:.*}", posted)
             runner = web.AppRunner(app, handler_cancellation=True)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from aiohttp import ClientError, ClientSession, ClientTimeout, UnixConnector
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, UnixConnector
 from pydantic import ValidationError
 
 from synapsed.a2a.hosts import ssh
@@ -34,6 +34,8 @@ SILENT_MAX_S: Final = 60.0
 OUTPUT_MAX: Final = 64 * 1024
 ANSWER_MAX: Final = 16 * 1024 * 1024
 """Bytes of an answer."""
+POSTED_MAX: Final = 1024 * 1024
+"""The same, to what was given."""
 
 log = structlog.stdlib.get_logger("synapsed.hosts")
 
@@ -97,7 +99,7 @@ class Tunnel:
         ask. Raises NotReady, which says why it did not."""
         name = self.host.name
         if not self.up:
-            raise NotReady(f"{name} is {self.state.value}: {self.error or 'it is being connected to'}", host=name)
+            raise self._away()
         try:
             async with asyncio.timeout(within), self._one_at_a_time:
                 return await self._read(path, at_most)
@@ -105,6 +107,16 @@ class Tunnel:
             raise NotReady(f"{name} did not answer within {within:g} s", host=name) from None
         except (OSError, ClientError, ValueError) as error:
             raise NotReady(f"{name} does not answer: {str(error)[:200]}", host=name) from None
+
+    async def post(self, path: str, body: Any, *, key: str | None) -> tuple[int, bytes]:
+        """What its daemon answers, with its status; `key` is the `Idempotency-Key`. Raises NotReady where there is no
+        way to it, OSError, ClientError, ValueError."""
+        if not self.up:
+            raise self._away()
+        headers = {} if key is None else {"Idempotency-Key": key}
+        unlimited = ClientTimeout(total=None)
+        async with self._open().post(path, json=body, headers=headers, timeout=unlimited) as response:
+            return response.status, await _within(response, POSTED_MAX)
 
     async def agents(self) -> list[AgentView]:
         """The agents over there, as they are called here; none while nobody answers."""
@@ -210,21 +222,23 @@ class Tunnel:
 
     async def _read(self, path: str, at_most: int) -> bytes:
         """Raises ValueError for an answer that says no, or is larger."""
+        async with self._open().get(path) as response:
+            if response.status != 200:
+                raise ValueError(f"HTTP {response.status}")
+            return await _within(response, at_most)
+
+    def _open(self) -> ClientSession:
         if self._session is None or self._session.closed:
             self._session = ClientSession(
                 "http://localhost",
                 connector=UnixConnector(str(self.local), force_close=True),
                 timeout=ClientTimeout(total=ASK_S),
             )
-        async with self._session.get(path) as response:
-            if response.status != 200:
-                raise ValueError(f"HTTP {response.status}")
-            answer = bytearray()
-            while piece := await response.content.readany():
-                answer += piece
-                if len(answer) > at_most:
-                    raise ValueError(f"its answer has more than {at_most // 1024} KiB")
-            return bytes(answer)
+        return self._session
+
+    def _away(self) -> NotReady:
+        name = self.host.name
+        return NotReady(f"{name} is {self.state.value}: {self.error or 'it is being connected to'}", host=name)
 
     def _become(self, state: HostState, error: str | None, *, retry_at: float | None = None) -> None:
         if state is not self.state:
@@ -235,6 +249,16 @@ class Tunnel:
             self._up.set()
         else:
             self._up.clear()
+
+
+async def _within(response: ClientResponse, at_most: int) -> bytes:
+    """Its body. Raises ValueError for a larger one."""
+    answer = bytearray()
+    while piece := await response.content.readany():
+        answer += piece
+        if len(answer) > at_most:
+            raise ValueError(f"its answer has more than {at_most // 1024} KiB")
+    return bytes(answer)
 
 
 async def _ending(process: asyncio.subprocess.Process) -> tuple[str, int]:

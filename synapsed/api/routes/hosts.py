@@ -2,11 +2,25 @@
 
 from aiohttp import web
 
-from synapsed.api.answers import HostRemoved
+from synapsed.a2a.hosts import answers
+from synapsed.api.answers import HostRemoved, InputProvided, PutAway
 from synapsed.api.context import ApiContext, to_the_end
 from synapsed.api.operation import operation, person
-from synapsed.api.schemas import HostBody
-from synapsed.errors import NameTaken, QueueFull, UnknownAgent
+from synapsed.api.schemas import HostBody, HostInputBody
+from synapsed.api.sending import key_of
+from synapsed.errors import (
+    InvalidChoice,
+    NameTaken,
+    NotInInbox,
+    NotReady,
+    NotTaken,
+    NotWaiting,
+    OutcomeUnknown,
+    PromptChanged,
+    QueueFull,
+    TaskNotFound,
+    UnknownAgent,
+)
 from synapsed.model.host import HostView
 
 
@@ -16,6 +30,8 @@ def routes() -> list[web.RouteDef]:
         web.post("/hosts", add),
         web.get("/hosts/{host}", get_host),
         web.delete("/hosts/{host}", remove),
+        web.post("/hosts/{host}/input", provide_input),
+        web.post("/hosts/{host}/inbox/{item}/seen", seen),
     ]
 
 
@@ -42,6 +58,38 @@ async def remove(request: web.Request, context: ApiContext) -> HostRemoved:
     """What is under way to it ends `canceled` here, whatever becomes of it there."""
     host = await to_the_end(context.externals.remove_host(request.match_info["host"]))
     return HostRemoved(status="removed", name=host.name)
+
+
+@operation(
+    "Answer a prompt over there",
+    "the program took it",
+    allowed=person("answer what other hosts ask a person"),
+    errors=(
+        UnknownAgent, TaskNotFound, NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown,
+    ),
+)  # fmt: skip
+async def provide_input(request: web.Request, body: HostInputBody, context: ApiContext) -> InputProvided:
+    """It is given over the host's control socket, under the same `Idempotency-Key` once. NOT_READY where nobody knows
+    what became of it: send it again under that key."""
+    tunnel = context.hosts.tunnel(request.match_info["host"])
+    given = answers.give(
+        tunnel, agent=body.agent, task=body.task, text=body.input, prompt_id=body.prompt_id, key=key_of(request)
+    )
+    await to_the_end(given)
+    return InputProvided(status="input_provided")
+
+
+@operation(
+    "Put away what asks nothing over there",
+    "it is",
+    allowed=person("put away what waits for a person"),
+    errors=(UnknownAgent, NotInInbox, NotWaiting, NotReady),
+)
+async def seen(request: web.Request, context: ApiContext) -> PutAway:
+    """A limit, a failure, a crash loop, a finished task, an alert; by the id that it has there."""
+    item = request.match_info["item"]
+    await to_the_end(answers.put_away(context.hosts.tunnel(request.match_info["host"]), item))
+    return PutAway(status="seen", id=item)
 
 
 def _view(context: ApiContext, name: str) -> HostView:

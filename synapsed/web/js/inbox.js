@@ -17,7 +17,7 @@ const RETRY_MS = 1500;
 const RETRY_LONGEST_MS = 15_000;
 
 /** @param {Item} item @param {Omit<Given, "item">|null} given */
-function note(item, given) {
+export function note(item, given) {
   const all = new Map(now().given);
   if (given) all.set(item.id, { ...given, item });
   else all.delete(item.id);
@@ -41,13 +41,13 @@ export async function answer(item, text, label) {
   const before = now().given.get(item.id);
   if (before && before.state !== "refused") return;
   const key = newKey();
-  const path = item.task ? `${agentPath(item.agent)}/tasks/${item.task}/input` : `/control${agentPath(item.agent)}/input`;
+  const [path, more] = way(item);
   let wait = RETRY_MS;
   let unsure = false;
   note(item, { state: "sending", label, note: "", until: 0 });
   for (;;) {
     try {
-      await post(path, { input: text, prompt_id: item.prompt_id }, key);
+      await post(path, { input: text, prompt_id: item.prompt_id, ...more }, key);
       note(item, { state: "done", label, note: "taken", until: Date.now() + SHOWN_MS });
       return;
     } catch (error) {
@@ -72,6 +72,16 @@ export async function answer(item, text, label) {
   }
 }
 
+/** Where an answer goes, and what it says of it. @param {Item} item @returns {[string, any]} */
+function way(item) {
+  if (item.ours) return [`/control/tasks/${item.task}/input`, {}];
+  if (item.host) return [`/hosts/${encodeURIComponent(item.host)}/input`, { agent: there(item.agent, item), task: item.task }];
+  return [item.task ? `${agentPath(item.agent)}/tasks/${item.task}/input` : `/control${agentPath(item.agent)}/input`, {}];
+}
+
+/** What it is called over there. @param {string} name @param {Item} item */
+const there = (name, { host }) => (host ? name.slice(0, -host.length - 1) : name);
+
 /** Until so many milliseconds have passed, or the line is back. @param {number} wait */
 function pause(wait) {
   return new Promise((resolve) => {
@@ -88,7 +98,8 @@ function pause(wait) {
 /** Put away what asks nothing. @param {Item} item */
 async function putAway(item) {
   try {
-    await post(`/inbox/${encodeURIComponent(item.id)}/seen`);
+    await post(`${item.host ? `/hosts/${encodeURIComponent(item.host)}` : ""}/inbox/${encodeURIComponent(there(item.id, item))}/seen`);
+    put({ elsewhere: now().elsewhere.filter((one) => one.id !== item.id) });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.code !== "NOT_IN_INBOX") note(item, { state: "refused", label: "", note: error.message, until: Date.now() + SHOWN_MS });
@@ -108,11 +119,13 @@ onEvent((event) => {
 /** The items to be shown: those that wait, and those that have just been seen to, each in its place. */
 export function useInbox() {
   const inbox = useStore((state) => state.inbox);
+  const elsewhere = useStore((state) => state.elsewhere);
   const given = useStore((state) => state.given);
   if (!inbox) return null;
-  const there = new Set(inbox.map((item) => item.id));
-  const over = [...given.values()].filter((one) => !there.has(one.item.id)).map((one) => one.item);
-  return [...inbox, ...over].sort((one, other) => order(one) - order(other) || one.since.localeCompare(other.since));
+  const open = [...inbox, ...elsewhere];
+  const ids = new Set(open.map((item) => item.id));
+  const over = [...given.values()].filter((one) => !ids.has(one.item.id)).map((one) => one.item);
+  return [...open, ...over].sort((one, other) => order(one) - order(other) || one.since.localeCompare(other.since));
 }
 
 /** What asks comes before what only tells. @param {Item} item */
@@ -123,14 +136,15 @@ export function Inbox({ clock, chosen = null }) {
   const items = useInbox();
   const given = useStore((state) => state.given);
   const agents = useStore((state) => state.agents);
+  const silent = useStore((state) => state.silent).map((line) => h("p", { class: "quiet silent", key: line }, line));
   if (!items) return h("section", { class: "inbox", "aria-busy": "true" }, h("div", { class: "card ghost" }));
   if (!items.length) {
     const none = agents && !agents.length;
     return h("section", { class: "inbox" },
-      h("p", { class: "empty" }, none ? "No agents yet. In a terminal: " : "Nothing waits for you.", none ? h("code", null, "synapsectl start claude") : null));
+      h("p", { class: "empty" }, none ? "No agents yet. In a terminal: " : "Nothing waits for you.", none ? h("code", null, "synapsectl start claude") : null), silent);
   }
   return h("section", { class: "inbox", "aria-label": "What waits for you" },
-    h("ul", { class: "cards" }, items.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id }))));
+    h("ul", { class: "cards" }, items.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id }))), silent);
 }
 
 /** When a question last went away, or became another (`performance.now()`): a key may have been meant for that one. */
@@ -149,7 +163,7 @@ export function Card({ item, given, clock, chosen }) {
   const titled = `${item.agent}: ${KINDS[item.kind] ?? item.kind}`;
   return h("li", { class: `card ${item.kind} ${busy ? given.state : ""} ${chosen ? "chosen" : ""}`, ref: box, "aria-label": titled, "data-item": item.id },
     h("header", null,
-      h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
+      item.host ? h("b", { class: "who", tabIndex: -1 }, item.agent) : h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
       h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
       h("span", { class: "where", title: item.cwd, dir: "ltr" }, folder(item.cwd)),
       h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
@@ -168,8 +182,10 @@ function Outcome({ given }) {
 /** @param {{item: Item, asked: boolean, words: string|null, setWords: (words: string|null) => void}} props */
 function Choices({ item, asked, words, setWords }) {
   if (!asked) {
-    const open = h("a", { class: "button", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.kind === "unreadable" ? "Look at its screen" : "Open");
-    return h("div", { class: "choices" }, open, item.kind === "unreadable" || !may("answer") ? null : h("button", { type: "button", onClick: () => putAway(item) }, "Put away"));
+    // A host of a fleet tells no folder, and takes nothing but messages.
+    const closed = item.host && (item.prompt_type || item.kind === "unreadable" || !item.cwd);
+    const open = item.host ? closed && h("p", { class: "noright" }, `This is seen to on ${item.host}.`) : h("a", { class: "button", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.kind === "unreadable" ? "Look at its screen" : "Open");
+    return h("div", { class: "choices" }, open, closed || item.kind === "unreadable" || !may("answer") ? null : h("button", { type: "button", onClick: () => putAway(item) }, "Put away"));
   }
   if (!may("answer")) return h("p", { class: "noright" }, "This device may look, not answer.");
   const yes = choice(item, true);

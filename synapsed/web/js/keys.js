@@ -140,7 +140,7 @@ function click(where) {
 
 /** The rows that can be gone through: questions where the inbox is shown, agents elsewhere. @param {number} by */
 function step(by) {
-  const cards = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".right .home .card a.who")]);
+  const cards = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".right .home .card .who")]);
   const rows = cards.length ? cards : /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".left .agents a")]);
   if (!rows.length) return false;
   let at = rows.indexOf(/** @type {HTMLElement} */ (document.activeElement));
@@ -159,7 +159,7 @@ function chosen() {
   }
   const card = here ?? document.querySelector(".right .card");
   const id = card?.getAttribute("data-item");
-  const item = now().inbox?.find((one) => one.id === id);
+  const item = [...(now().inbox ?? []), ...now().elsewhere].find((one) => one.id === id);
   return item && isAsked(item) ? item : null;
 }
 

@@ -44,6 +44,8 @@ import { useEffect, useReducer, useRef } from "../vendor/hooks.mjs";
  * @property {"unknown"|"in"|"out"} door
  * @property {Agent[]|null} agents
  * @property {Item[]|null} inbox
+ * @property {Item[]} elsewhere  What waits on other hosts
+ * @property {string[]} silent  What is to be said of hosts that do not say it
  * @property {Item[]} gone  What the last lists no longer had: its event may come after the list
  * @property {Map<string, Given>} given
  * @property {SingleEvent[]} events  The last that came, oldest first
@@ -61,6 +63,8 @@ let state = {
   door: "unknown",
   agents: null,
   inbox: null,
+  elsewhere: [],
+  silent: [],
   gone: [],
   given: new Map(),
   events: [],

@@ -57,7 +57,7 @@ function connect() {
     failures = 0;
     heardAt = Date.now();
     put({ line: "live" });
-    void Promise.all([readAgents(), readInbox()]);
+    void Promise.all([readAgents(), readInbox()]).then(() => import("./elsewhere.js")).catch(() => {});
     dispatchEvent(new Event("line-back"));
   };
   mine.onmessage = (message) => {

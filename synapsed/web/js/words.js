@@ -6,6 +6,8 @@
  * @property {string} id
  * @property {string} agent
  * @property {string} agent_id
+ * @property {string|null} host  Another host, on which it waits
+ * @property {boolean} [ours]  It waits there in a task of ours, which is answered here
  * @property {string} cwd
  * @property {string} kind
  * @property {string} question
