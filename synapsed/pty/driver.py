@@ -128,8 +128,8 @@ class Driver:
                     self._stage.note(note)
                 case Work(wanted):
                     self._add(wanted)
-                case LookSoon():
-                    self.soon()
+                case LookSoon(at_once):
+                    self.soon(at_once=at_once)
                 case AnswerQuery(offset, data):
                     self.spawn(self._answer_query(f"query.{offset}", data))
                 case SaveScreen():
@@ -169,12 +169,13 @@ class Driver:
         self._closed = True
         self._cancel()
 
-    def soon(self) -> None:
+    def soon(self, *, at_once: bool = False) -> None:
         """Something changed."""
         if self._judging:
             self._again = True
         elif self._open and not self._closed:
-            self._wake_at(max(self._looked_at + EVALUATE_EVERY_S, self._clock.monotonic()))
+            now = self._clock.monotonic()
+            self._wake_at(now if at_once else max(self._looked_at + EVALUATE_EVERY_S, now))
 
     async def judge(self) -> None:
         """Look now, unless the program is drawing: then as soon as it has drawn."""

@@ -96,6 +96,9 @@ class Poll:
 class LookSoon:
     """Something changed: look at the terminal as soon as may be."""
 
+    at_once: bool = False
+    """However short the last look is ago."""
+
 
 type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | Work
 
@@ -496,7 +499,7 @@ class Session:
         self._stood = []
         self.speech.end()
         self._tools.end()
-        self._out.append(LookSoon())
+        self._out.append(LookSoon(at_once=True))  # the next message may be there: it finds one without this turn
 
     def _said(self, piece: Piece) -> None:
         self._out.append(Emit(LinkTurnSaid(self.task_id, piece.text, piece.append)))

@@ -84,6 +84,7 @@ class Program:
         self._asked = asked
         """Whether what the process was told is asking for a look."""
         self.at_paste = self.at_end = 0
+        self.over = 0.0
         self._printed = b""
         self._due: list[float] = []
         self._script: list[tuple[float, bytes]] = []
@@ -100,7 +101,7 @@ class Program:
         if isinstance(event, LinkTurnRecord):
             asyncio.get_running_loop().call_soon(self.link.recorded, event.record)
         if isinstance(event, LinkTurnEnded):
-            self.ended, self.at_end = event, self.looks
+            self.ended, self.at_end, self.over = event, self.looks, self.clock.monotonic()
 
     def prints(self, data: bytes) -> None:
         self._printed += data
@@ -110,10 +111,14 @@ class Program:
     def looks(self) -> int:
         return sum(self._asked)
 
-    async def goes_on(self) -> None:
-        """Until nothing is left to do now; then time goes on to what is due next."""
+    async def settled(self) -> None:
+        """Until nothing is left to do now."""
         for _ in range(SETTLES):
             await asyncio.sleep(0)
+
+    async def goes_on(self) -> None:
+        """Until nothing is left to do now; then time goes on to what is due next."""
+        await self.settled()
         due = min([*self._due, *(at for at, _ in self._script)], default=self.clock.monotonic())
         self.clock.advance(max(0.0, due - self.clock.monotonic()))
         if self._script and self._script[0][0] <= due:
@@ -171,8 +176,8 @@ async def program(
     await pool.close()
 
 
-async def test_a_turn_looks_once_at_what_has_changed(program: Program) -> None:
-    """And not at all between what the agent was told and the first key."""
+async def takes_a_turn(program: Program) -> int:
+    """How many looks there were before it."""
     program.prints(b"> ")
     program.link._driver.soon()
     for _ in range(4):  # it has come to rest
@@ -186,5 +191,20 @@ async def test_a_turn_looks_once_at_what_has_changed(program: Program) -> None:
         while program.ended is None:
             await program.goes_on()
     assert program.ended.answer.endswith("the answer")
+    return before
+
+
+async def test_a_turn_looks_once_at_what_has_changed(program: Program) -> None:
+    """And not at all between what the agent was told and the first key."""
+    before = await takes_a_turn(program)
     assert program.at_paste == before
     assert program.at_end - before <= LOOKS_MAX
+
+
+async def test_a_message_right_behind_a_turn_waits_for_no_look(program: Program) -> None:
+    await takes_a_turn(program)
+    await program.settled()
+    looks = program.looks
+    assert (await program.link.observe()).can_receive
+    assert program.looks == looks
+    assert program.clock.monotonic() == program.over
