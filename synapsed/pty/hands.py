@@ -59,12 +59,15 @@ class Hands:
 
     async def composes(self) -> bool:
         """Whether a person is writing in the program's own input."""
-        return self._session.hands_on(self._clock.monotonic()) or (await self._driver.look()).composer.state != "empty"
+        return (
+            self._session.hands_on(self._clock.monotonic())
+            or (await self._driver.looks.look()).composer.state != "empty"
+        )
 
     async def take_line(self, line: str) -> bool:
         """Take a line out of the program's input again; whether it stood there alone. What was typed may not be on the
         screen yet; a line that never comes to stand there is another one."""
-        if not await self._driver.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
+        if not await self._driver.looks.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
             return False
         self._session.pressed(self._clock.monotonic())
         return await self._driver.perform(self._keyboard.erase())
@@ -72,7 +75,7 @@ class Hands:
     async def type(self, data: bytes) -> None:
         # Else there is nothing to look for: a look for each key would be most of its way.
         if self._busy:
-            await self._driver.until(self._free, self._patience)
+            await self._driver.looks.until(self._free, self._patience)
         self._touched(data)
         await self._keeper().write(data)
         self._typed(data)
@@ -92,11 +95,11 @@ class Hands:
 
     async def press(self, keys: Sequence[str]) -> None:
         """Raises NotReady where something else is being typed for `PRESS_WAIT_S`."""
-        modes = (await self._driver.look()).screen.modes
+        modes = (await self._driver.looks.look()).screen.modes
         for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
             if number:
                 await asyncio.sleep(PRESS_GAP_S)
-            if not await self._driver.until(self._free, PRESS_WAIT_S):
+            if not await self._driver.looks.until(self._free, PRESS_WAIT_S):
                 left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
                 raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
             await self.type(data)

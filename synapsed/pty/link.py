@@ -140,12 +140,12 @@ class PtyLink:
             resize=self._resize,
             composes=self._hands.composes,
             take_line=self._hands.take_line,
-            empty=driver.soon,
+            empty=driver.looks.soon,
             seen=self._seen_in,
             outer=seen.outer,
         )
         self._answering = Answering(agent_id, profile, self._session)
-        self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.soon)
+        self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.looks.soon)
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken, and is not settled."""
         self._drawn = stage.start.offset
@@ -195,7 +195,7 @@ class PtyLink:
         self._window.size = (client.hello.cols, client.hello.rows)
         self._stage.resize(*self._window.size)
         self._viewers.resize(*self._window.size)
-        driver.spawn(driver.run())
+        self._program.tasks.spawn(driver.turn.run())
         self._rounds.join(self)
         for channel in self._channels:
             await channel.open(self._on_fact)
@@ -203,6 +203,8 @@ class PtyLink:
         self._program.has(start.offset)
         await self._program.catch_up()
         await self._begin()
+        if start.size is not None and self._window.left_in_redraw(start.size):
+            driver.undertake(self._window.resize(*start.size))
         if start.harm is not None and start.offset <= start.harm.until:
             self._redraw()  # while a turn runs too: it may wait for that
 
@@ -210,7 +212,7 @@ class PtyLink:
         """Look for the first time. Raises KeeperLost if that does not come, and nobody waits for it any more."""
         try:
             async with asyncio.timeout(FIRST_LOOK_S if self._program.given_up.is_set() else None) as self._first_look:
-                await self._driver.begin()
+                await self._driver.looks.begin()
         except TimeoutError:
             raise KeeperLost("its screen is not drawn, and whoever waited for it has given up") from None
         finally:
@@ -228,7 +230,7 @@ class PtyLink:
         """Let go."""
         self._program.closing = True
         self._rounds.leave(self)
-        self._driver.end()
+        self._driver.looks.end()
         self._viewers.end()
         for channel in self._channels:
             await channel.close()
@@ -260,7 +262,7 @@ class PtyLink:
     def silenced(self, *, silent: bool) -> None:
         if silent and self._program.client is None:
             self._program.emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held))
-        self._driver.soon()
+        self._driver.looks.soon()
 
     def _on_output(self, output: Output) -> None:
         self._viewers.push(output.offset, output.data)  # first: a person waits for it
@@ -291,7 +293,7 @@ class PtyLink:
     def visit(self) -> None:
         """Begin what is due, if what was begun before is over (`Rounds`)."""
         if (self._sweeping is None or self._sweeping.done()) and self._has_due():
-            self._sweeping = self._driver.spawn(self._sweep())
+            self._sweeping = self._program.tasks.spawn(self._sweep())
 
     def pulse(self) -> None:
         self._program.pulse()
@@ -301,7 +303,7 @@ class PtyLink:
         return (
             self._session.turn is not None
             or self._unsettled is not None
-            or self._driver.asks_again
+            or self._driver.kernel.asks_again
             or self._kernel.is_due(self._session.observed)
             or self._may_redraw(self._clock.monotonic())
         )
@@ -309,7 +311,7 @@ class PtyLink:
     async def _sweep(self) -> None:
         session = self._session
         with contextlib.suppress(KeeperLost):
-            await self._driver.ask_again()
+            await self._driver.kernel.ask_again()
             await self._kernel.ask(session.observed)
         await self._redraw_if_defaced()
         if session.turn is not None:
@@ -329,8 +331,18 @@ class PtyLink:
 
     async def _redraw_if_defaced(self) -> None:
         now, hurry = self._clock.monotonic(), self._session.half_typed
-        if self._may_redraw(now) and self._window.wants_redraw(await self._driver.look(), now, hurry=hurry):
+        if (
+            self._may_redraw(now)
+            and self._window.wants_redraw(await self._driver.looks.look(), now, hurry=hurry)
+            and await self._driver.kernel.rests_with_keys_read()  # else it may be about to draw for the present size
+        ):
+            await self._keep_size()
             self._redraw()
+
+    async def _keep_size(self) -> None:
+        """The next daemon, should this one be killed, finds the window's own size in it."""
+        with contextlib.suppress(StoreError, TimeoutError):
+            await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
 
     def _redraw(self) -> None:
         log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
@@ -343,7 +355,7 @@ class PtyLink:
         at_ns, self._unsettled = self._unsettled, None
         if at_ns is not None:
             for channel in self._channels:
-                self._driver.spawn(channel.settled(at_ns))
+                self._program.tasks.spawn(channel.settled(at_ns))
 
     def finishing(self) -> None:
         self._session.finishing = True
@@ -353,7 +365,7 @@ class PtyLink:
         if self._session.turn is not None:
             await self.poke()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._driver.idle.wait(), LAST_WORDS_S)
+                await asyncio.wait_for(self._driver.turn.idle.wait(), LAST_WORDS_S)
         self._viewers.end()
 
     # --- judging ---
@@ -366,7 +378,7 @@ class PtyLink:
     def _resized(self, cols: int, rows: int) -> None:
         self._stage.resize(cols, rows)
         self._viewers.resize(cols, rows)
-        self._driver.soon()
+        self._driver.looks.soon()
 
     async def _resize(self, cols: int, rows: int) -> None:
         await self._driver.perform(self._window.resize(cols, rows))
@@ -380,18 +392,18 @@ class PtyLink:
 
     async def deliver(self, delivery: Delivery) -> None:
         if self._session.last is None:
-            await self._driver.look()
+            await self._driver.looks.look()
         commands = self._session.begin(delivery, self._clock.monotonic())
         if delivery.fresh and self._profile.composer.at_cursor:
             self._driver.unread.ahead()  # no sooner: a line editor may have come up while the record was written
         self._driver.do(commands)
         if self._session.turn is not None and self._session.turn.state.submitted:
-            self._driver.spawn(self._driver.catch_up())
+            self._program.tasks.spawn(self._driver.turn.catch_up())
         if not delivery.fresh:  # one that is about to be typed is looked at right before that
-            await self._driver.judge()
+            await self._driver.looks.judge()
 
     def recorded(self, record: TurnRecord) -> None:
-        self._driver.recorded()
+        self._driver.turn.recorded()
 
     # --- what is asked ---
 
@@ -400,7 +412,7 @@ class PtyLink:
         can be typed."""
         try:
             async with asyncio.timeout(OBSERVE_S):
-                await self._driver.look()
+                await self._driver.looks.look()
         except TimeoutError:
             return self._session.unseen()
         assert self._session.observed is not None
@@ -423,7 +435,7 @@ class PtyLink:
         """Press the keys by which the program ends itself, if it stands at an empty composer."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_S):
-                look = await self._driver.look()
+                look = await self._driver.looks.look()
                 if look.composer.state == "empty" and look.verdict.asked is None:
                     await self._driver.perform(self._keyboard.leave())
 
@@ -434,7 +446,7 @@ class PtyLink:
         await self._driver.poll()
 
     async def explain(self) -> list[Testimony]:
-        await self._driver.look()
+        await self._driver.looks.look()
         now = self._clock.monotonic()
         return [row.testify(self._clock.wall() - now) for row in await self._stage.explain(self._session.ask(now))]
 

@@ -64,6 +64,9 @@ here is being cleared away: the keys that empty the composer must not find them 
 RUNS = frozenset({turns.Phase.SUBMITTED, turns.Phase.WORKING, turns.Phase.READING})
 """What the program prints now may be a question of this turn's."""
 
+COMPUTES_S = 2.0
+"""How long that counts: it is asked for twice a second, on a busy machine less often."""
+
 UNDRAWN = "its screen is not drawn"
 
 MOMENT_S = 0.001
@@ -144,6 +147,8 @@ class Session:
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
         self.hands_at = -HANDS_OFF_S
         """When a person last pressed a key."""
+        self.computed_at = -COMPUTES_S
+        """When the program was last seen at work on what it was given, or waiting for a processor to be."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._started = start.started
@@ -439,6 +444,7 @@ class Session:
             prompt=look.composer.prompt,
             stopped=look.record is not None and look.record == self._profile.interrupt.status,
             unread=self.unread,
+            computes=now - self.computed_at < COMPUTES_S,
             starting=holds_back(self._profile.delivery, look.screen, look.composer),
             worked_until=look.worked_until,
             marks=marks_in(self._profile, look.screen.lines)

@@ -1,7 +1,7 @@
 """One turn on a terminal, decided purely: whether its message was typed and taken, when the turn has ended, and how.
 
 The machine takes facts (what the screen shows, what side channels report, that something was typed or made durable,
-that a deadline came) and returns commands; the `Driver` performs them. It knows no I/O and no clock.
+that a deadline came) and returns commands; the `TurnWorker` performs them. It knows no I/O and no clock.
 
 ::
 
@@ -34,8 +34,9 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.profiles import Profile
+from synapsed.pty.message_in_composer import MessageInComposer, is_line_oriented, masked
+from synapsed.pty.turn_reports import TurnReports
 from synapsed.pty.turn_types import (
-    BEFORE_SUBMISSION,
     NEXT,
     SIGNS,
     AnswerFound,
@@ -49,8 +50,6 @@ from synapsed.pty.turn_types import (
     Seen,
     TurnState,
     Type,
-    is_text_of,
-    masked,
     works,
 )
 from synapsed.terminal.composer import needs_composer
@@ -69,6 +68,9 @@ UNSEEN_S = 20.0
 """Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
 it is waited for so long before that is told."""
 
+STARVED_S = 60.0
+"""The same while it is on a processor, or waits for one: on a busy machine that may be most of the time."""
+
 UNREAD = "the program does not read what is typed"
 
 UNKNOWN = (
@@ -79,11 +81,11 @@ UNKNOWN = (
 REFUSAL_STOPS_S = 3.0
 """A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
 
-HIDDEN_S = 1.0
-"""A composer that is out of sight for so long is not only being drawn."""
-
 LOOK_AGAIN_S = 0.02
 """While something is due but not settled yet."""
+
+SLOW_AGAIN_S = 0.25
+"""While a program that gets little of a busy machine's time is waited for."""
 
 
 class PtyTurn:
@@ -109,6 +111,8 @@ class PtyTurn:
         self.text = text if state.leg == 0 or state.note is None else state.note
         """What the present leg types."""
         self._typed = compose(self.text)
+        self._composed = MessageInComposer(profile, self._typed.text)
+        self._line_oriented = is_line_oriented(profile)
         self._channels_tell = channels_tell
         self._denial = denial
         self._untold = channels_tell and not command
@@ -120,9 +124,7 @@ class PtyTurn:
         self._at_work_since: float | None = None
         """Since when the program shows that it works although a refusal should have stopped it."""
         self._pasted_at_offset = 0
-        self._stood_at = 0.0
-        """When the message was last seen in the composer."""
-        self._others: set[str] = set()  # turns of other prompts, by the program's ids
+        self._reports = TurnReports()
         self._early: list[ChannelFact] = []
         """Facts that came before the keeper's word that the submit key is written."""
         self.state = state
@@ -251,7 +253,7 @@ class PtyTurn:
         """The screen was judged again, or the deadline came."""
         if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
             self.state.located = self.state.located or seen.echoed
-            self._note_composer(seen)
+            self._composed.note(seen, self.state)
         match self.state.phase:
             case Phase.PREPARED if seen.may_type:
                 self._go(Phase.PASTING, seen.now)
@@ -266,20 +268,6 @@ class PtyTurn:
             case Phase.WORKING:
                 return self._working(seen)
         return []
-
-    def _note_composer(self, seen: Seen) -> None:
-        if seen.composer == "draft" and self.holds(seen.text):
-            self._stood_at = seen.now
-        elif seen.composer != "absent":
-            self.state.left = True
-
-    def _untaken(self, seen: Seen) -> bool:
-        """The message stands where it stood when the submit key was pressed, and has not been away since."""
-        if self.state.left or not self.state.shown:
-            return False
-        if seen.composer == "draft":
-            return self.holds(seen.text)
-        return seen.composer == "absent" and not self._line_oriented and seen.now < self._stood_at + HIDDEN_S
 
     def _settling(self, seen: Seen) -> list[Command]:
         spec = self._profile.delivery
@@ -299,6 +287,9 @@ class PtyTurn:
         if seen.now >= latest:
             if self._profile.composer.line is None or self._line_oriented:
                 return self._submit(seen)  # a program that does not echo
+            if seen.computes and seen.now < self._at + STARVED_S:
+                self.deadline = seen.now + SLOW_AGAIN_S
+                return []
             return self._undelivered(UNREAD if seen.unread else "the program did not take the text into its composer")
         self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
         return []
@@ -309,13 +300,17 @@ class PtyTurn:
         self.state.submit_ns = int(seen.now * 1e9)
         self.state.shown = masked(seen.text)
         self.state.marks, self.state.located, self.state.left = seen.marks, False, False
-        self._stood_at = seen.now
+        self._composed.submitted(seen.now)
         return [Save()]
 
     def _submitted(self, seen: Seen) -> list[Command]:
         # The key may have done something else, and the message stand there as before: that is no sign of work.
         only_moves = seen.verdict.source == "quiet" and seen.composer == "draft"
-        if seen.verdict.activity is Activity.BUSY and not self.state.interrupting and self._untaken(seen):
+        if (
+            seen.verdict.activity is Activity.BUSY
+            and not self.state.interrupting
+            and self._composed.is_untaken(seen, self.state)
+        ):
             self._at = seen.now  # it is at work on what it had before
         elif seen.verdict.activity in (Activity.BUSY, Activity.WAITING) and not only_moves:
             return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
@@ -331,7 +326,7 @@ class PtyTurn:
         taken = seen.composer != "draft" and (seen.echoed or seen.replaced or self._profile.composer.line is None)
         due = self._at + self._accepting(seen, taken)
         if seen.now < due:
-            self.deadline = due
+            self.deadline = min(due, seen.now + SLOW_AGAIN_S) if seen.computes else due
             return []
         if taken:
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
@@ -350,6 +345,8 @@ class PtyTurn:
         nowhere else, nothing can be done but wait, and a program that gets little of a busy machine's time works before
         it shows it: the next message must not come upon it."""
         accept = self._profile.delivery.accept_ms / 1000
+        if seen.computes and not taken and not self.state.interrupting:
+            return max(accept, self.state.submit_ns / 1e9 + STARVED_S - self._at)
         waits = self.state.resubmitted and not taken and seen.composer != "draft" and not self.state.interrupting
         return max(accept, UNSEEN_S) if waits else accept
 
@@ -411,27 +408,24 @@ class PtyTurn:
 
     def _stopped_by_somebody(self, seen: Seen) -> list[Command] | None:
         """What a ready screen says of that; None where it says nothing."""
-        if seen.interrupted and self._fresh(seen) and (self.state.interrupting or not self._untaken(seen)):
+        if (
+            seen.interrupted
+            and self._fresh(seen)
+            and (self.state.interrupting or not self._composed.is_untaken(seen, self.state))
+        ):
             return self._stopped(seen.verdict.evidence, seen.now)
         if self.state.interrupting:
             if seen.verdict.settled and self._fresh(seen) and not seen.unread:
                 return self._stopped(seen.verdict.evidence, seen.now)
             self.deadline = seen.now + LOOK_AGAIN_S  # it may be about to begin with what it had put off
             return []
-        if self._given_back(seen):
+        if self._composed.is_given_back(seen, self.state):
             return self._stopped("composer: the message was given back", seen.now)
         return None
 
-    def _given_back(self, seen: Seen) -> bool:
-        """The program worked, rests, and the message stands in its composer again: it does so where it is stopped
-        before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
-        rests = self.state.busy_seen and seen.verdict.settled and seen.composer == "draft"
-        return rests and self.state.left and bool(self.state.shown) and self.holds(seen.text)
-
     def holds(self, composer: str) -> bool:
-        """Whether a composer with this text in its row holds the message that this turn typed, and nothing else. What
-        was shown as a placeholder may be given back in full."""
-        return is_text_of(self._typed.text, composer, shown=self.state.shown)
+        """See `MessageInComposer.holds`."""
+        return self._composed.holds(composer, self.state)
 
     def _fresh(self, seen: Seen) -> bool:
         """What the chrome says is of this turn: the program has drawn since the submission."""
@@ -455,6 +449,7 @@ class PtyTurn:
         self._ready_since = None
         self.text = self.state.note
         self._typed = self._compose(self.text)
+        self._composed = MessageInComposer(self._profile, self._typed.text)
         self.state = self.state.model_copy(
             update={"leg": 1, "refused": False, "turn": None, "busy_seen": False, "resubmitted": False, "shown": ""}
         )
@@ -470,12 +465,6 @@ class PtyTurn:
             return wait if worked else max(wait, UNTOLD_UNSEEN_S)
         return 0.0 if worked else WORKED_UNSEEN_S
 
-    @property
-    def _line_oriented(self) -> bool:
-        """The next prompt at the cursor shows that the program took the last line; a full-screen program's composer is
-        empty as soon as it has been sent."""
-        return self._profile.composer.at_cursor and self._profile.answer.mode == "lines"
-
     # --- what is reported ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
@@ -485,7 +474,7 @@ class PtyTurn:
         if self.state.phase is Phase.SUBMITTING:
             self._early.append(fact)
             return []
-        if not self._mine(fact):
+        if not self._reports.is_mine(fact, self._typed, self.state):
             return []
         self._untold = self._untold and not isinstance(fact, PromptAccepted | TurnEnded)
         match fact:
@@ -504,24 +493,14 @@ class PtyTurn:
         return []
 
     def is_younger(self, fact: ChannelFact) -> bool:
-        """Whether the fact is from after the submission: it may be of this turn."""
-        submitted = self.state.submitted and self.phase not in BEFORE_SUBMISSION
-        return submitted and fact.at_ns >= self.state.submit_ns
+        """See `TurnReports.is_younger`."""
+        return self._reports.is_younger(fact, self.state)
 
     def _prompted(self, fact: PromptAccepted, now: float) -> list[Command]:
-        if self._typed.may_be(fact.prompt):
-            self.state.turn, self._untold = self.state.turn or fact.turn, False
-            return self._accept(f"{fact.channel}: prompt accepted", now) if self.phase is Phase.SUBMITTED else []
-        if fact.turn is not None and fact.turn != self.state.turn:
-            self._others.add(fact.turn)
-        return []
-
-    def _mine(self, fact: ChannelFact) -> bool:
-        if isinstance(fact, TurnEnded) and not self._typed.may_be(fact.prompt):
-            return False
-        known = None not in (fact.turn, self.state.turn)
-        same = fact.turn == self.state.turn if known else fact.turn not in self._others
-        return isinstance(fact, PromptAccepted) or same
+        if not self._reports.is_prompt_of(fact, self._typed, self.state):
+            return []
+        self._untold = False
+        return self._accept(f"{fact.channel}: prompt accepted", now) if self.phase is Phase.SUBMITTED else []
 
     def _ended(self, fact: TurnEnded, now: float) -> list[Command]:
         evidence = f"{fact.channel}: turn ended"

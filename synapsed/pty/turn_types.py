@@ -1,9 +1,8 @@
 """The words of a turn: its phases, what of it survives the daemon, the facts its machine takes, the commands it gives.
 
-`turn` decides with them; the `driver` performs the commands.
+`turn` decides with them; `turn_worker` performs the commands.
 """
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,7 +10,6 @@ from pydantic import BaseModel, ConfigDict
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews
-from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.verdict import Verdict
 
 
@@ -108,6 +106,8 @@ class Seen:
     prompt: str = ""
     stopped: bool = False
     unread: bool = False
+    computes: bool = False
+    """It is on a processor, or waits for one: what it was given it may be about to show."""
     starting: bool = False
     """The message stands in its composer until it has started, and it says so."""
     worked_until: int = 0
@@ -130,24 +130,6 @@ class AnswerFound:
 def works(seen: Seen) -> bool:
     """The program is busy by a sign of its own, and not because its composer is out of sight for a moment."""
     return seen.verdict.activity is Activity.BUSY and seen.verdict.source not in ("composer", "quiet")
-
-
-def masked(text: str) -> str:
-    """A long paste is shown as a placeholder with a number, which differs when it comes back."""
-    return re.sub(r"\d+", "#", text)
-
-
-ROW_KNOWN_BY = 30
-"""Characters but for blanks of a wrapped message's first row by which it is known again."""
-
-
-def is_text_of(text: str, composer: str, *, shown: str) -> bool:
-    """Whether a composer with that in its row holds `text`, which it showed as `shown` (masked), and nothing else."""
-    if shown and masked(composer) == shown:
-        return True
-    first, row = squeezed(text.strip().split("\n")[0]), squeezed(composer)
-    wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
-    return bool(row) and (row == first or wrapped)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,9 @@ from synapsed.pty.keyboard import Pause, Resize, Steps
 from synapsed.terminal.defaced import is_as_drawn, is_defaced
 from synapsed.terminal.look import Look
 
+NUDGE_COLS = 1
+"""What a window is narrower meanwhile: some programs draw again only for another width."""
+
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
 
@@ -37,8 +40,8 @@ class Window:
         """Columns and rows."""
 
     def resize(self, cols: int, rows: int) -> Steps[None]:
+        self.size = (cols, rows)  # first: a redraw that is under way ends with it
         yield Resize(cols, rows)
-        self.size = (cols, rows)
 
     def join(self, cols: int, rows: int) -> Steps[None]:
         """Somebody who only looks comes: a tall window becomes theirs, where nobody else has one."""
@@ -73,6 +76,12 @@ class Window:
         """Let the program redraw its screen, whatever it is at: the window gets another size, then its own again."""
         self._nudged_at = now
         cols, rows = self.size
-        yield Resize(cols - 1, rows)
+        yield Resize(cols - NUDGE_COLS, rows)
         yield Pause(NUDGE_S)
         yield Resize(*self.size)  # somebody may have changed it meanwhile
+
+    def left_in_redraw(self, kept: tuple[int, int] | None) -> bool:
+        """Whether a daemon that was killed over `redraw` has left the window so. `kept` is its size with the screen
+        that was made durable last."""
+        cols, rows = self.size
+        return kept == (cols + NUDGE_COLS, rows)

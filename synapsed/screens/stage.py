@@ -116,6 +116,7 @@ class RemoteStage:
             offset=self._drawn_from(launch_start if begun is None else begun.offset),
             started=begun is not None and begun.state.get("activity") not in (None, Activity.STARTING.value),
             harm=harms.harm,
+            size=None if begun is None else (begun.cols, begun.rows),
         )
         self._told: Told = lambda _event: None
         self._tasks = aio.TaskSet()

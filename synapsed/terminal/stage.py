@@ -144,6 +144,8 @@ class Start:
     """It was kept after the program had started."""
     harm: Harm | None = None
     """Output of this launch that is passed over."""
+    size: tuple[int, int] | None = None
+    """Columns and rows with which it was kept."""
 
 
 class Stage(Protocol):

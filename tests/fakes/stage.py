@@ -44,7 +44,8 @@ class LocalStage:
             self._observer = TerminalObserver.restore(profile, checkpoint, now)
         else:
             self._observer = TerminalObserver(profile, cols=size[0], rows=size[1], offset=launch.spool_start)
-        self.start = Start(self._observer.offset, self._observer.activity is not Activity.STARTING, None)
+        kept = None if checkpoint is None else (checkpoint.cols, checkpoint.rows)
+        self.start = Start(self._observer.offset, self._observer.activity is not Activity.STARTING, None, kept)
 
     @property
     def drawn_from(self) -> float:

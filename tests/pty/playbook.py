@@ -57,6 +57,7 @@ def seen(
     text: str = "",
     stopped: bool = False,
     unread: bool = False,
+    computes: bool = False,
     starting: bool = False,
     source: str = "test",
     worked_until: int = 0,
@@ -76,6 +77,7 @@ def seen(
         text=text,
         stopped=stopped,
         unread=unread,
+        computes=computes,
         starting=starting,
         worked_until=worked_until,
     )

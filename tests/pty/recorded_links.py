@@ -161,14 +161,14 @@ async def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
     link._program.client = _Keeper(link)  # type: ignore[assignment]
     link._window.size = (cols, rows)
     stage.open(link._on_stage)
-    worker = asyncio.create_task(driver.run())
-    driver._open = True
+    worker = asyncio.create_task(driver.turn.run())
+    driver.looks._open = True
 
     async def until(wanted: Callable[[Look], bool], _within: float) -> bool:
-        return wanted(await driver.look())  # no time passes but that of the recording
+        return wanted(await driver.looks.look())  # no time passes but that of the recording
 
-    driver.until = until  # type: ignore[method-assign]
-    driver._wake_at = lambda _when: None  # type: ignore[method-assign]  # the recording says when it is looked
+    driver.looks.until = until  # type: ignore[method-assign]
+    driver.looks._wake_at = lambda _when: None  # type: ignore[method-assign]  # the recording says when it is looked
     raw = case.raw
     steps: list[tuple[float, int, Any]] = [(at, 1, offset) for at, offset in case.record["chunks"]]
     steps += [(at, 2, (n, label)) for n, (at, _, label) in enumerate(case.record["marks"])]
@@ -195,10 +195,10 @@ async def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
         for when in (at, *(at + pause for pause in PAUSES_S if at + pause < end)):
             clock.advance(when - clock.monotonic())
             for _ in range(SETTLES):
-                await driver.judge()
+                await driver.looks.judge()
                 await asyncio.sleep(0)
     worker.cancel()
-    await driver.tasks.cancel()
+    await driver._program.tasks.cancel()
     await asyncio.gather(worker, return_exceptions=True)
     return told
 

@@ -52,8 +52,8 @@ class Terminal:
             channels=[],
             store=surroundings,
         )
-        self.driver.look = surroundings.look  # type: ignore[method-assign]
-        self.driver.until = surroundings.until  # type: ignore[method-assign]
+        self.driver.looks.look = surroundings.look  # type: ignore[method-assign]
+        self.driver.looks.until = surroundings.until  # type: ignore[method-assign]
         self.driver.unread = surroundings
         self.driver._program.emit = self.done.append
 

@@ -15,10 +15,10 @@ from synapsed.model.agent import Activity
 from synapsed.model.link import LinkEvent
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
-from synapsed.pty import answering
+from synapsed.pty import answering, window_size
 from synapsed.pty import link as link_module
-from synapsed.pty.driver import Driver
 from synapsed.pty.link import PtyLink
+from synapsed.pty.looks import Looks
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.rounds import BEAT_S, PULSE_BEATS, Rounds
 from synapsed.pty.session import HANDS_OFF_S
@@ -162,6 +162,64 @@ async def test_a_program_whose_screen_is_incomplete_is_asked_to_draw_it_again(
     assert asked == [link]
 
 
+@pytest.mark.parametrize("computes", [True, False])
+async def test_a_program_that_is_about_to_draw_keeps_its_window(
+    computes: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that gets little of a busy machine draws for the size that it knows, and hears of two changes as of none."""
+    link, _ = opens(b"a warning stands where its composer was")
+    await link.observe()
+    sizes: list[tuple[int, int]] = []
+
+    async def resize(cols: int, rows: int) -> None:
+        sizes.append((cols, rows))
+
+    kept: list[tuple[int, int]] = []
+
+    async def save(_agent_id: str, checkpoint: Checkpoint) -> None:
+        kept.append((checkpoint.cols, checkpoint.rows))
+
+    monkeypatch.setattr(link._store, "save_checkpoint", save)
+    monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
+    monkeypatch.setattr(link._driver.kernel._foreground, "computes", lambda _group: computes)
+    monkeypatch.setattr(window_size, "NUDGE_S", 0.0)
+    link._window.size = (80, 24)
+    link._program.caught_up.set()
+    link._clock.advance(60.0)  # type: ignore[attr-defined]  # it is a fake
+    await link._redraw_if_defaced()
+    await until(lambda: not link._driver._program.tasks)
+    assert sizes == ([] if computes else [(79, 24), (80, 24)])
+    assert kept == ([] if computes else [(80, 24)]), "so that the next daemon, should this one be killed, knows it"
+
+
+@pytest.mark.parametrize(("cols", "becomes"), [(79, [(80, 24)]), (80, []), (78, [])])
+async def test_a_window_that_a_killed_daemon_left_narrower_gets_its_size_again(
+    cols: int, becomes: list[tuple[int, int]], opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed over a redraw; the keeper knows no other size."""
+    link, _ = opens(b"> text")
+    sizes: list[tuple[int, int]] = []
+
+    async def resize(cols: int, rows: int) -> None:
+        sizes.append((cols, rows))
+
+    async def subscribe(_offset: int) -> None:
+        link._program.caught_up.set()
+
+    keeper = SimpleNamespace(hello=SimpleNamespace(cols=cols, rows=24), resize=resize, subscribe=subscribe)
+
+    async def reach(_told: object) -> Any:
+        link._program.client = keeper  # type: ignore[assignment]  # of a keeper that is what the test needs of one
+        return keeper
+
+    monkeypatch.setattr(link._program, "reach", reach)
+    await link.open(lambda _event: None)
+    await until(lambda: sizes == becomes)
+    assert link._window.size == (becomes[0] if becomes else (cols, 24))
+    await link._program.tasks.cancel()
+    link._rounds.leave(link)
+
+
 async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Opens) -> None:
     drawn = b"Allow it?\r\n1. Yes\r\n2. No"
     link, typed = opens(drawn)
@@ -169,7 +227,7 @@ async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Open
     assert prompt is not None
     prints(link, b"\x1b[H\x1b[2J")
     answering = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
-    await until(lambda: link._driver._waiting)
+    await until(lambda: link._driver.looks._waiting)
     prints(link, drawn)
     await link.observe()
     await until(lambda: typed or answering.done())
@@ -231,7 +289,7 @@ async def test_an_answer_at_which_the_program_ends_was_taken(
     async def gone(*_: object) -> None:
         raise KeeperLost("the screen is not drawn any more")
 
-    await until(lambda: keys and link._driver._waiting)
+    await until(lambda: keys and link._driver.looks._waiting)
     monkeypatch.setattr(link._stage, "look", gone)
     if exits:
         link._program._finish(1, "the program ended")
@@ -319,7 +377,7 @@ async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
     await link._hands.type(data)
     answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
     if data == b"\x1b[C":
-        await until(lambda: link._driver._waiting)  # what the key did may not be shown yet
+        await until(lambda: link._driver.looks._waiting)  # what the key did may not be shown yet
         link._clock.advance(HANDS_OFF_S)  # type: ignore[attr-defined]  # it is a fake
         await link.observe()
     await until(lambda: answering.done() or len(keys) > 1)
@@ -352,10 +410,10 @@ async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monk
     """A look is most of what a key's way costs; it is needed only while a message is being typed."""
     link, typed = opens()
 
-    def look(_: Driver) -> None:
+    def look(_: Looks) -> None:
         raise AssertionError("a key had to wait for a look")
 
-    monkeypatch.setattr(Driver, "look", look)
+    monkeypatch.setattr(Looks, "look", look)
     await link._hands.type(b"x")
     assert typed == [b"x"]
 
@@ -381,7 +439,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
         await link._hands.type(b"\x1a")
         await asyncio.sleep(0)
     unread = 0
-    await until(lambda: not link._driver.tasks)
+    await until(lambda: not link._driver._program.tasks)
     assert len(signals) == 2
 
 
@@ -450,7 +508,7 @@ async def test_a_program_whose_screen_nobody_draws_is_given_nothing(
         assert asked.result() == replace(seen, can_receive=False)
         assert told == [seen]
     assert link._stage.look == look
-    await link._driver.judge()
+    await link._driver.looks.judge()
     assert told == [seen, seen]
     link._session.observed = None
     assert link._session.unseen().activity is Activity.UNKNOWN
@@ -493,7 +551,7 @@ async def test_a_link_that_is_closed_while_it_reaches_its_keeper_ends(
     await asyncio.wait({opening})
     assert opening.cancelled()
     assert client.closed
-    assert not link._driver.tasks
+    assert not link._driver._program.tasks
     assert link._clock.pending() == []  # type: ignore[attr-defined]
 
 
@@ -541,7 +599,7 @@ async def test_a_visit_waits_until_the_one_before_is_over(opens: Opens, monkeypa
     monkeypatch.setattr(link._program.client, "ping", ping, raising=False)
     link._rounds.join(link)
     clock.advance(BEAT_S)
-    await until(lambda: not link._driver.tasks)
+    await until(lambda: not link._driver._program.tasks)
     assert not asked, "nothing was due"
     link._driver.unread.now = True
     clock.advance(BEAT_S)
@@ -550,7 +608,7 @@ async def test_a_visit_waits_until_the_one_before_is_over(opens: Opens, monkeypa
     await asyncio.sleep(0)
     assert len(asked) == 1
     answer.set_result(SimpleNamespace(unread=1, line_mode=None, foreground=None))
-    await until(lambda: not link._driver.tasks)
+    await until(lambda: not link._driver._program.tasks)
     clock.advance(BEAT_S)
     await until(lambda: len(asked) == 2)
     link._rounds.leave(link)

@@ -90,12 +90,12 @@ class Program:
         self._script: list[tuple[float, bytes]] = []
         driver = self.link._driver
         driver._program.emit = self._emit
-        driver._wake_at = self._due.append  # type: ignore[method-assign]
-        driver._cancel = self._due.clear  # type: ignore[method-assign]
-        driver._open = True
+        driver.looks._wake_at = self._due.append  # type: ignore[method-assign]
+        driver.looks._cancel = self._due.clear  # type: ignore[method-assign]
+        driver.looks._open = True
         self.link._program.client = self  # type: ignore[assignment]
         self.stage.open(self.link._on_stage)
-        self._worker = asyncio.create_task(driver.run())
+        self._worker = asyncio.create_task(driver.turn.run())
 
     def _emit(self, event: LinkEvent) -> None:
         if isinstance(event, LinkTurnRecord):
@@ -125,12 +125,12 @@ class Program:
             self.prints(self._script.pop(0)[1])
         elif self._due:
             self._due.clear()
-            self.link._driver._due()
+            self.link._driver.looks._due()
 
     async def close(self) -> None:
         self._worker.cancel()
         await asyncio.gather(self._worker, return_exceptions=True)
-        await self.link._driver.tasks.cancel()
+        await self.link._driver._program.tasks.cancel()
         await self.stage.close()
 
     # --- its keeper ---
@@ -179,7 +179,7 @@ async def program(
 async def takes_a_turn(program: Program) -> int:
     """How many looks there were before it."""
     program.prints(b"> ")
-    program.link._driver.soon()
+    program.link._driver.looks.soon()
     for _ in range(4):  # it has come to rest
         await program.goes_on()
     link = program.link

@@ -62,9 +62,9 @@ class Program:
             channels=[],
             store=MemoryStore(self.clock),
         )
-        driver.look = self.looks  # type: ignore[method-assign]
-        driver.until = self.until  # type: ignore[method-assign]
-        driver._add = self.commands.extend  # type: ignore[method-assign]
+        driver.looks.look = self.looks  # type: ignore[method-assign]
+        driver.looks.until = self.until  # type: ignore[method-assign]
+        driver.turn.add = self.commands.extend  # type: ignore[method-assign]
         self.stopping = Stopping(profile, self.session, exited=driver._program.exited.done, perform=self.works.append)
 
     @property
@@ -148,13 +148,13 @@ async def test_no_key_is_pressed_before_the_record_says_that_the_turn_is_to_stop
     """Else the next daemon would submit once more what the program has given back."""
     program = Program()
     program.begin()
-    program.driver.idle.clear()
+    program.driver.turn.idle.clear()
     stopping = asyncio.ensure_future(program.stop())
     await until(lambda: program.commands == [Save()])
     for _ in range(10):
         await asyncio.sleep(0)
     assert program.typed == []
-    program.driver.idle.set()
+    program.driver.turn.idle.set()
     assert await stopping
     assert program.typed[0] == b"\x1b"
 

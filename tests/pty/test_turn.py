@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded, TurnInterrupted
-from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkUndelivered
+from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed, LinkUndelivered
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TurnState, Type
@@ -129,6 +129,39 @@ def test_a_program_has_its_time_from_when_it_has_read_the_submit_key() -> None:
 def test_a_paste_that_is_not_read_is_undelivered_and_told_so() -> None:
     machine = pasted()
     (command,) = machine.seen(seen(9.0, unread=True))
+    assert command == says_undelivered("the program does not read what is typed")
+
+
+@pytest.mark.parametrize("unread", [True, False])
+def test_a_program_that_gets_little_of_a_busy_machine_is_waited_for(unread: bool) -> None:
+    """It is about to read the message, or to show it, and would have it while its sender was told that it has not."""
+    machine = pasted()
+    for at in (4.0, 9.0, 60.0):
+        assert machine.seen(seen(at, unread=unread, computes=True)) == []
+        assert at < (machine.deadline or 0.0) < at + 1.0
+    assert machine.seen(seen(60.05, composer="draft", offset=15, changed_at=59.0)) == [Save()]
+    assert machine.phase is Phase.SUBMITTING
+
+
+def test_a_submit_key_that_such_a_program_has_read_is_not_pressed_again() -> None:
+    """Nor its message told to have failed, which it is about to work on."""
+    machine = submitted()
+    for at in (3.1, 9.0, 60.0):
+        assert machine.seen(seen(at, composer="draft", computes=True)) == []
+        assert at < (machine.deadline or 0.0) < at + 1.0
+    assert kind(machine.seen(seen(60.5, activity=Activity.BUSY, composer="empty", offset=25))[1]) is LinkTurnAccepted
+
+
+def test_a_program_that_computes_for_ever_gets_the_key_again_and_is_then_given_up() -> None:
+    machine = submitted()
+    assert machine.seen(seen(61.1, composer="draft", computes=True)) == [Save(), Type("submit2", b"\r")]
+    (command,) = machine.seen(seen(64.0, composer="draft", computes=True))
+    assert kind(command) is LinkUndelivered
+
+
+def test_a_program_that_computes_for_ever_is_not_waited_for_that_long() -> None:
+    machine = pasted()
+    (command,) = machine.seen(seen(60.2, unread=True, computes=True))
     assert command == says_undelivered("the program does not read what is typed")
 
 

@@ -34,8 +34,7 @@ from synapsed.profiles import (
     Signs,
 )
 from synapsed.pty.driver import Driver
-from synapsed.pty.input_backlog import Unread
-from synapsed.pty.session import Session
+from synapsed.pty.session import HANDS_OFF_S, Session
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import STALE_S
@@ -96,8 +95,7 @@ class Terminal:
             store=MemoryStore(self.clock),
         )
         self.driver._program.emit = self.emit
-        self.driver.unread = Unread(lambda: keeper, lambda: None)
-        self.driver.until = self.until  # type: ignore[method-assign]
+        self.driver.looks.until = self.until  # type: ignore[method-assign]
 
     def emit(self, event: LinkEvent) -> None:
         if not isinstance(event, LinkObserved):
@@ -131,13 +129,13 @@ class Terminal:
         self.draw("> ")
         await self.judge()
         record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
-        worker = asyncio.create_task(self.driver.run())
+        worker = asyncio.create_task(self.driver.turn.run())
         delivery = Delivery(task_id="t", text=text, command=False, record=record, fresh=True)
         self.driver.do(self.session.begin(delivery, self.clock.monotonic()))
         return worker
 
     async def look(self) -> Look:
-        return await self.driver.look()
+        return await self.driver.looks.look()
 
     async def until(self, wanted: Any, timeout: float) -> bool:
         return bool(wanted(await self.look()))
@@ -156,11 +154,11 @@ class Terminal:
 
     async def record(self) -> None:
         """The records that the turn wants, one after the other, are durable."""
-        while not self.driver.idle.is_set():
-            await until(lambda: self.wanted > self.records or self.driver.idle.is_set())
+        while not self.driver.turn.idle.is_set():
+            await until(lambda: self.wanted > self.records or self.driver.turn.idle.is_set())
             if self.wanted > self.records:
                 self.records += 1
-                self.driver.recorded()
+                self.driver.turn.recorded()
             await asyncio.sleep(0)
 
     @property
@@ -178,7 +176,7 @@ async def terminal() -> AsyncIterator[Terminal]:
     """The message is pasted and shown."""
     terminal = Terminal()
     worker = await terminal.begin()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     assert terminal.typed == [b"hello"]
     terminal.draw("> hello")
     yield terminal
@@ -215,10 +213,11 @@ async def test_nothing_is_pasted_while_something_is_unread() -> None:
     terminal = Terminal()
     terminal.unread = 3
     worker = await terminal.begin()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
     terminal.unread = 0
-    await terminal.judge()
+    await terminal.driver.unread.ask()
+    await terminal.judge(HANDS_OFF_S)  # it has shown by then what it has read
     await terminal.record()
     assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
     worker.cancel()
@@ -230,7 +229,7 @@ async def test_a_keeper_that_is_silent_for_a_while_is_asked_again() -> None:
     terminal = Terminal()
     terminal.silent = 1
     worker = await terminal.begin()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
     await terminal.judge()
     await terminal.record()
@@ -241,7 +240,7 @@ async def test_a_keeper_that_is_silent_for_a_while_is_asked_again() -> None:
 
 async def test_a_half_written_paste_is_finished_after_a_silence_of_the_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not what was typed before, for which the message would have to wait."""
-    monkeypatch.setattr("synapsed.pty.driver.STALLED_S", 0.01)
+    monkeypatch.setattr("synapsed.pty.turn_worker.STALLED_S", 0.01)
     terminal = Terminal()
     terminal.writing.clear()
     worker = await terminal.begin()
@@ -249,7 +248,7 @@ async def test_a_half_written_paste_is_finished_after_a_silence_of_the_keeper(mo
     terminal.unread, terminal.silent = 30_000, 1
     await until(lambda: not terminal.silent)
     terminal.writing.set()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
@@ -265,7 +264,7 @@ async def test_a_paste_that_is_shown_before_it_is_known_to_be_written_is_nobodys
     terminal.draw("> hello")
     assert (terminal.phase, terminal.session.pasted) == (Phase.PASTING, True)
     terminal.writing.set()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     assert (terminal.phase, terminal.session.pasted) == (Phase.SETTLING, True)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
@@ -283,6 +282,22 @@ async def test_the_second_submit_key_is_held_back_while_the_program_computes(
     assert terminal.phase is Phase.SUBMITTED
 
 
+@pytest.mark.parametrize("computes", [True, False])
+async def test_a_message_that_a_starved_program_does_not_read_yet_is_not_given_up(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, computes: bool
+) -> None:
+    """The kernel is asked while the message is half typed."""
+    monkeypatch.setattr("synapsed.pty.foreground.Foreground.computes", lambda self, group: computes)
+    terminal.draw("> ")
+    terminal.unread = 5
+    terminal.clock.advance(9.0)
+    assert terminal.driver.kernel.asks_again
+    await terminal.driver.kernel.ask_again()
+    await terminal.judge()
+    await until(lambda: computes or bool(terminal.events))
+    assert [type(event) for event in terminal.events] == ([] if computes else [LinkUndelivered])
+
+
 async def test_what_is_left_is_taken_back_after_a_silence_of_the_keeper(terminal: Terminal) -> None:
     terminal.silent = 2
     terminal.draw("> ")
@@ -296,7 +311,7 @@ async def test_what_is_left_is_taken_back_after_a_silence_of_the_keeper(terminal
 async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_when_it_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("synapsed.pty.driver.STALLED_S", 0.01)
+    monkeypatch.setattr("synapsed.pty.turn_worker.STALLED_S", 0.01)
     monkeypatch.setattr("synapsed.pty.input_backlog.ASK_AGAIN_S", 0.001)
     terminal = Terminal()
     terminal.writing.clear()
@@ -339,7 +354,7 @@ async def test_a_prompt_that_is_printed_ends_no_turn(typed_at: tuple[bool, int],
     terminal = Terminal(LINES)
     terminal.reader = typed_at
     worker = await terminal.begin()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     assert terminal.session.turn is not None
     assert terminal.session.turn.state.prompt == "> ", "that is where it was typed"
     terminal.draw("> hello")
@@ -351,7 +366,7 @@ async def test_a_prompt_that_is_printed_ends_no_turn(typed_at: tuple[bool, int],
     await terminal.record()
     assert (terminal.phase, (await terminal.look()).verdict.activity) == (Phase.WORKING, Activity.BUSY)
     terminal.reader = typed_at
-    assert not await terminal.driver.works()
+    assert not await terminal.driver.kernel.works()
     await terminal.judge()
     await terminal.record()
     assert [event.answer for event in terminal.events if isinstance(event, LinkTurnEnded)] == ["hi"]
@@ -366,7 +381,7 @@ async def test_a_command_may_have_a_prompt_without_a_line_editor(reader: int, be
     terminal = Terminal(LINES)
     terminal.reader = (False, 7)
     worker = await terminal.begin()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     terminal.draw("> hello")
     await terminal.judge(1.0)
     await terminal.record()
@@ -387,7 +402,7 @@ async def test_a_prompt_between_lines_of_the_message_ends_no_turn() -> None:
     terminal = Terminal(LINES)
     terminal.reader = (True, 7)
     worker = await terminal.begin()
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     terminal.draw("> hello")
     await terminal.judge(1.0)
     await terminal.record()
@@ -432,7 +447,7 @@ async def test_marks_of_earlier_turns_are_no_word_on_a_message_that_is_shown_in_
 ) -> None:
     terminal = Terminal(MARKED)
     worker = await terminal.begin(text)
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     terminal.draw(*OLD, f"> {shown}")
     await terminal.judge(1.0)
     await terminal.record()
@@ -455,7 +470,7 @@ async def test_marks_of_earlier_turns_are_no_word_on_a_message_that_is_shown_in_
 async def test_a_new_mark_below_old_ones_is_a_word_on_the_turn(shown: str, mark: str, event: type) -> None:
     terminal = Terminal(MARKED)
     worker = await terminal.begin("one")
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     terminal.draw(*OLD, f"> {shown}")
     await terminal.judge(1.0)
     await terminal.record()
@@ -476,7 +491,7 @@ async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_take
     """It was seen, and is given back into the composer when its turn is stopped."""
     terminal = Terminal(MARKED)
     worker = await terminal.begin("one")
-    await until(terminal.driver.idle.is_set)
+    await until(terminal.driver.turn.idle.is_set)
     terminal.draw(*OLD, "> one")
     await terminal.judge(1.0)
     await terminal.record()
@@ -484,7 +499,7 @@ async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_take
     await terminal.judge(5.0)
     await terminal.record()
     assert terminal.session.turn is not None
-    terminal.driver._add(terminal.session.turn.interrupt())
+    terminal.driver.turn.add(terminal.session.turn.interrupt())
     await terminal.record()
     terminal.draw(*OLD, "working")
     await terminal.judge(0.1)

@@ -24,6 +24,26 @@ def test_a_size_that_comes_while_a_redraw_is_asked_for_is_the_one_that_stays() -
     assert one.may_want_redraw(None, 100.0 + NUDGE_EVERY_S, hurry=True)
 
 
+def test_a_size_is_known_before_the_keeper_has_it() -> None:
+    """A redraw that ends meanwhile would bring the old one back."""
+    one = window()
+    redraw = one.redraw(100.0)
+    next(redraw), next(redraw)
+    comes = one.resize(132, 50)
+    assert next(comes) == Resize(132, 50)
+    assert list(redraw) == [Resize(132, 50)]
+
+
+def test_a_window_that_a_killed_daemon_left_narrower_is_known_by_its_screen() -> None:
+    one = window()
+    narrower = next(one.redraw(100.0))
+    assert isinstance(narrower, Resize)
+    left = window()
+    left.size = (narrower.cols, narrower.rows)
+    assert left.left_in_redraw((80, 24))
+    assert not any(left.left_in_redraw(kept) for kept in [None, left.size, (120, 24), (80, 40)])
+
+
 def test_a_window_is_made_tall_once_and_only_while_nobody_looks() -> None:
     one = window()
     assert list(one.stretch()) == [Resize(80, 200)]

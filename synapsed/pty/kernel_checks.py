@@ -1,0 +1,54 @@
+"""What the kernel is asked on behalf of a turn: whether the program has read what was typed, and is at work on it."""
+
+import asyncio
+
+from synapsed.clock import Clock
+from synapsed.model.agent import Activity
+from synapsed.pty.foreground import Foreground
+from synapsed.pty.looks import Looks
+from synapsed.pty.session import Session
+
+
+class KernelChecks:
+    """All that ask may raise KeeperLost."""
+
+    def __init__(self, *, clock: Clock, session: Session, looks: Looks) -> None:
+        self._clock = clock
+        self._session = session
+        self._looks = looks
+        self._unread = looks.unread
+        self._foreground = Foreground()
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether the kernel's last word may not be true any more."""
+        return self._unread.now or self._session.half_typed or self._session.given_back is not None
+
+    async def ask_again(self) -> None:
+        """Ask the kernel where that is so. Raises KeeperLost."""
+        if self._unread.now or self._session.half_typed:
+            await self._unread.ask()
+            if self._session.half_typed and await self._computes():
+                self._session.computed_at = self._clock.monotonic()
+        elif self._session.given_back is not None:
+            await self.works()
+
+    async def works(self) -> bool:
+        """Whether the terminal is another's, or its line editor gone, since the message was typed: then the program
+        works, and what looks like its prompt was printed. So it does while lines of the message are unread. Raises
+        KeeperLost."""
+        unread = await self._unread.ask()
+        self._session.asked_kernel(line_mode=self._unread.line_mode, reader=self._unread.foreground)
+        self._looks.soon()
+        return unread or (await self._looks.look()).verdict.activity is not Activity.READY
+
+    async def rests_with_keys_read(self) -> bool:
+        """Whether the program has nothing to do, with all that was typed read: one that gets little of a busy machine's
+        time reads a key long before it acts on it, and would act on two at once. Raises KeeperLost."""
+        if await self._unread.ask():
+            return False
+        return not await self._computes()
+
+    async def _computes(self) -> bool:
+        """As of `unread`, which was asked just now."""
+        return await asyncio.to_thread(self._foreground.computes, self._unread.foreground)

@@ -1,0 +1,246 @@
+"""What a turn's machine wants done, performed one command after the other.
+
+So nothing is typed while something else is being typed, and nothing is typed before the record that says so is durable.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from synapsed import aio
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost
+from synapsed.interfaces import SideChannel
+from synapsed.keepers.client import KeeperRefused
+from synapsed.keepers.kept_program import KeptProgram
+from synapsed.model.agent import Activity
+from synapsed.model.link import LinkTurnNews, LinkTurnRecord, LinkUndelivered
+from synapsed.profiles import Profile
+from synapsed.pty import turn_types as turns
+from synapsed.pty.kernel_checks import KernelChecks
+from synapsed.pty.keyboard import Steps
+from synapsed.pty.looks import Looks
+from synapsed.pty.session import Session, SessionCommand
+from synapsed.pty.streaming import TOLD_MAX
+from synapsed.pty.turn import PtyTurn
+from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
+from synapsed.terminal.composer import needs_composer
+from synapsed.terminal.stage import KeysTyped, LinesWanted, Stage
+
+STALLED_S = 3.0
+"""A program that has read nothing of a half-written message for so long is not taking it."""
+
+ANSWER_BYTES_MAX = 8 << 20
+"""Output of one turn that is read back for an answer; of more the end is kept."""
+
+
+class Performer(Protocol):
+    """What else there is to do on the way, done by the `Driver`."""
+
+    def do(self, commands: Sequence[SessionCommand]) -> None: ...
+
+    async def perform[T](self, steps: Steps[T]) -> T: ...
+
+
+class TurnWorker:
+    """`run` is one task, of one turn after the other."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        clock: Clock,
+        session: Session,
+        stage: Stage,
+        program: KeptProgram,
+        channels: Sequence[SideChannel],
+        looks: Looks,
+        kernel: KernelChecks,
+        performer: Performer,
+    ) -> None:
+        self._profile = profile
+        self._clock = clock
+        self._session = session
+        self._stage = stage
+        self._program = program
+        self._channels = channels
+        self._looks = looks
+        self._unread = looks.unread
+        self._kernel = kernel
+        self._performer = performer
+        self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
+        self._work_came = asyncio.Event()
+        self._saved: asyncio.Future[None] | None = None
+        self.idle = asyncio.Event()
+        """Set while the turn wants nothing done."""
+        self.idle.set()
+
+    def add(self, commands: Sequence[turns.Command]) -> None:
+        """Perform what the machine of the present turn wants."""
+        if commands and self._session.turn is not None:
+            turn = self._session.turn
+            self._work.extend((turn, command) for command in commands)
+            self.idle.clear()
+            self._work_came.set()
+
+    async def catch_up(self) -> None:
+        """Read the output of a turn that was under way before."""
+        session = self._session
+        turn, start, upto = session.turn, session.speech.missed_from, session.offset
+        if start is not None:
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                output = await self._program.keeper().read(start, min(upto - start, TOLD_MAX))
+                if session.turn is turn:
+                    session.speech.printed(*output)
+
+    def recorded(self) -> None:
+        """The record is durable."""
+        if self._saved is not None and not self._saved.done():
+            self._saved.set_result(None)
+
+    async def run(self) -> None:
+        """The worker; ends by being cancelled."""
+        while True:
+            await self._work_came.wait()
+            while self._work:
+                turn, command = self._work.popleft()
+                if turn is not self._session.turn:
+                    continue
+                try:
+                    more = await self._perform(turn, command)
+                except KeeperLost:
+                    if self._program.keeper().lost is not None:
+                        continue  # the exit is told by the keeper's end
+                    more = [_again(command)]  # it was only silent for a while
+                except KeeperRefused as error:
+                    if error.reason == "exited":
+                        continue  # that is told too, and what was not submitted is given to the next program
+                    why = f"it could not be typed: {error.message}"
+                    more = [turns.Say(LinkUndelivered(turn.task_id, why))]
+                self._work.extendleft((turn, command) for command in reversed(more))
+            self._work_came.clear()
+            self.idle.set()
+            self._looks.soon()  # the machine may wait for what stands on the screen already: nothing else would tell it
+
+    async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
+        session = self._session
+        match command:
+            case turns.Save():
+                self._saved = asyncio.get_running_loop().create_future()
+                self._program.emit(LinkTurnRecord(session.record))
+                await self._saved
+                return turn.saved()
+            case turns.Type() if not await self._takes(turn, command.part):
+                self._looks.soon()
+                return turn.held(self._clock.monotonic())
+            case turns.Recall() if await self._program.keeper().recall(session.input_id(command.part)) is None:
+                return turn.recalled(command.part, None, self._clock.monotonic())
+            case turns.Type() | turns.Recall():  # one that was begun is finished: a long paste goes in several parts
+                return await self._type(turn, command.part, command.data)
+            case turns.Clear():
+                await self._performer.perform(session.keyboard.clear_if(turn.holds))
+            case turns.Say(event, left):
+                return await self._say(event, left=left)
+            case turns.TakeBack():
+                await self._unread.until_read()
+                await self._performer.perform(session.keyboard.take_back())
+                self._performer.do(session.drop())
+            case turns.FindAnswer():
+                return await self._answer(turn, command)
+        return []
+
+    async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
+        """Tell the agent; at once, where what is `left` may take its time to be seen."""
+        session = self._session
+        stays = left and (isinstance(event, LinkUndelivered) or await self._unread.ask())
+        if left and not stays:
+            await self._performer.perform(session.keyboard.take_back())
+        text = await self._stage.text(scrollback=False) if session.tells_screen(event) else ""
+        self._performer.do(session.say(event, text, self._clock.monotonic(), stays=stays))
+        return [turns.TakeBack()] if stays else []
+
+    async def _type(self, turn: PtyTurn, part: str, data: bytes) -> Sequence[turns.Command]:
+        """Write it; the machine hears that it is written, or that the program stopped reading half way: the rest is
+        written when it goes on."""
+        self._stage.note(KeysTyped(self._clock.monotonic()))
+        self._session.writing = True
+        writing = aio.at_once(self._program.keeper().write(data, self._session.input_id(part)))
+        writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        left = -1
+        try:
+            while not (await asyncio.wait({writing}, timeout=STALLED_S))[0]:
+                before, left = left, await self._unread.amount()
+                if left == before and (commands := turn.unread()):
+                    return commands
+            self._looks.soon()
+            return turn.typed(part, writing.result().at, self._clock.monotonic())
+        finally:
+            self._session.writing = False
+
+    async def _takes(self, turn: PtyTurn, part: str) -> bool:
+        """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
+        record was written a dialog may have come up, or a person have typed; and it may not have read what was typed
+        before."""
+        if part == "paste":
+            if await self._unread.asked_ahead():
+                return False
+            turn.state.reader = self._unread.foreground if self._profile.composer.at_cursor else None
+            turn.state.edited = self._unread.line_mode is False
+        look = await self._looks.look()
+        match part:
+            case "paste":
+                turn.state.prompt = turn.state.prompt or look.composer.prompt
+                return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
+            case "submit":
+                self._session.submitting(look)
+                return look.verdict.activity is not Activity.WAITING
+            case _:
+                stands = look.verdict.activity is Activity.READY and look.composer.state == "draft"
+                return stands and await self._kernel.rests_with_keys_read()
+
+    async def _answer(self, turn: PtyTurn, command: turns.FindAnswer) -> Sequence[turns.Command]:
+        if turn.state.reader is not None and await self._kernel.works():
+            return turn.at_work(self._clock.monotonic())
+        answer = await self._find_answer(turn, command)
+        if not answer.exact and needs_composer(self._profile.composer) and not await self._rests():
+            return turn.at_work(self._clock.monotonic())
+        return turn.found(answer)
+
+    async def _rests(self) -> bool:
+        """The program stands at its composer: what is on its screen is an answer, and not half of one below which it
+        asks something."""
+        verdict = (look := await self._looks.look()).verdict
+        return verdict.activity is Activity.READY and look.composer.state != "absent"
+
+    async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
+        for channel in self._channels:
+            text = await channel.last_answer(command.since_ns)
+            if text is not None:
+                return turns.AnswerFound(text, True, f"{channel.name}: transcript")
+        spec, screen = self._profile.answer, (self._session.last or await self._looks.look()).screen
+        if spec.mode == "blocks":
+            shown = await self._stage.text(scrollback=True)
+            cut = screen.alternate and is_cut(spec, shown, turn.message)
+            return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
+        end, state = self._session.offset, turn.state
+        begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
+        start = int(max(begin, end - ANSWER_BYTES_MAX, min(self._stage.drawn_from, end)))
+        first, output = await self._program.keeper().read(start, end - start)
+        wanted = LinesWanted(
+            start=start,
+            output=output,
+            prompt=state.prompt,
+            message=turn.message,
+            one_by_one=state.typed_from is not None,
+            edits=state.edited,
+        )
+        text = await self._stage.read_lines(wanted)
+        cut = first > begin or text.count("\n") + screen.rows >= SCROLLBACK_LINES
+        return turns.AnswerFound(text, False, "screen", truncated=cut)
+
+
+def _again(command: turns.Command) -> turns.Command:
+    """For a command that the keeper did not answer: what was to be typed may be half written."""
+    return turns.Recall(command.part, command.data) if isinstance(command, turns.Type) else command
