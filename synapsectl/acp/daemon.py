@@ -125,8 +125,9 @@ def newest(client: Client) -> int:
 class Stream:
     """Follows server-sent events at `path` in a thread of its own, over kills of the daemon, until `close`.
 
-    `take` is given each event's name and data, `news` the word `away` with the error, once, when the daemon has been
-    away for `AWAY_MAX`, `back` whenever it is there again, and `gone` where there is nothing to follow."""
+    `take` is given each event's name, data and id, `news` the word `away` with the error, once, when the daemon has
+    been away for `AWAY_MAX`, `back` whenever it is there again, `busy` where it has no room for another stream now,
+    and `gone` where there is nothing to follow."""
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class Stream:
         path: str,
         after: int,
         *,
-        take: Callable[[str, dict[str, Any]], None],
+        take: Callable[[str, dict[str, Any], int], None],
         news: Callable[[str, CtlError | None], None],
     ) -> None:
         self._client = client
@@ -164,7 +165,9 @@ class Stream:
             except ApiError as refused:
                 if refused.code == "INVALID_REQUEST":
                     error = self._begin_anew()
-                elif refused.code not in _BUSY:
+                elif refused.code in _BUSY:
+                    self._tell("busy", refused)
+                else:
                     self._tell("gone", refused)
                     return
             except (NoDaemon, TimedOut) as lost:
@@ -190,7 +193,7 @@ class Stream:
                     if event.event == "truncated":
                         break
                     any_came = True
-                    self._take(event.event, json.loads(event.data))
+                    self._take(event.event, json.loads(event.data), int(event.id or 0))
                     self._cursor = event.id or self._cursor
         return any_came
 

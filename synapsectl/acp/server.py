@@ -282,20 +282,20 @@ class AcpServer:
         live = self._live[opened.session_id] = _Live(opened)
         reach, session = opened.reach, live.session
 
-        def take(_name: str, told: dict[str, Any]) -> None:
+        def take(_name: str, told: dict[str, Any], _cursor: int) -> None:
             for event in single(told):
                 self._tell(live, partial(session.event, whole(reach.client, event)))
 
         def news(what: str, error: CtlError | None) -> None:
-            if error is None:
+            if what == "back":
                 self._tell(live, session.resume)
-            else:
+            elif error is not None and what != "busy":
                 self._tell(live, partial(session.away, error))
 
         path = agent_path(reach.address, "events")
         live.events = Stream(reach.client, path, opened.cursor, take=take, news=news)
         live.events.start()
-        self._perform(live, session.begin(opened.shown, opened.agent.get("task")))
+        self._perform(live, session.begin(opened.shown, opened.agent.get("task"), opened.cursor))
         return True
 
     def _tell(self, live: _Live, decide: Callable[[], Iterable[core.Command]]) -> None:
@@ -361,12 +361,15 @@ class AcpServer:
             return
         session = live.session
 
-        def take(name: str, told: dict[str, Any]) -> None:
-            if name == "artifact":
-                self._tell(live, partial(session.piece, task, told))
+        def take(name: str, told: dict[str, Any], cursor: int) -> None:
+            self._tell(live, partial(session.piece, task, cursor, told if name == "artifact" else None))
+
+        def news(what: str, _error: CtlError | None) -> None:
+            if what != "back":
+                self._tell(live, partial(session.unwatched, task))
 
         path = agent_path(live.reach.address, f"tasks/{task}/subscribe")
-        stream = live.watched[task] = Stream(live.reach.client, path, 0, take=take, news=lambda *_: None)
+        stream = live.watched[task] = Stream(live.reach.client, path, 0, take=take, news=news)
         stream.start()
 
     def _ask(self, live: _Live, prompt_id: str, params: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from synapsectl.acp import asking
 from synapsectl.acp.content import id_for
+from synapsectl.acp.order import EndPart, Part, PiecePart, UpdatesPart
 from synapsectl.acp.tools import EditorCalls
 from synapsectl.acp.turn import Turn, is_shown, seen
 from synapsectl.acp.wire import AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, Id
@@ -166,10 +167,15 @@ class EditorSession:
         be asked again."""
         self._looking = False
         self._look_again = False
+        self._look_later = False
+        """The editor is asked when it has been told all that came before the question."""
+        self._newest = 0
+        """How far the agent's events were read."""
 
-    def begin(self, shown: Iterable[str], task: str | None) -> Iterator[Command]:
-        """Where the agent stands when the session begins: the tasks that the editor is `shown` already, and the one
-        that it works on."""
+    def begin(self, shown: Iterable[str], task: str | None, newest: int) -> Iterator[Command]:
+        """Where the agent stands when the session begins: the tasks that the editor is `shown` already, the one that it
+        works on, and the newest of its events."""
+        self._newest = newest
         self._strange.update(shown)
         if task is not None and task not in self._strange:
             self._strange.add(task)
@@ -271,9 +277,12 @@ class EditorSession:
                 yield FollowTask(task)
                 self._bound()
         if over:
-            yield from self._over(turn, document, prompt)
+            yield from self._go_on(turn, turn.order.then(EndPart(document)))
 
-    def _over(self, turn: Turn, document: Mapping[str, Any], prompt: OpenPrompt | None) -> Iterator[Command]:
+    def _over(self, turn: Turn, document: Mapping[str, Any]) -> Iterator[Command]:
+        if turn.task not in self._turns:
+            return  # it was read twice
+        prompt = self._of(turn.task)
         yield from self._tell(turn.end(document), own=prompt is not None)
         self._turns.pop(turn.task, None)
         self._tools.end(turn.task)
@@ -287,17 +296,45 @@ class EditorSession:
 
     # --- what the daemon tells ----------------------------------------------------------------------------------------
 
-    def piece(self, task: str, told: Mapping[str, Any]) -> Iterator[Command]:
-        """An `artifact` of a task that is watched."""
+    def piece(self, task: str, id_: int, told: Mapping[str, Any] | None) -> Iterator[Command]:
+        """The stream of a task that is watched has come to `id_`: an `artifact`, or (None) something else."""
         if (turn := self._turns.get(task)) is not None:
-            yield from self._tell(turn.piece(told), own=self._of(task) is not None)
+            yield from self._go_on(turn, turn.order.piece(id_, told, newest=self._newest))
+
+    def unwatched(self, task: str) -> Iterator[Command]:
+        """The stream of a task does not come: nothing waits for it."""
+        if (turn := self._turns.get(task)) is not None:
+            yield from self._go_on(turn, turn.order.give_up())
+
+    def _go_on(self, turn: Turn, parts: Iterable[Part]) -> Iterator[Command]:
+        for part in parts:
+            own = self._of(turn.task) is not None
+            match part:
+                case PiecePart(told):
+                    yield from self._tell(turn.piece(told), own=own)
+                case UpdatesPart(updates):
+                    yield from self._tell(updates, own=own)
+                case EndPart(document):
+                    yield from self._over(turn, document)
+        if self._look_later and not self._behind:
+            yield from self._ask_what()
+
+    @property
+    def _behind(self) -> bool:
+        """Whether the editor has not been told all of its prompts that has happened."""
+        turns = [self._turns.get(prompt.task) for prompt in self._prompts.values() if prompt.task is not None]
+        return any(turn is not None and turn.order.waits for turn in turns)
 
     def event(self, event: Mapping[str, Any]) -> Iterator[Command]:
         """Something happened to the agent."""
         kind, task = event["event"], event.get("task")
+        self._newest = max(self._newest, event.get("id") or 0)
+        turn = self._turns.get(task) if task is not None else None
         if kind in ("toolExecution", "plan", "diff"):
-            updates = self._tools.updates(event) if kind == "toolExecution" else self._tools.told(event)
-            yield from self._tell(updates, own=task is not None and self._of(task) is not None)
+            updates = list(self._tools.updates(event) if kind == "toolExecution" else self._tools.told(event))
+            yield from self._tell(updates) if turn is None else self._go_on(turn, turn.order.then(UpdatesPart(updates)))
+        elif kind == "taskArtifact" and turn is not None:
+            yield from self._go_on(turn, turn.order.place(event["id"]))
         elif kind == "turnSeen":
             yield from self._tell(seen(event))
         elif kind == "gap":
@@ -323,8 +360,9 @@ class EditorSession:
 
     def resume(self) -> Iterator[Command]:
         """Events may have been missed: everything that is open is read again."""
-        for task in list(self._turns):
-            yield ReadTask(task)
+        for turn in list(self._turns.values()):
+            yield from self._go_on(turn, turn.order.release())
+            yield ReadTask(turn.task)
         yield from self._ask_what()
 
     def away(self, error: CtlError) -> Iterator[Command]:
@@ -352,7 +390,8 @@ class EditorSession:
         if self._look_again:
             yield from self._ask_what()  # something has happened since: what was seen may be over
             return
-        if self._answering is not None:
+        self._look_later = self._behind and prompt is not None
+        if self._answering is not None or self._look_later:
             return
         asked = prompt is not None and prompt["prompt_id"] != self._done
         now = dict(prompt) if prompt is not None and asked and self._prompts else None

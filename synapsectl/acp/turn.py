@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from synapsectl.acp.content import chunks, id_for, text_of
+from synapsectl.acp.order import TurnOrder
 
 ANSWER = "answer"
 _BLOCKS = f"{ANSWER}."
@@ -33,6 +34,7 @@ class Turn:
 
     def __init__(self, task: str) -> None:
         self.task = task
+        self.order = TurnOrder()
         self._messages: dict[str, _Said] = {}
         self._number = 0
         self._over = False

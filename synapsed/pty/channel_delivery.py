@@ -14,7 +14,7 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, SynapsedError
 from synapsed.interfaces import Delivering, Delivery
-from synapsed.model.facts import AssistantSaying, ChannelFact
+from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnRecord, LinkTurnSaid
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import AnswerSpec, Profile, StreamSpec
@@ -117,6 +117,10 @@ class ChannelDelivery:
             if self._stream is not None and self.turn.state.turn in (None, fact.turn):
                 self._stream.told(fact)
                 self._tell_soon()
+            return
+        if isinstance(fact, ToolBegan):
+            if fact.turn == self.turn.state.turn:  # not a subagent's, in the middle of a word
+                self._tell_rest()
             return
         self._add(self.turn.told(fact))
 
@@ -270,3 +274,11 @@ class ChannelDelivery:
             if stream.due is None:
                 return
         self._tell_soon()
+
+    def _tell_rest(self) -> None:
+        """What was said before a tool call is told before it."""
+        turn, stream = self.turn, self._stream
+        if turn is None or stream is None or turn.phase is not ChannelPhase.WORKING:
+            return
+        if (piece := stream.rest()) is not None:
+            self._emit(LinkTurnSaid(turn.task_id, piece.text, piece.append))

@@ -219,9 +219,10 @@ class TurnStream:
         open_ = not self._source.settled or self._new() is not None
         return self._due if open_ and self._left > 0 else None
 
-    def _new(self) -> Piece | None:
+    def _new(self, *, whole: bool = False) -> Piece | None:
         text, told = self._source.text, self._told
-        text = text[: len(text) - unfinished(text)]  # so that a secret is whole in one piece, and can be masked there
+        if not whole:  # so that a secret is whole in one piece, and can be masked there
+            text = text[: len(text) - unfinished(text)]
         if not text:
             return None
         if told is None or (told and self._source.message != self._message):
@@ -238,6 +239,14 @@ class TurnStream:
         if self._printed is not None and not self._begun:
             self._begun = True  # an answer that is there at once is told once, whole
             return None
+        return self._given(new)
+
+    def rest(self) -> Piece | None:
+        """What was not told yet, whether it is time or not: the program goes on with something else than text."""
+        new = self._new(whole=True) if self._left > 0 else None
+        return self._given(new) if new is not None else None
+
+    def _given(self, new: Piece) -> Piece | None:
         self._left -= len(new.text)
         if self._left <= 0:
             return None

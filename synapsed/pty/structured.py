@@ -22,6 +22,7 @@ from synapsed.model.facts import (
     ChannelFact,
     PermissionAsked,
     PermissionOver,
+    ToolBegan,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
@@ -57,8 +58,12 @@ class TappedChannel:
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
         def both(fact: ChannelFact) -> None:
-            emit(fact)  # first: what a turn's end is told with is told before it
-            self._hear(fact)
+            if isinstance(fact, ToolBegan):
+                self._hear(fact)  # first: what was said before a tool call is told before it
+                emit(fact)
+            else:
+                emit(fact)  # first: what a turn's end is told with is told before it
+                self._hear(fact)
 
         await self._channel.open(both)
 
@@ -96,7 +101,7 @@ class StructuredLink:
         self._agent_id = agent_id
         self._channel = channel
         self._clock = clock
-        self._view = ChannelView(profile)
+        self._view = ChannelView(profile, coming=not adopted)
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._turns = ChannelDelivery(
             agent_id,

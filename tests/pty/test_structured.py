@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -9,8 +10,16 @@ import pytest
 from synapsed.errors import ChannelAway, InvalidChoice, NotTaken
 from synapsed.interfaces import Delivering, Delivery, SideChannel
 from synapsed.model.agent import Activity
-from synapsed.model.facts import Choice, PermissionAsked, PermissionOver, TurnEnded
-from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnAccepted, LinkTurnRecord
+from synapsed.model.facts import AssistantSaying, Choice, PermissionAsked, PermissionOver, ToolBegan, TurnEnded
+from synapsed.model.link import (
+    LinkAlert,
+    LinkEvent,
+    LinkExited,
+    LinkObserved,
+    LinkTurnAccepted,
+    LinkTurnRecord,
+    LinkTurnSaid,
+)
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty.link import PtyLink
@@ -42,12 +51,18 @@ class FakeTerminal(FakeLink):
         self.channels = channels
         self.seen = READY
         self.told: list[Any] = []
+        self.order: list[Any] = []
+        """What the channels told it, and what the link around it has told."""
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         await super().open(emit)
         for channel in self.channels:
-            await channel.open(self.told.append)
+            await channel.open(self._hear)
         self.emit(self.seen)
+
+    def _hear(self, fact: Any) -> None:
+        self.told.append(fact)
+        self.order.append(fact)
 
     async def close(self) -> None:
         self.closed = True
@@ -76,6 +91,7 @@ class Linked:
 
     def emit(self, event: LinkEvent) -> None:
         self.events.append(event)
+        self.terminal.order.append(event)
         if isinstance(event, LinkTurnRecord):
             asyncio.get_running_loop().call_soon(self.link.recorded, event.record)
 
@@ -112,6 +128,22 @@ async def test_a_message_goes_over_the_channel_and_none_is_typed(linked: Linked)
     linked.channel._emit(TurnEnded(channel="server", at_ns=1, turn="turn-1", answer="done"))
     assert [type(fact) for fact in linked.terminal.told] == [TurnEnded], "the terminal hears of it, too"
     await until(lambda: linked.seen().can_receive)
+
+
+async def test_what_was_said_before_a_tool_call_is_told_before_it(linked: Linked) -> None:
+    """All of it, although a last word waits otherwise for what follows it; not where a subagent calls something."""
+    await linked.begin()
+    await until(lambda: any(isinstance(event, LinkTurnAccepted) for event in linked.events))
+    said = AssistantSaying(channel="server", at_ns=1, turn="turn-1", message_id="m", piece="I will look at it.")
+    call = ToolBegan(channel="server", at_ns=1, turn="turn-1", call="c", tool="shell", input={})
+    for fact in (said, replace(call, turn=None), call):
+        linked.channel._emit(fact)
+    kinds = (LinkTurnSaid, ToolBegan)
+    assert [event for event in linked.terminal.order if isinstance(event, kinds)] == [
+        replace(call, turn=None),
+        LinkTurnSaid("task", "I will look at it.", append=True),
+        call,
+    ]
 
 
 async def test_a_command_is_typed(linked: Linked) -> None:

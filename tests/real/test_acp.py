@@ -184,6 +184,24 @@ def shown(one: Editor, word: str) -> bool:
     return word in asked and f"Answer to {word}." in said
 
 
+@pytest.mark.parametrize("cli", ["codex", "opencode"])
+def test_what_was_said_before_a_tool_call_comes_before_it(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    with opened(agent) as one:
+        one.new(agent.prepared.cwd)
+        one.choose = lambda request: next(o["optionId"] for o in request["options"] if o["kind"] == "allow_once")
+        for _ in range(10):
+            word, begin = nonce(), len(one.messages)
+            one.prompt(f"{word} [[before:I will look at {word}.]] [[tool:shell:true {word}]]")
+            came = [m["params"]["update"] for m in one.messages[begin:] if m.get("method") == "session/update"]
+            order = [
+                "call" if update["sessionUpdate"] == "tool_call" else update["content"]["text"]
+                for update in came
+                if update["sessionUpdate"] in ("tool_call", "agent_message_chunk")
+            ]
+            assert "".join(order) == f"I will look at {word}.callAnswer to {word}.", came
+
+
 def test_failures_are_typed(start_agent: StartAgent) -> None:
     agent = start_agent("codex")  # claude tries a refused sign-in for minutes
     told = []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from synapsectl.acp import asking, wire
 from synapsectl.acp import session as core
 from synapsectl.acp.content import CHUNK_MAX, chunks, message_of
+from synapsectl.acp.order import HELD_MAX
 from synapsectl.acp.session import EditorSession
 from synapsectl.acp.shapes import RequestRefused
 from synapsectl.acp.tools import EditorCalls
@@ -293,8 +294,14 @@ def task(
     } | more
 
 
-def happened(kind: str, of: str | None = None, **data: Any) -> dict[str, Any]:
-    return {"id": 1, "event": kind, "agent": "a", "task": of, "data": data}
+def happened(kind: str, of: str | None = None, *, at: int = 1, **data: Any) -> dict[str, Any]:
+    return {"id": at, "event": kind, "agent": "a", "task": of, "data": data}
+
+
+def said(session: EditorSession, of: str, at: int, words: str) -> list[core.Command]:
+    """A piece of text, first as the agent's events tell of it, then as the task's own stream has it."""
+    placed = list(session.event(happened("taskArtifact", of, at=at)))
+    return placed + list(session.piece(of, at, piece("answer", words)))
 
 
 @pytest.fixture
@@ -329,7 +336,7 @@ def told(commands: list[core.Command]) -> list[str]:
 
 def test_a_prompt_ends_with_its_task(session: EditorSession) -> None:
     assert core.FollowTask("t") in started(session)
-    commands = [*session.piece("t", piece("answer", "so"))]
+    commands = [*said(session, "t", 2, "so")]
     assert next(session.event(happened("taskStatus", "t", state="completed"))) == core.ReadTask("t")
     commands += session.read(task("t", "completed", answer="so it is"))
     assert told(commands) == ["agent: so", "agent:  it is", "1: end_turn"]
@@ -379,7 +386,7 @@ def test_turns_of_others_wait_for_the_end_of_a_prompt(session: EditorSession) ->
     started(session)
     assert core.ReadTask("o") in list(session.event(happened("taskStatus", "o", state="working")))
     commands = list(session.read(task("o", message="other")))
-    commands += session.piece("o", piece("answer", "other's"))
+    commands += said(session, "o", 2, "other's")
     commands += session.event(happened("turnSeen", text="typed", answer="shown"))
     assert told(commands) == []
     assert told(list(session.read(task("t", "completed", answer="mine")))) == [
@@ -450,6 +457,86 @@ def test_a_daemon_that_stays_away_ends_prompts_with_an_error(session: EditorSess
     assert told(list(session.away(NoDaemon("gone")))) == ["1: -32603 NO_DAEMON"]
     assert told(list(session.read(task("t", "completed", answer="later")))) == ["agent: later"]
     assert told(list(session.read(task("t", "completed", answer="later")))) == []
+
+
+def called(at: int) -> dict[str, Any]:
+    """A tool call of the task `t`."""
+    return happened("toolExecution", "t", at=at, status="started", tool_name=f"tool-{at}", call_id=f"call-{at}")
+
+
+def shown(commands: list[core.Command]) -> list[str]:
+    """Texts, tool calls and the end, in order."""
+    found = []
+    for command in commands:
+        if isinstance(command, core.Update):
+            update = command.update
+            found.append(update["title"] if update["sessionUpdate"] == "tool_call" else update["content"]["text"])
+        elif isinstance(command, core.Reply):
+            found.append(command.result["stopReason"])
+    return found
+
+
+@given(st.data())
+def test_texts_and_tool_calls_come_in_their_order_however_the_streams_are_read(data: st.DataObject) -> None:
+    """One log, read by two streams: the agent's, and the task's, which alone has the words."""
+    session = EditorSession("s", name="ann", cwd="/work")
+    list(session.begin((), None, 1))
+    started(session)
+    kinds = data.draw(st.lists(st.sampled_from(["text", "call", "other"]), max_size=12))
+    log = [*enumerate(kinds, 2), (len(kinds) + 2, "end")]
+    document = task("t", "completed", answer="".join(f"<{at}>" for at, kind in log if kind == "text"))
+    of_agent, of_task, commands = log[:], [each for each in log if each[1] in ("text", "end")], []
+    while of_agent or of_task:
+        if of_agent and (not of_task or data.draw(st.booleans())):
+            at, kind = of_agent.pop(0)
+            if kind == "call":
+                commands += session.event(called(at))
+            elif kind != "end":
+                commands += session.event(happened("taskArtifact" if kind == "text" else "activity", "t", at=at))
+            else:
+                commands += session.event(happened("taskStatus", "t", at=at, state="completed"))
+                commands += session.read(document)
+        else:
+            at, kind = of_task.pop(0)
+            commands += session.piece("t", at, piece("answer", f"<{at}>") if kind == "text" else None)
+    ends = {"text": "<{}>", "call": "tool-{}", "end": "end_turn"}
+    assert shown(commands) == [ends[kind].format(at) for at, kind in log if kind != "other"]
+
+
+def test_a_call_does_not_wait_for_a_stream_that_does_not_come(session: EditorSession) -> None:
+    started(session)
+    list(session.event(happened("taskArtifact", "t", at=2)))
+    assert shown(list(session.event(called(3)))) == []
+    assert shown(list(session.unwatched("t"))) == ["tool-3"]
+    assert shown(list(session.event(called(4)))) == ["tool-4"]
+    assert shown(list(session.read(task("t", "completed", answer="so")))) == ["so", "end_turn"]
+
+
+def test_what_was_said_before_a_turn_was_known_is_told_at_once(session: EditorSession) -> None:
+    list(session.begin((), "o", 9))
+    list(session.read(task("o", message="other")))
+    assert told(list(session.piece("o", 7, piece("answer", "before")))) == ["agent: before"]
+    assert told(list(session.piece("o", 12, piece("answer", " and after")))) == []
+    assert told(list(session.event(happened("taskArtifact", "o", at=12)))) == ["agent:  and after"]
+
+
+def test_a_question_comes_behind_what_was_said_before_it(session: EditorSession) -> None:
+    started(session)
+    list(session.event(happened("taskArtifact", "t", at=2)))
+    list(session.event(called(3)))
+    assert core.AskWhat() in list(session.event(happened("inputRequired", "t", at=4, prompt=question())))
+    assert list(session.asks(question())) == []
+    commands = list(session.piece("t", 2, piece("answer", "I would like to")))
+    assert shown(commands) == ["I would like to", "tool-3"]
+    assert commands[-1] == core.AskWhat()
+    assert isinstance(next(session.asks(question())), core.AskEditor)
+
+
+def test_more_than_can_be_held_comes_as_it_comes(session: EditorSession) -> None:
+    started(session)
+    list(session.event(happened("taskArtifact", "t", at=2)))
+    commands = [command for at in range(3, HELD_MAX + 9) for command in session.event(called(at))]
+    assert len(shown(commands)) == HELD_MAX + 6
 
 
 def test_a_task_that_is_read_twice_is_told_once(session: EditorSession) -> None:
