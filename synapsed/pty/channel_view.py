@@ -27,6 +27,10 @@ SAME_S = 1.0
 """A dialog on the terminal may come so long before the channel tells of it, and stay so long after what it asks is
 answered."""
 
+COMING_S = 10.0
+"""A program whose terminal is ready may be reached over its channel so long after that. Until then it takes no
+messages: one that is typed has less told of it, and waits for a draft."""
+
 ASKING_MAX = 50
 """Questions that are open at once; the oldest are forgotten."""
 
@@ -55,10 +59,13 @@ class ChannelQuestion:
 
 
 class ChannelView:
-    """Of one program."""
+    """Of one program; `coming`: it has just been started."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, coming: bool) -> None:
         self._policy = profile.delivery.while_typing
+        self._coming = coming
+        """It was not reached over its channel yet, and is about to be."""
+        self._ready_since: float | None = None
         self._open: dict[str, ChannelQuestion] = {}
         self._closed_at = float("-inf")
         self._dialog: tuple[str, float] | None = None
@@ -102,7 +109,8 @@ class ChannelView:
         """What is told of an observation of the terminal."""
         self.due = None
         if beside.reach == "away" and not beside.in_turn:
-            return seen
+            return self._not_reached(seen, beside)
+        self._coming = False
         if (asks := self.open) is not None:
             evidence = f"{beside.channel}: it asks"
             return replace(
@@ -124,6 +132,18 @@ class ChannelView:
             return replace(seen, activity=activity, evidence=evidence, can_receive=False, held=None)
         held = self._held(beside)
         return replace(seen, can_receive=held is None, held=held)
+
+    def _not_reached(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
+        if not self._coming or seen.activity is not Activity.READY:
+            return seen
+        self._ready_since = beside.now if self._ready_since is None else self._ready_since
+        until = self._ready_since + COMING_S
+        if beside.now >= until:
+            self._coming = False
+            return seen
+        self.due = until
+        evidence = f"{beside.channel}: not reached yet"
+        return replace(seen, activity=Activity.STARTING, evidence=evidence, can_receive=False)
 
     def _without_the_same(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
         """Without the dialog of a question that the channel is about to tell of, or has seen answered."""

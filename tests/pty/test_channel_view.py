@@ -10,7 +10,7 @@ from synapsed.model.facts import Choice, PermissionAsked
 from synapsed.model.link import LinkObserved
 from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles import DeliverySpec, Profile
-from synapsed.pty.channel_view import ASKING_MAX, PAUSE_S, SAME_S, Beside, ChannelView, chosen
+from synapsed.pty.channel_view import ASKING_MAX, COMING_S, PAUSE_S, SAME_S, Beside, ChannelView, chosen
 
 READY = LinkObserved(Activity.READY, "composer", None, can_receive=True)
 DRAFT = LinkObserved(Activity.READY, "composer", None, can_receive=False, held="typing")
@@ -25,9 +25,9 @@ DIALOG = LinkObserved(
 OPTIONS = (Choice(key="once", label="Allow once", aliases=("yes", "y")), Choice(key="no", label="No, stop"))
 
 
-def view(while_typing: str = "after_pause") -> ChannelView:
+def view(while_typing: str = "after_pause", *, coming: bool = False) -> ChannelView:
     delivery = DeliverySpec.model_validate({"while_typing": while_typing})
-    return ChannelView(Profile(name="x", command="x", delivery=delivery))
+    return ChannelView(Profile(name="x", command="x", delivery=delivery), coming=coming)
 
 
 def beside(**given: Any) -> Beside:
@@ -42,6 +42,23 @@ def asked(request: str = "r1", question: str = "Run it?\nls") -> PermissionAsked
 def test_a_channel_that_is_away_changes_nothing() -> None:
     for seen in (READY, DRAFT, BUSY, DIALOG):
         assert view().seen(seen, beside(reach="away", draft=True)) == seen
+
+
+def test_a_program_that_was_just_started_is_reached_before_it_takes_messages() -> None:
+    it = view(coming=True)
+    assert it.seen(BUSY, beside(reach="away", now=90.0)) == BUSY
+    for now in (100.0, 99.9 + COMING_S):
+        seen = it.seen(READY, beside(reach="away", now=now))
+        assert (seen.activity, seen.can_receive, it.due) == (Activity.STARTING, False, 100.0 + COMING_S)
+    assert it.seen(READY, beside(now=104.0)).can_receive
+    assert it.seen(READY, beside(reach="away", now=104.1)) == READY, "it was reached, so that it is away now"
+
+
+def test_a_program_that_is_not_reached_takes_messages_at_its_terminal() -> None:
+    it = view(coming=True)
+    it.seen(READY, beside(reach="away"))
+    assert it.seen(READY, beside(reach="away", now=100.0 + COMING_S)) == READY
+    assert it.due is None
 
 
 @pytest.mark.parametrize(
