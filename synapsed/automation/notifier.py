@@ -42,8 +42,11 @@ ACT_S: Final = 60.0
 FAILING_AFTER: Final = 3
 """Failures in a row after which an alert says so."""
 
-WITHDRAWALS: Final = 5
-"""How often it is tried to take a notice back."""
+REFUSALS: Final = 5
+"""How often a sink may refuse to take a notice back."""
+
+WITHDRAWALS: Final = 500
+"""How often it is tried to take a notice back at a sink that is away: for more than eight hours."""
 
 FAILING: Final = "NOTIFY_FAILING"
 STORE_RETRY_S: Final = 5.0
@@ -224,6 +227,11 @@ class _Teller:
         self._failures = 0
         self._tried: dict[str, int] = {}
         """How often it was tried in vain to take a notice back."""
+        self._in_vain = 0
+        """How often one after the other."""
+        self._withdraws_at = float("-inf")
+        """Monotonic seconds before which no notice is taken back: the sink is away, and whatever is to be told is not
+        to wait for that."""
         self._last = ""
         """The item that failed last goes last."""
 
@@ -277,8 +285,10 @@ class _Teller:
         inbox = self._means.inbox
         items = {item.id: item for item in inbox.items()}
         waits = False
-        for item_id, mark in self.marks.gone(items):
-            waits |= not await self._withdrawn(port, item_id, mark)
+        for item_id, mark in sorted(self.marks.gone(items), key=lambda gone: self._tried.get(gone[0], 0)):
+            if self._means.clock.monotonic() < self._withdraws_at or not await self._withdrawn(port, item_id, mark):
+                waits = True
+                break
         for item in sorted(items.values(), key=lambda item: item.id == self._last):
             if item.id in self.marks:
                 continue
@@ -324,12 +334,16 @@ class _Teller:
         try:
             await _act(port.withdraw(item_id, mark.ref, self._means.inbox.outcome(item_id)))
         except Untold as error:
+            self._in_vain += 1
+            delay = backoff(self._in_vain - 1, initial=RETRY_S, factor=2.0, maximum=RETRY_MAX_S)
+            self._withdraws_at = self._means.clock.monotonic() + max(delay, error.after or 0.0)
             self._tried[item_id] = self._tried.get(item_id, 0) + 1
-            if self._tried[item_id] < WITHDRAWALS:
+            if self._tried[item_id] < (REFUSALS if error.refused else WITHDRAWALS):
                 return False
             log.info("a notice could not be taken back", sink=self._name, item=item_id, why=str(error))
         else:
             await self._worked()
+        self._in_vain = 0
         self._tried.pop(item_id, None)
         await self.marks.drop(item_id)
         return True

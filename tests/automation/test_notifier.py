@@ -40,6 +40,8 @@ class Port:
         self.taken_back: list[tuple[str, str, Mapping[str, Any]]] = []
         self.fails: list[Exception] = []
         self.killed = False
+        self.keeps = False
+        """Nothing can be taken back."""
         self.gate = asyncio.Event()
         """A call returns once it is open."""
         self.gate.set()
@@ -56,6 +58,8 @@ class Port:
 
     async def withdraw(self, item_id: str, ref: str, outcome: Mapping[str, Any]) -> None:
         self._fail()
+        if self.keeps:
+            raise Untold("nobody is there")
         self.taken_back.append((item_id, ref, outcome))
 
     async def close(self) -> None:
@@ -328,14 +332,46 @@ async def test_a_notice_that_cannot_be_taken_back_holds_up_nothing(house: House)
     await house.sinks("phone")
     task = await house.asks()
     await house.passes(3)
-    house.ports["phone"].fails = [Untold("405")] * 100
+    house.ports["phone"].fails = [Untold("405", refused=True)] * 100
     await house.answered(task)
-    await house.passes(5)
+    await house.passes(60)
     assert len(house.ports["phone"].fails) == 95
     house.ports["phone"].fails = []
     assert await house.store.follower("notify:phone") is not None
     await house.passes(5)
     assert house.ports["phone"].taken_back == []
+
+
+async def test_a_sink_that_is_away_as_it_is_answered_is_told_when_it_is_back(house: House) -> None:
+    await house.sinks("phone")
+    phone = house.ports["phone"]
+    task = await house.asks()
+    await house.passes(3)
+    phone.fails = [Untold("nobody is there")] * 8
+    await house.answered(task)
+    await house.passes(120)
+    assert len(phone.fails) == 1, "with pauses that grow: 1, 2, 4, …, 60 s"
+    assert phone.taken_back == []
+    phone.fails = []
+    await house.passes(60)
+    assert [taken for taken, _, _ in phone.taken_back] == [phone.told[0].id]
+
+
+async def test_what_is_to_be_told_does_not_wait_for_what_cannot_be_taken_back(house: House) -> None:
+    await house.sinks("phone", kinds=["permission", "alert"])
+    phone = house.ports["phone"]
+    phone.keeps = True
+    task = await house.asks()
+    await house.passes(3)
+    await house.answered(task)
+    for code in ("DISK_FULL", "DISK_SLOW"):
+        house.link.emit(LinkAlert(code, "the disk has a fault", "begins"))
+        await house.passes(3)
+        house.link.emit(LinkAlert(code, "the disk is well", "over"))
+    assert (len(phone.told), phone.taken_back) == (3, [])
+    phone.keeps = False
+    await house.passes(60)
+    assert {taken for taken, _, _ in phone.taken_back} == {notice.id for notice in phone.told}
 
 
 async def test_a_sink_that_cannot_be_made(house: House) -> None:

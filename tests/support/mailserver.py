@@ -20,6 +20,9 @@ class MailServer:
         self.recipients: list[list[str]] = []
         self.refuse = ""
         self.attempts = 0
+        self.slow_s = 0.0
+        """Seconds before a mail is taken."""
+        self.over = threading.Event()
         self.trust = trust
         self.login = login
         server = self
@@ -41,6 +44,7 @@ class MailServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -95,6 +99,7 @@ class _Dialogue:
         lines = []
         while (line := self._request.rfile.readline()) != b".\r\n":
             lines.append(line.removeprefix(b"."))
+        self._server.over.wait(self._server.slow_s)
         self._server.recipients.append(self._to)
         self._server.mails.append(message_from_bytes(b"".join(lines), policy=default))
         self._say("250 taken")

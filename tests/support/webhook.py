@@ -22,6 +22,8 @@ class Webhook:
         """Bodies of those that were answered with 200."""
         self.methods: list[str] = []
         """Of every request."""
+        self.location: str | None = None
+        """Where its answers lead, if anywhere."""
         self.port = port
         self._server: ThreadingHTTPServer | None = None
 
@@ -86,5 +88,7 @@ class Webhook:
         if status == 200:
             self.taken.append(body)
         request.send_response(status)
+        if self.location is not None:
+            request.send_header("Location", self.location)
         request.send_header("Content-Length", "0")
         request.end_headers()

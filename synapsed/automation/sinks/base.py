@@ -9,12 +9,13 @@ from synapsed.attention.telling import Notice
 
 class Untold(Exception):
     """The sink was not reached, or has refused; `problem` is for people and has no secret. `after`: seconds that it
-    asks to be left alone for."""
+    asks to be left alone for. `refused`: it was reached, and the same again will be refused, too."""
 
-    def __init__(self, problem: str, *, after: float | None = None) -> None:
+    def __init__(self, problem: str, *, after: float | None = None, refused: bool = False) -> None:
         super().__init__(problem)
         self.problem = problem
         self.after = after
+        self.refused = refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ NTFY_MAX: Final = 3500
 _TAGS: Final = {"permission": "key", "limit": "hourglass", "finished": "white_check_mark", "crash_loop": "boom"}
 URGENT: Final = frozenset({"permission", "question", "plan", "sign_in", "unreadable", "crash_loop"})
 
+TRIED_AGAIN: Final = frozenset({408, 425, 429})
+"""Statuses of clients' faults that are over by themselves."""
+
 
 class HttpCalls:
     """Calls to one receiver."""
@@ -33,7 +36,9 @@ class HttpCalls:
         receipt = await self._poster.send(method, url, [body], {**self._headers, **headers})
         if not receipt.accepted:
             after = schedule.retry_after(receipt.retry_after, now=self.clock.wall())
-            raise Untold(receipt.problem, after=after)
+            status = receipt.status
+            refused = status is not None and 400 <= status < 500 and status not in TRIED_AGAIN
+            raise Untold(receipt.problem, after=after, refused=refused)
 
     async def close(self) -> None:
         await self._poster.close()
