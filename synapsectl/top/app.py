@@ -39,7 +39,6 @@ class TopApp(App[str]):
     CSS = """
     Screen { layers: base; }
     #head, #foot, #title { height: 1; }
-    #head, #title { text-style: reverse; }
     #body { height: 1fr; layout: vertical; }
     #left { height: auto; }
     #right { height: 1fr; }
@@ -243,9 +242,9 @@ class TopApp(App[str]):
         else:
             panes["agents"].styles.height = None
         self._show_agents(panes["agents"])
-        panes["head"].set_lines([drawing.head(desk)])
+        panes["head"].set_lines([drawing.head(desk)], marked=None if desk.away else 0)
         panes["foot"].set_lines([self._told_of_box() or drawing.foot(desk)])
-        panes["title"].set_lines([drawing.title(desk)])
+        panes["title"].set_lines([drawing.title(desk)], marked=0)
         panes["tasks"].set_lines(drawing.tasks(desk, *panes["tasks"].size))
         panes["events"].set_lines(drawing.events(desk, panes["events"].size.height))
         lines, self._options = drawing.question(desk, now, panes["question"].size.width or self.size.width)

@@ -9,8 +9,12 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from synapsectl.colours import BOLD, REVERSE, painted
 from synapsectl.output import GAP, pad
 from synapsectl.top.drawing import HELP
+
+WIDEST = 500
+"""Columns: wider than any terminal; what is too long is cut at the edge."""
 
 
 def as_text(lines: Sequence[str]) -> Text:
@@ -18,6 +22,11 @@ def as_text(lines: Sequence[str]) -> Text:
     text = Text("\n", no_wrap=True, overflow="crop", end="").join(Text.from_ansi(line, end="") for line in lines)
     text.no_wrap, text.overflow = True, "crop"
     return text
+
+
+def bar(line: str) -> str:
+    """`line` in reverse from edge to edge, without colours of its own: in reverse each would be a block."""
+    return painted(pad(Text.from_ansi(line).plain, WIDEST), f"{BOLD};{REVERSE}")
 
 
 class Pane(Widget):
@@ -36,10 +45,7 @@ class Pane(Widget):
         """`marked`: the line that stands out."""
         if (tuple(lines), marked) != (self._lines, self._marked):
             self._lines, self._marked = tuple(lines), marked
-            self._text = as_text(lines)
-            if marked is not None:
-                start = sum(len(Text.from_ansi(line).plain) + 1 for line in lines[:marked])
-                self._text.stylize("reverse", start, start + len(Text.from_ansi(lines[marked]).plain))
+            self._text = as_text([bar(line) if row == marked else line for row, line in enumerate(lines)])
             self.refresh()
 
     def render(self) -> Text:
