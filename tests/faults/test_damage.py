@@ -107,8 +107,9 @@ def test_11_the_disk_of_the_spool_is_full(house: MakeHouse) -> None:
         eventually(lambda: daemon.agent(names[0])["alerts"] == [], "the alert is over")
         assert here.pids() == pids
         here.audit_bytes(names[0], pids[names[0]])
-        codes = [event["data"] for event in _events(here) if event["type"] == "agentAlert"]
-        assert [(code["code"], code["details"]["state"]) for code in codes][-1] == ("DISK_FULL", "over")
+        alerts = [event["data"] for event in _events(here) if event["type"] == "agentAlert"]
+        full = [alert["details"]["state"] for alert in alerts if alert["code"] == "DISK_FULL"]
+        assert full[-1] == "over"  # a machine that is slow for minutes may have told of the screen as well
     finally:
         here.daemon.end()
         subprocess.run(["umount", "-l", str(agents)], check=False)
