@@ -13,11 +13,12 @@ from typing import Any
 from synapsed.agents import message_files
 from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_prompts import AgentPrompts
+from synapsed.agents.agent_screen import AgentScreen
 from synapsed.agents.alerts import Alerts
 from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
-from synapsed.agents.last_screen import last_screen, rest_screen
+from synapsed.agents.last_screen import rest_screen
 from synapsed.agents.parking import Parking
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
@@ -50,15 +51,11 @@ from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
-from synapsed.pty import output_history
 from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks.transitions import Commit, describe_exit
 
 CANCEL_ADOPTION_S = 5.0
 """Whoever cancels as the daemon comes up waits so long for the program to be taken up."""
-
-SCREEN_KEPT = 20_000
-"""Characters of the last screen kept after the program ended, so that a person sees why."""
 
 
 class Agent:
@@ -82,7 +79,6 @@ class Agent:
         settings: Settings,
         ends: TaskEnds,
     ) -> None:
-        self._factory = factory
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -100,6 +96,7 @@ class Agent:
             clock=clock,
             actor=self._actor,
         )
+        self._screen = AgentScreen(self.process, store=store, factory=factory, spool=spool)
         self.attention = Attention(record.id, plan=profile.prompts.plan)
         self._resting = Resting()
         self.usage = Usage(self.process, self, clock=clock, actor=self._actor)
@@ -134,7 +131,6 @@ class Agent:
         """A stop was asked of this daemon: only who asks for it starts it again, not what was wanted before."""
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
-        self._last_screen = ""
         self._exit: LinkExited | None = None
         """How its program ended last."""
         self._adoption: asyncio.Future[None] | None = None
@@ -185,33 +181,19 @@ class Agent:
 
     async def screen_text(self, limit: int | None = None) -> str:
         """What is on its screen, or was last."""
-        if (link := self.process.link) is not None:
-            return await link.screen_text(limit)
-        if not self._last_screen and self.state is ProcessState.PARKED:  # by the last daemon
-            was = await self._store.checkpoint(self.id)
-            self._last_screen = "" if was is None else str(await self._factory.kept(was, "scrollback"))[-SCREEN_KEPT:]
-        return self._last_screen[-limit:] if limit else self._last_screen
+        return await self._screen.text(limit)
 
     async def screen(self, fmt: ScreenForm) -> Shown:
         """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
-        if (link := self.process.link) is not None:
-            return await link.screen_as(fmt)
-        if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
-            return await self._factory.kept(was, fmt)
-        if fmt == "text" and self._last_screen:
-            return self._last_screen
-        raise self._not_running()
+        return await self._screen.shown(fmt)
 
     async def output(self, start: int | None, limit: int) -> OutputPiece:
         """See `Control.output`."""
-        over = self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
-        begin, data = await asyncio.to_thread(output_history.read_output, self._spool, start, limit)
-        return OutputPiece(begin, data, ended=over and not data)
+        return await self._screen.output(start, limit)
 
     async def recording(self, limit: int) -> str:
         """See `Control.recording`."""
-        size = {"cols": self.record.cols, "rows": self.record.rows}
-        return await asyncio.to_thread(output_history.recording, self._spool, limit, **size, title=self.record.name)
+        return await self._screen.recording(limit)
 
     # --- the actor ---
 
@@ -329,7 +311,7 @@ class Agent:
         await self.adopt()
         if self.parking.away:
             return False
-        self._require_link()
+        self.process.require_link()
         limited = self.usage.in_force is not None
         await self._actor.call(self.usage.forget, "a person does not wait")
         before = self._exit
@@ -364,19 +346,19 @@ class Agent:
     ) -> Task:
         """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         await self.adopt()
-        task = await self.prompts.provide(self._require_link(), task_id, answer, text, prompt_id, origin)
+        task = await self.prompts.provide(self.process.require_link(), task_id, answer, text, prompt_id, origin)
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
         await self.adopt()
-        link = self.process.link if self.parking.away else self._require_link()
+        link = self.process.link if self.parking.away else self.process.require_link()
         await self.prompts.answer(link, text, prompt_id, origin)
 
     async def press(self, keys: Sequence[str]) -> None:
         """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
         await self.adopt()
-        await self._require_link().press(keys)
+        await self.process.require_link().press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""
@@ -395,11 +377,11 @@ class Agent:
             comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
             if self.parking.away or comes:
                 await self.start()  # or until its link is open
-            return await self._require_link().attach(cols=cols, rows=rows, read_only=read_only)
+            return await self.process.require_link().attach(cols=cols, rows=rows, read_only=read_only)
 
     def watch(self) -> ScreenWatch:
         """See `Control.watch`. Raises NotReady where no program runs."""
-        return self._require_link().watch()
+        return self.process.require_link().watch()
 
     async def poke(self) -> None:
         if (link := self.process.link) is not None:
@@ -409,12 +391,12 @@ class Agent:
 
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         if (link := self.process.last_link) is not None and not self.record.parking:
-            self._last_screen = await last_screen(link, SCREEN_KEPT)
+            await self._screen.keep(link)
         self._exit = exited
         return self.turns.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     async def leaves(self, link: AgentLink) -> None:
-        self._last_screen = await last_screen(link, SCREEN_KEPT)
+        await self._screen.keep(link)
 
     def settled(self, commit: Commit) -> None:
         self.turns.believe(commit)
@@ -576,15 +558,6 @@ class Agent:
         task = await self._store.task(task_id)
         assert task is not None, "a task that was accepted is in the store"
         return task
-
-    def _require_link(self) -> AgentLink:
-        if (link := self.process.link) is None:
-            raise self._not_running()
-        return link
-
-    def _not_running(self) -> NotReady:
-        name, state = self.record.name, self.state.value
-        return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
 
     @property
     def prompt(self) -> Prompt | None:

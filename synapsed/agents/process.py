@@ -16,6 +16,7 @@ from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
 from synapsed.agents.exit_report import Parting, parting, told_of
 from synapsed.agents.last_screen import last_screen
+from synapsed.agents.launch_conversation import LaunchConversation
 from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
 from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
@@ -64,16 +65,8 @@ class AgentProcess:
         """Only `_move` changes it, by the lifecycle's table."""
         self._link: AgentLink | None = None
         self._open = False
-        self._ready_seen = False
-        self._chosen = False
-        """A person's own arguments chose the conversation, in which nothing was said yet by this program."""
+        self._conversation = LaunchConversation()
         self._reading: asyncio.Task[None] | None = None
-        self._session: str | None = None
-        """The conversation's id, as it was given to the program or as the program told it."""
-        self._told: str | None = None
-        self._working = False
-        self._to_resume: str | None = None
-        """The conversation that the program was started on, until it tells its own."""
         self._launched_at = clock.monotonic()
         self._timer: Timer | None = None
         self._dismissing: asyncio.Task[None] | None = None
@@ -99,6 +92,17 @@ class AgentProcess:
         """The open link of a running program."""
         return self._link if self._open and self.state is ProcessState.RUNNING else None
 
+    def require_link(self) -> AgentLink:
+        """The same. Raises NotReady."""
+        if (link := self.link) is None:
+            raise self.not_running()
+        return link
+
+    def not_running(self) -> NotReady:
+        """What whoever asks something of its program is told."""
+        name, state = self.record.name, self.state.value
+        return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
+
     @property
     def last_link(self) -> AgentLink | None:
         """The link of the present launch; when it has ended what it showed can be read until that is on record."""
@@ -115,15 +119,8 @@ class AgentProcess:
         return link is self._link and self.state is ProcessState.RUNNING
 
     async def saw(self, activity: Activity, *, context_id: str | None = None) -> None:
-        """What the program was seen doing. Ready or busy: it took up the conversation it was resumed with. Busy after
-        it was ready once: something is said, in the conversation `context_id` where a task says it."""
-        was_ready = self._ready_seen
-        if activity in (Activity.READY, Activity.BUSY):
-            self._ready_seen = True
-        self._working = activity is Activity.BUSY and was_ready
-        if self._working:
-            self._chosen = False
-            await self._change(conversations.said(self.record, self._session, context_id))
+        """What the program was seen doing; `context_id` is that of the task it works on."""
+        await self._change(self._conversation.saw(self.record, activity, context_id))
 
     # --- what callers ask; each returns a future that is done when it is so ---
 
@@ -221,8 +218,7 @@ class AgentProcess:
         if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
             self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
             return self._actor.spawn(asyncio.sleep(0))
-        if (link := self.link) is None:
-            raise NotReady(f"{self.record.name} does not run ({self.state.value})", agent=self.record.name)
+        link = self.require_link()
 
         async def signal() -> None:
             with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
@@ -271,17 +267,8 @@ class AgentProcess:
 
     async def session(self, conversation: str) -> None:
         """The program told its conversation's id."""
-        wanted, self._to_resume = self._to_resume, None
-        before, self._told = self._told, conversation
-        self._session = conversation
-        if self._chosen:
-            await self._change(conversations.chosen(self.record, conversation))
-        elif wanted is not None and wanted != conversation:
-            await self._change(conversations.replaced(self.record, conversation))
-        else:
-            await self._change(conversations.told(self.record, before, conversation, working=self._working))
-        if self._working:
-            await self._change(conversations.said(self.record, conversation, None))
+        await self._change(self._conversation.told(self.record, conversation))
+        await self._change(self._conversation.said(self.record))
 
     async def amend(
         self, *told: EventData, tasks: Sequence[Task] = (), of_tasks: Sequence[NewEvent] = (), **fields: Any
@@ -323,8 +310,8 @@ class AgentProcess:
             failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
             await self._actor.report(self._launch_failed, failure)
             return
-        self._session = self.record.conversation if plan.resumed else plan.conversation
-        self._chosen = plan.chosen
+        session = self.record.conversation if plan.resumed else plan.conversation
+        self._conversation.given(session, chosen=plan.chosen)
         launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
         await self._actor.report(self._launched, link, launch, ProcessEvent.LAUNCHED)
         if version is None:
@@ -387,15 +374,11 @@ class AgentProcess:
         self._link = link
         self._open = False
         adopted = event is ProcessEvent.ADOPTED
-        self._ready_seen = adopted
-        self._working = False
         change = conversations.ConversationChange()
         if adopted:
-            self._session = self._told = self.record.conversation
+            self._conversation.adopted(self.record)
         else:
-            self._told = None
-            self._to_resume = self.record.conversation if launch.resumed else None
-            change = conversations.began(self.record, self.profile, resumed=launch.resumed)
+            change = self._conversation.launched(self.record, self.profile, resumed=launch.resumed)
         uptime = max(0.0, self._clock.wall() - launch.started_at) if adopted else 0.0
         self._launched_at = self._clock.monotonic() - uptime
         reason = "adopted" if adopted else "started"
@@ -444,12 +427,16 @@ class AgentProcess:
     async def _exit(self, exited: LinkExited, *, found_dead: ProgramEnd | None = None) -> None:
         launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
         screen = await last_screen(self._link) if self._link is not None else ""
-        end = parting(exited, screen, ready=self._ready_seen, uptime=uptime)
+        end = parting(exited, screen, ready=self._conversation.ready_seen, uptime=uptime)
         if end.refused and launch is not None:
             end = end.because(self._every.drift(launch.version))
         by_itself = exited.exit_code is not None and exited.exit_code >= 0 and not end.refused
         unresumable = (
-            launch is not None and launch.resumed and by_itself and not self._ready_seen and found_dead is None
+            launch is not None
+            and launch.resumed
+            and by_itself
+            and not self._conversation.ready_seen
+            and found_dead is None
         )
         await self._decide(ProcessEvent.EXITED, exited, end, found_dead=found_dead, unresumable=unresumable)
         self._waiters.wake()

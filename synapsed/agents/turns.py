@@ -23,11 +23,12 @@ from synapsed.agents import message_files
 from synapsed.agents.actor import Actor
 from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.agents.attention import Attention
+from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
 from synapsed.agents.pending_answers import Given, GivenAnswers
-from synapsed.agents.pending_interrupt import PendingInterrupt
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.seams import TaskEnds
+from synapsed.agents.turn_outcome import INTERRUPTED, RATE_LIMITED, limit_met, outcome
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock, iso
 from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable
@@ -39,12 +40,9 @@ from synapsed.model.link import (
     LinkObserved,
     LinkTurnAccepted,
     LinkTurnEnded,
-    LinkTurnFailed,
-    LinkTurnInterrupted,
     LinkTurnProgress,
     LinkTurnRecord,
     LinkTurnSaid,
-    LinkUndelivered,
 )
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
@@ -59,20 +57,9 @@ from synapsed.terminal.limits import Limit
 INTERRUPT_PRIORITY = 5
 """A task of this priority stops the turn that runs, then goes first."""
 
-RATE_LIMITED = "RATE_LIMITED"
-"""Code of a task that met a usage limit."""
-
 OF_NO_TURN = frozenset({"trust", "login", "screen"})
 """What a program asks before it works at all: the keys that stop a turn would refuse it, or end the program. The same
 goes for what nobody knows how to answer."""
-
-INTERRUPTED = "interrupted"
-"""`reason` of a task that had to make way."""
-
-
-INTERRUPT_TOLD_S = 3.0
-"""After the program confirmed an interruption its link says how the turn ended (it may have ended by itself just
-before); were nothing said by then, the confirmation itself would have to do."""
 
 
 @dataclass(slots=True)
@@ -118,7 +105,7 @@ class AgentTurns:
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
-        self._interruption: PendingInterrupt | None = None
+        self._interruption = Interruption(process, self, clock=clock, actor=actor)
         self._giving: asyncio.Task[None] | None = None
         """Gives the turn to the link."""
         self._limit: Limit | None = None
@@ -143,7 +130,7 @@ class AgentTurns:
     @property
     def at_rest(self) -> bool:
         """No task waits, is worked on, or is being interrupted."""
-        return not self._mailbox and self._turn is None and self._interruption is None
+        return not self._mailbox and self._turn is None and self._interruption.pending is None
 
     @property
     def open_tasks(self) -> list[str]:
@@ -220,10 +207,7 @@ class AgentTurns:
     def interrupt(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
         """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
         `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken meanwhile."""
-        if self._interruption is None:
-            self._interruption = PendingInterrupt(reason, failure)
-            self._actor.spawn(self._interrupt(self._interruption))
-        return self._interruption.outcome
+        return self._interruption.begin(reason, failure)
 
     async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
         """The canceled task if it waited, else the future of its interruption. Raises TaskNotCancelable,
@@ -272,7 +256,7 @@ class AgentTurns:
         if (put_off := self.answers.end()) is not None:
             seen, again = put_off
             if (commit := self.observed(seen, again=again)) is not None:
-                await self._persist(commit)
+                await self.persist(commit)
 
     async def answered(self, task_id: str | None, given: Given) -> Task | None:
         """The program took an answer: tell so, and in the same commit the task is worked on again, whatever is asked
@@ -308,7 +292,7 @@ class AgentTurns:
 
     async def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
-        limited, stops = self._usage.in_force is not None, self._interruption is not None
+        limited, stops = self._usage.in_force is not None, self._interruption.pending is not None
         restarts = self._process.record.restart_pending
         now = Moment(limited=limited, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
         if (link := self._process.link) is None or obstacle(now) is not None:
@@ -343,7 +327,7 @@ class AgentTurns:
             elif transitions.is_being_stopped(self._turn.record):
                 self.interrupt("canceled")
         elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
-            await self._persist(commit)
+            await self.persist(commit)
 
     def observed(self, seen: LinkObserved, *, again: bool = False) -> Commit | None:
         """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
@@ -385,8 +369,7 @@ class AgentTurns:
         turn.task = commit.task
         if commit.turn_ended is not None:
             self._turn = None
-            if self._interruption is not None:
-                self._interruption.ended(commit.task)
+            self._interruption.turn_ended(commit.task)
         elif commit.task.status is TaskState.SUBMITTED and commit.turn is not None:
             self._turn = None
             self._attempts[commit.task.id] = commit.turn
@@ -394,8 +377,7 @@ class AgentTurns:
 
     def program_gone(self) -> None:
         """There is nothing left to interrupt."""
-        if self._interruption is not None and self._interruption.confirmed:
-            self._end_interruption(over=True)
+        self._interruption.program_gone()
 
     async def handle(self, event: LinkEvent, link: AgentLink) -> None:
         """A fact about the turn; those of another turn are passed over."""
@@ -420,7 +402,7 @@ class AgentTurns:
             await self._limited(limit, turn, link)
             return
         if (commit := await self._decide(event, turn)) is not None:
-            await self._persist(commit)
+            await self.persist(commit)
             if commit.turn_ended is not None:
                 evidence = getattr(event, "evidence", None)
                 self._actor.log.info(
@@ -429,7 +411,7 @@ class AgentTurns:
                 link.settled()
             if isinstance(event, LinkTurnEnded):
                 await self._usage.forget("a turn ended")
-            self._end_interruption()
+            self._interruption.end()
             await self.pump()
 
     def limit_shown(self, limit: Limit) -> None:
@@ -438,20 +420,12 @@ class AgentTurns:
 
     def _limit_told(self, event: LinkEvent) -> Limit | None:
         """The usage limit by which the turn ended; None where it did not, or somebody stopped it."""
-        shown, told = self._limit, None
-        if self._interruption is None:
-            match event:
-                case LinkTurnFailed():
-                    told = self._usage.find(event.message) or shown
-                    if told is None and event.code == RATE_LIMITED:
-                        told = Limit(words=event.message)
-                case LinkTurnInterrupted():
-                    told = shown
-                case LinkTurnEnded() if not event.answer.strip():
-                    told = shown
+        shown = self._limit
         if not isinstance(event, LinkTurnProgress):
             self._limit = None
-        return told
+        if self._interruption.pending is not None:
+            return None
+        return limit_met(event, shown=shown, find=self._usage.find)
 
     async def _limited(self, limit: Limit, turn: _Turn, link: AgentLink) -> None:
         record = await self._usage.meet(limit)
@@ -464,9 +438,9 @@ class AgentTurns:
             commit = transitions.failed(
                 turn.task, code=RATE_LIMITED, message=limit.words, details=details, now=self._clock.wall()
             )
-        await self._persist(commit)
+        await self.persist(commit)
         link.settled()
-        self._end_interruption()
+        self._interruption.end()
 
     async def _told(self, turn: _Turn) -> Told:
         if turn.told is None:
@@ -497,22 +471,9 @@ class AgentTurns:
         )
 
     async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:
-        now, task = self._clock.wall(), turn.task
-        match event:
-            case LinkTurnEnded():
-                return await self._completed(event, turn)
-            case LinkTurnProgress():
-                return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)
-            case LinkTurnFailed():
-                return transitions.failed(task, code=event.code, message=event.message, now=now)
-            case LinkTurnInterrupted():
-                asked = self._interruption if event.reason == INTERRUPTED else None
-                reason, failure = (asked.reason, asked.failure) if asked else (event.reason, "")
-                return transitions.stopped(task, reason=reason, failure=failure, now=now)
-            case LinkUndelivered():
-                return transitions.undelivered(task, reason=event.reason, screen=event.screen, now=now)
-            case _:
-                return None
+        if isinstance(event, LinkTurnEnded):
+            return await self._completed(event, turn)
+        return outcome(event, turn.task, asked=self._interruption.pending, now=self._clock.wall())
 
     # --- operations ---
 
@@ -538,49 +499,13 @@ class AgentTurns:
         if turn is None or turn.task.id != task_id:
             return
         code = "INTERRUPTED" if transitions.is_submitted(turn.record) else "UNDELIVERED"
-        await self._persist(transitions.failed(turn.task, code=code, message=message, now=self._clock.wall()))
+        await self.persist(transitions.failed(turn.task, code=code, message=message, now=self._clock.wall()))
         await self.pump()
 
-    async def _interrupt(self, interruption: PendingInterrupt) -> None:
-        confirmed = False
+    async def given(self) -> None:
+        """See `RunOwner.given`."""
         if self._giving is not None:
-            await asyncio.wait([self._giving])  # a message whose files are being written is not the link's yet
-        try:
-            link = self._process.link
-            if link is not None:
-                confirmed = await link.interrupt()
-        except SynapsedError as error:
-            self._actor.log.warning("the interruption failed", error=error.message)
-        finally:
-            # What the link told meanwhile is before this in the inbox, so it is handled first.
-            self._actor.post(self._interrupted, interruption, confirmed)
-
-    async def _interrupted(self, interruption: PendingInterrupt, confirmed: bool) -> None:
-        interruption.confirmed = confirmed
-        if confirmed and self._turn is not None:
-            interruption.timer = self._actor.post_later(INTERRUPT_TOLD_S, self._interruption_untold, interruption)
-            return
-        self._end_interruption(over=True)
-        await self.pump()
-
-    async def _interruption_untold(self, interruption: PendingInterrupt) -> None:
-        if self._interruption is not interruption:
-            return  # it was told just now, and what runs is another turn
-        if self._turn is not None:
-            asked, now = interruption, self._clock.wall()
-            await self._persist(
-                transitions.stopped(self._turn.task, reason=asked.reason, failure=asked.failure, now=now)
-            )
-        self._end_interruption(over=True)
-        await self.pump()
-
-    def _end_interruption(self, *, over: bool = False) -> None:
-        """Tasks are taken again when the link has confirmed (`over`: or refused) and the turn has ended."""
-        interruption = self._interruption
-        if interruption is None or not (over or (interruption.confirmed and self._turn is None)):
-            return
-        self._interruption = None
-        interruption.end()
+            await asyncio.wait([self._giving])
 
     async def _commit(self, commit: Commit, *more: NewEvent) -> Commit:
         await self._store.commit(
@@ -593,5 +518,6 @@ class AgentTurns:
         self.believe(commit)
         return commit
 
-    async def _persist(self, commit: Commit) -> None:
+    async def persist(self, commit: Commit) -> None:
+        """Make that durable, and believe it."""
         await self._actor.persist(self._commit, commit)

@@ -1,0 +1,66 @@
+"""What an agent's program shows, and what it has printed: now, or when it was last there."""
+
+import asyncio
+from pathlib import Path
+
+from synapsed.agents.last_screen import last_screen
+from synapsed.agents.process import AgentProcess
+from synapsed.interfaces import AgentLink, OutputPiece, Store
+from synapsed.launch_plan import LinkFactory
+from synapsed.model.agent import ProcessState
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.pty import output_history
+
+SCREEN_KEPT = 20_000
+"""Characters of the last screen kept after the program ended, so that a person sees why."""
+
+
+class AgentScreen:
+    """`spool` is where the output of its launches is."""
+
+    def __init__(self, process: AgentProcess, *, store: Store, factory: LinkFactory, spool: Path) -> None:
+        self._process = process
+        self._store = store
+        self._factory = factory
+        self._spool = spool
+        self._last = ""
+
+    @property
+    def _agent_id(self) -> str:
+        return self._process.record.id
+
+    async def keep(self, link: AgentLink) -> None:
+        """The program of `link` is about to end, or has: what it shows is shown until another one does."""
+        self._last = await last_screen(link, SCREEN_KEPT)
+
+    async def text(self, limit: int | None) -> str:
+        """What is on the screen, or was last."""
+        if (link := self._process.link) is not None:
+            return await link.screen_text(limit)
+        if not self._last and self._process.state is ProcessState.PARKED:  # by the last daemon
+            was = await self._store.checkpoint(self._agent_id)
+            self._last = "" if was is None else str(await self._factory.kept(was, "scrollback"))[-SCREEN_KEPT:]
+        return self._last[-limit:] if limit else self._last
+
+    async def shown(self, fmt: ScreenForm) -> Shown:
+        """Raises NotReady for anything but text of a program that ended."""
+        if (link := self._process.link) is not None:
+            return await link.screen_as(fmt)
+        parked = self._process.state is ProcessState.PARKED
+        if parked and (was := await self._store.checkpoint(self._agent_id)) is not None:
+            return await self._factory.kept(was, fmt)
+        if fmt == "text" and self._last:
+            return self._last
+        raise self._process.not_running()
+
+    async def output(self, start: int | None, limit: int) -> OutputPiece:
+        """See `Control.output`."""
+        over = self._process.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
+        begin, data = await asyncio.to_thread(output_history.read_output, self._spool, start, limit)
+        return OutputPiece(begin, data, ended=over and not data)
+
+    async def recording(self, limit: int) -> str:
+        """See `Control.recording`."""
+        record = self._process.record
+        size = {"cols": record.cols, "rows": record.rows}
+        return await asyncio.to_thread(output_history.recording, self._spool, limit, **size, title=record.name)

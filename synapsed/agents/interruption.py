@@ -1,0 +1,105 @@
+"""Interrupting what an agent runs: asked of the link once, told to all who asked, and no task is taken meanwhile."""
+
+import asyncio
+from typing import Protocol
+
+from synapsed.agents.actor import Actor
+from synapsed.agents.pending_interrupt import PendingInterrupt
+from synapsed.agents.process import AgentProcess
+from synapsed.clock import Clock
+from synapsed.errors import SynapsedError
+from synapsed.model.task import Task
+from synapsed.tasks import transitions
+from synapsed.tasks.transitions import Commit
+
+INTERRUPT_TOLD_S = 3.0
+"""After the program confirmed an interruption its link says how the turn ended (it may have ended by itself just
+before); were nothing said by then, the confirmation itself would have to do."""
+
+
+class RunOwner(Protocol):
+    """The turns of the agent."""
+
+    @property
+    def current(self) -> Task | None:
+        """The task being worked on."""
+        ...
+
+    async def given(self) -> None:
+        """Returns when the link has the message that is being given to it: one whose files are being written is not
+        the link's yet."""
+        ...
+
+    async def persist(self, commit: Commit) -> None:
+        """Make that durable, and believe it."""
+        ...
+
+    async def pump(self) -> None:
+        """Take the next task if the agent can receive it now."""
+        ...
+
+
+class Interruption:
+    """At most one is under way. Everything here runs in the agent's actor, but for the asking itself."""
+
+    def __init__(self, process: AgentProcess, owner: RunOwner, *, clock: Clock, actor: Actor) -> None:
+        self._process = process
+        self._owner = owner
+        self._clock = clock
+        self._actor = actor
+        self.pending: PendingInterrupt | None = None
+
+    def begin(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
+        """Stop what runs, if that is not under way already; see `AgentTurns.interrupt`."""
+        if self.pending is None:
+            self.pending = PendingInterrupt(reason, failure)
+            self._actor.spawn(self._ask(self.pending))
+        return self.pending.outcome
+
+    def turn_ended(self, task: Task) -> None:
+        """The turn of `task` is over, durably."""
+        if self.pending is not None:
+            self.pending.ended(task)
+
+    def program_gone(self) -> None:
+        """There is nothing left to interrupt."""
+        if self.pending is not None and self.pending.confirmed:
+            self.end(over=True)
+
+    def end(self, *, over: bool = False) -> None:
+        """Tasks are taken again when the link has confirmed (`over`: or refused) and the turn has ended."""
+        pending = self.pending
+        if pending is None or not (over or (pending.confirmed and self._owner.current is None)):
+            return
+        self.pending = None
+        pending.end()
+
+    async def _ask(self, pending: PendingInterrupt) -> None:
+        confirmed = False
+        await self._owner.given()
+        try:
+            link = self._process.link
+            if link is not None:
+                confirmed = await link.interrupt()
+        except SynapsedError as error:
+            self._actor.log.warning("the interruption failed", error=error.message)
+        finally:
+            # What the link told meanwhile is before this in the inbox, so it is handled first.
+            self._actor.post(self._answered, pending, confirmed)
+
+    async def _answered(self, pending: PendingInterrupt, confirmed: bool) -> None:
+        pending.confirmed = confirmed
+        if confirmed and self._owner.current is not None:
+            pending.timer = self._actor.post_later(INTERRUPT_TOLD_S, self._untold, pending)
+            return
+        self.end(over=True)
+        await self._owner.pump()
+
+    async def _untold(self, pending: PendingInterrupt) -> None:
+        if self.pending is not pending:
+            return  # it was told just now, and what runs is another turn
+        if (task := self._owner.current) is not None:
+            reason, failure, now = pending.reason, pending.failure, self._clock.wall()
+            await self._owner.persist(transitions.stopped(task, reason=reason, failure=failure, now=now))
+        self.end(over=True)
+        await self._owner.pump()

@@ -1,0 +1,56 @@
+"""What a link's report of its turn makes of the task. Pure."""
+
+from collections.abc import Callable
+
+from synapsed.agents.pending_interrupt import PendingInterrupt
+from synapsed.model.link import (
+    LinkEvent,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkUndelivered,
+)
+from synapsed.model.task import Task
+from synapsed.tasks import transitions
+from synapsed.tasks.transitions import Commit
+from synapsed.terminal.limits import Limit
+
+INTERRUPTED = "interrupted"
+"""`reason` of a turn that was stopped through its link, and of a task that had to make way."""
+
+RATE_LIMITED = "RATE_LIMITED"
+"""Code of a task that met a usage limit."""
+
+
+def outcome(event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, now: float) -> Commit | None:
+    """What becomes of `task`; None if nothing does, and for an answer, which `AgentTurns` tells with its blocks.
+    `asked` is the interruption that is under way."""
+    match event:
+        case LinkTurnProgress():
+            return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)
+        case LinkTurnFailed():
+            return transitions.failed(task, code=event.code, message=event.message, now=now)
+        case LinkTurnInterrupted():
+            if asked is not None and event.reason == INTERRUPTED:
+                return transitions.stopped(task, reason=asked.reason, failure=asked.failure, now=now)
+            return transitions.stopped(task, reason=event.reason, failure="", now=now)
+        case LinkUndelivered():
+            return transitions.undelivered(task, reason=event.reason, screen=event.screen, now=now)
+        case _:
+            return None
+
+
+def limit_met(event: LinkEvent, *, shown: Limit | None, find: Callable[[str], Limit | None]) -> Limit | None:
+    """The usage limit by which a turn ended that nobody stopped; None where it did not. `shown` is what a dialog in the
+    turn said, `find` reads one out of an error's words."""
+    match event:
+        case LinkTurnFailed():
+            told = find(event.message) or shown
+            return Limit(words=event.message) if told is None and event.code == RATE_LIMITED else told
+        case LinkTurnInterrupted():
+            return shown
+        case LinkTurnEnded() if not event.answer.strip():
+            return shown
+        case _:
+            return None
