@@ -1,4 +1,5 @@
-"""Two real daemons, each a member, and a real broker between them."""
+"""Two real daemons, each a member, and a real broker between them. They are made once: each test looks at its own
+messages only, and leaves all three up."""
 
 import json
 import os
@@ -30,18 +31,40 @@ class Pair:
             lambda: address in [row["name"] for row in daemon.ctl("list", "--json").json], f"{address} is in the list"
         )
 
+    def said(self, daemon: Daemon, text: str) -> dict[str, Any]:
+        """The one task there whose message is `text`."""
+        (found,) = [one for one in daemon.get("/control/tasks").json if _text(one) == text]
+        task: dict[str, Any] = found
+        return task
+
     def task(self, daemon: Daemon, task_id: str) -> dict[str, Any]:
         found: dict[str, Any] = daemon.get(f"/control/tasks/{task_id}").json
         return found.get("task", found)
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
-    with fleet(tmp_path) as home:
-        joined = home.joined(tmp_path / "laptop", "laptop")
-        box = Daemon(home.folder, config=NO_PORTS).start()
+def _text(task: dict[str, Any]) -> str:
+    return str(task["message"]["parts"][0].get("text"))
+
+
+OF_BOX = """
+[agents.dummy]
+profile = "dummy"
+autostart = true
+[teams.review]
+members = ["dummy"]
+[fleet.work]
+classes = ["dummy"]
+"""
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("pair")
+    with fleet(folder) as home:
+        joined = home.joined(folder / "laptop", "laptop")
+        box = Daemon(home.folder, config=NO_PORTS + OF_BOX).start()
         laptop = Daemon(joined.folder, config=NO_PORTS).start()
-        box.start_agent()
+        box.ready("dummy")
         made = Pair(home, box, laptop)
         made.known(laptop, "dummy@box")
         yield made
@@ -52,12 +75,12 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 def test_a_message_goes_there_and_its_answer_comes_back(pair: Pair) -> None:
     sent = pair.laptop.ctl("send", "dummy@box", "--wait", "hello over there")
     assert sent.code == 0, sent.err
-    (there,) = pair.box.get("/control/tasks").json
+    there = pair.said(pair.box, "hello over there")
     assert sent.out.strip() == there["artifacts"][0]["parts"][0]["text"]
     assert there["metadata"]["sender"]["sender_id"] == "person@laptop", (
         "a person is one there by the configuration only"
     )
-    (row,) = pair.laptop.ctl("tasks", "--json").json
+    row = pair.said(pair.laptop, "hello over there")
     assert (row["agent_id"], row["status"]) == ("dummy@box", "completed")
     assert row["metadata"]["external"]["via"] == "fleet"
     _told_on_the_other(pair)
@@ -101,17 +124,16 @@ def test_a_file_too_large_for_a_message_is_in_the_inbox_of_the_agent_there(pair:
     (there,) = pair.box.home.glob("**/inbox/*-film.mp4")
     assert there.read_bytes() == content
     assert there.stat().st_mode & 0o777 == 0o600
-    (task,) = pair.box.get("/control/tasks").json
-    assert "9000001" in str(task["message"]), "its size is told"
+    assert "9000001" in str(pair.said(pair.box, "what is in this?")["message"]), "its size is told"
 
 
 @pytest.mark.fleet
 def test_a_file_comes_whole_though_both_daemons_are_killed_while_it_is_under_way(pair: Pair, tmp_path: Path) -> None:
-    film = tmp_path / "film.mp4"
+    film = tmp_path / "long.mp4"
     content = os.urandom(48 << 20)
     film.write_bytes(content)
     pair.box.kill9()
-    sent = pair.laptop.ctl("send", "dummy@box", "--json", "--file", str(film), "what is in this?")
+    sent = pair.laptop.ctl("send", "dummy@box", "--json", "--file", str(film), "and in this?")
     assert sent.code == 0, sent.err
     task_id = sent.json["task"]["id"]
     pair.box.start()
@@ -127,7 +149,7 @@ def test_a_file_comes_whole_though_both_daemons_are_killed_while_it_is_under_way
         daemon.start()
         assert before >= share * len(content)
     eventually(lambda: pair.task(pair.laptop, task_id)["status"] == "completed", "it is answered", patience=120)
-    (there,) = pair.box.home.glob("**/inbox/*-film.mp4")
+    (there,) = pair.box.home.glob("**/inbox/*-long.mp4")
     assert there.read_bytes() == content
 
 
@@ -183,17 +205,13 @@ def test_daemons_and_the_broker_are_killed_at_random_and_each_message_is_done_on
     eventually(
         lambda: {pair.task(pair.laptop, one)["status"] for one in sent} == done, "each is answered", patience=180
     )
-    there = [task["message"]["parts"][0]["text"] for task in pair.box.get("/control/tasks").json]
+    there = [text for text in map(_text, pair.box.get("/control/tasks").json) if text.startswith("message ")]
     assert sorted(there) == sorted(f"message {n}" for n in range(len(sent))), "each was taken once"
     eventually(lambda: pair.laptop.get("/fleet/outbox").json == [], "nothing is under way any more")
     assert pair.laptop.get("/fleet/quarantine").json == []
 
 
 def test_work_for_any_goes_to_a_host_that_takes_the_class(pair: Pair) -> None:
-    assert pair.box.end() == 0
-    pair.box.config_file.write_text(f'{NO_PORTS}[fleet.work]\nclasses = ["dummy"]\n')
-    pair.box.start()
-    pair.box.start_agent()
     refused = pair.laptop.ctl("send", "any:nothing", "hello")
     assert (refused.code, "no host of the fleet takes work" in refused.err) == (4, True)
     eventually(
@@ -202,17 +220,12 @@ def test_work_for_any_goes_to_a_host_that_takes_the_class(pair: Pair) -> None:
     )
     sent = pair.laptop.ctl("send", "any:dummy", "--wait", "hello whoever you are")
     assert sent.code == 0, sent.err
-    (row,) = pair.laptop.ctl("tasks", "--json").json
+    row = pair.said(pair.laptop, "hello whoever you are")
     assert (row["agent_id"], row["status"]) == ("any:dummy", "completed")
     assert row["metadata"]["external"]["host"] == "box", "who has it is told"
 
 
 def test_a_team_is_its_members_on_all_hosts(pair: Pair) -> None:
-    assert pair.box.end() == 0
-    team = '[agents.dummy]\nprofile = "dummy"\n[teams.review]\nmembers = ["dummy"]\n'
-    pair.box.config_file.write_text(f"{NO_PORTS}{team}")
-    pair.box.start()
-    pair.box.start_agent()
     eventually(lambda: pair.laptop.get("/teams?hosts=1").json, "the team is known here")
     sent = pair.laptop.ctl("send", "team:review", "--wait", "hello all")
     assert sent.code == 0, sent.err
