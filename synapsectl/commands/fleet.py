@@ -40,6 +40,21 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         "broker has moved: invitations name it from then on",
     )
     parser.add_argument("--max-store", metavar="SIZE", help="what the broker keeps at most (default: half, or 20GiB)")
+    parser.add_argument(
+        "--url",
+        action="append",
+        metavar="URL",
+        help="the broker is somebody else's, and is there: tls://nats.example:4222; again for each of a cluster",
+    )
+    parser.add_argument(
+        "--account-key", metavar="FILE", help="with --url: the seed that signs users of the fleet's account there"
+    )
+    parser.add_argument(
+        "--account", metavar="KEY", help="with --url: the account's public key, where --account-key is not its own"
+    )
+    parser.add_argument(
+        "--ca", metavar="FILE", help="with --url: the authority of that broker's certificate (default: the system's)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
@@ -49,7 +64,8 @@ def _create(args: argparse.Namespace, ctx: CommandContext) -> int:
 
     persons_only(ctx)
     name = args.name or _own_name()
-    made = ask_fleet(ctx, "create", name=name, addresses=args.address, listen=args.listen, max_store=args.max_store)
+    asked = {"addresses": args.address, "listen": args.listen, "max_store": args.max_store, **_given(args)}
+    made = ask_fleet(ctx, "create", name=name, **asked)
     service = service_of(ctx)
     with ctx.busy("starting the broker"):
         service.install()
@@ -59,10 +75,33 @@ def _create(args: argparse.Namespace, ctx: CommandContext) -> int:
     if service.name == "process":
         ctx.out.note("no service manager is here: put 'synapsed broker' under what this machine starts things with")
     where = " or ".join(made["urls"])
-    line = f"{made['name']} is a member of the fleet whose broker it keeps, at {where}"
-    ctx.out.either(made, as_json=args.json, line=line)
+    whose = "whose broker is somebody else's" if made.get("given") else "whose broker it keeps"
+    ctx.out.either(made, as_json=args.json, line=f"{made['name']} is a member of the fleet {whose}, at {where}")
+    if made.get("remark"):
+        ctx.out.note(made["remark"])
     ctx.out.note("for the next host: 'synapsectl fleet invite NAME' here; it must reach the broker's port")
     return DONE
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """What is said of a broker of somebody else's, with the contents of the files."""
+    if not args.url:
+        if args.account_key or args.account or args.ca:
+            raise UsageError("--account-key, --account and --ca are for a broker of somebody else's: give its --url")
+        return {}
+    if args.address or args.listen:
+        raise UsageError("--address and --listen are for a broker that this host keeps: leave them out with --url")
+    if not args.account_key:
+        raise UsageError("with --url, --account-key FILE: the seed that signs users of the fleet's account there")
+    key, ca = _contents(args.account_key), _contents(args.ca) if args.ca else None
+    return {"urls": args.url, "account_key": key, "account": args.account, "ca": ca}
+
+
+def _contents(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name} cannot be read: {error}") from None
 
 
 def _own_name() -> str:
@@ -195,6 +234,8 @@ def _leave(args: argparse.Namespace, ctx: CommandContext) -> int:
     if _daemon_runs(ctx):
         take_up(ctx)
     ctx.out.either(gone, as_json=args.json, line=f"{gone['name'] or 'this host'} is in no fleet now")
+    if gone.get("left"):
+        ctx.out.note(f"its streams are left at somebody else's broker: {gone['left']}")
     return DONE
 
 
@@ -250,6 +291,8 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
     if not gone["told"]:
         ctx.out.note(f"no broker was told yet: {gone['reason']}; the one here learns of it when it starts")
     ctx.out.either(gone, as_json=args.json, line=f"{gone['name']} is a member no more: its key counts nowhere")
+    if gone.get("key"):
+        ctx.out.note(f"the broker's owner ends its connection: it is the user {gone['key']} of the fleet's account")
     return DONE
 
 
@@ -285,7 +328,8 @@ def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
     from synapsectl.fleet.unit import service_of
 
     persons_only(ctx)
-    broker = ask_fleet(ctx, "status")["broker"]
+    told = ask_fleet(ctx, "status")
+    broker = told["broker"] or told["given"]
     if broker is None:
         raise CtlError("no broker is kept on this host")
     service = service_of(ctx)
@@ -294,7 +338,7 @@ def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
             service.restart()
         else:
             service.install()
-        told = ask_fleet(ctx, "settle", not_pid=broker["server_pid"] if broker["pid"] else None)
+        told = ask_fleet(ctx, "settle", not_pid=broker.get("server_pid") if broker["pid"] else None)
     ctx.out.either(told, as_json=args.json, line="the broker runs")
     return DONE
 
@@ -352,6 +396,10 @@ SUBVERBS = {
         (
             ("synapsectl fleet create", "the broker is a service beside the daemon's"),
             ("synapsectl fleet create --name box --address box.lan", "as the other hosts find it"),
+            (
+                "synapsectl fleet create --url tls://nats.example:4222 --account-key fleet.nk",
+                "at somebody else's broker",
+            ),
         ),
     ),
     "invite": SubVerb(

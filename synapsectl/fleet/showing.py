@@ -23,6 +23,10 @@ def status_lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield f"connection  {told.get('problem') or 'no daemon runs here'}"
     if (broker := told.get("broker")) is not None:
         yield from _of_broker(broker, told)
+    if (given := told.get("given")) is not None:
+        answers = f"pid {given['pid']}" if given["pid"] else "nobody: 'synapsectl fleet broker restart'"
+        yield f"broker of   somebody else's, account {given['account']}; who answers hosts that join: {answers}"
+        yield from _streams(told)
     if (hosts := told.get("hosts")) is not None:
         yield f"members     {', '.join(host['name'] for host in hosts)}"
 
@@ -47,6 +51,10 @@ def _of_broker(broker: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[s
     yield f"broker here {state}, at {broker['listen']}{server}, {broker['free'] / GIB:.1f} GiB free"
     if broker["certificate_days"] < EXPIRES_SOON_DAYS:
         yield f"            its certificate counts for {broker['certificate_days']} days: restart it where the keys are"
+    yield from _streams(told)
+
+
+def _streams(told: Mapping[str, Any]) -> Iterator[str]:
     for stream in told.get("streams") or ():
         replicas = "".join(f", {one['name']} {_replica(one)}" for one in stream["replicas"])
         leader = f" led by {stream['leader']}{replicas}" if stream["replicas"] else ""

@@ -128,6 +128,12 @@ class Admin:
         """Tell all members the fleet's newest token. Raises RemoteRefused."""
         await self._ask(FLEET_KEY, token.encode("ascii"))
 
+    async def remove_streams(self) -> None:
+        """All of the fleet's, with what is in them. Raises RemoteRefused."""
+        for kept in STREAMS:
+            if await self._found(f"STREAM.INFO.{kept.name}") is not None:
+                await self._api(f"STREAM.DELETE.{kept.name}", None)
+
     async def forget(self, host: str) -> None:
         """Remove a host's mail, its consumer and its record. Raises RemoteRefused."""
         with contextlib.suppress(RemoteRefused):  # it may never have come
@@ -193,8 +199,10 @@ class Admin:
 
 
 async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
-    """Tell the brokers the fleet's newest token: connections of whom it revokes end at once. Raises Unreachable,
+    """Tell the fleet's own brokers its newest token: connections of whom it revokes end at once. Raises Unreachable,
     RemoteRefused."""
+    if keyring.members().plan.account:
+        return
     async with connected(keyring, urls, system=True) as client:
         try:
             answer = await client.request("$SYS.REQ.CLAIMS.UPDATE", token.encode("ascii"), timeout=REQUEST_S)
@@ -216,7 +224,15 @@ async def administering(keyring: Keyring, urls: Sequence[str]) -> AsyncIterator[
 async def connected(keyring: Keyring, urls: Sequence[str], *, system: bool = False) -> AsyncIterator[Client]:
     """A connection of the admin's, for as long as the block runs."""
     token, pair = keyring.admin(system=system)
-    asked = options(urls, token=token, pair=pair, ca=keyring.certificate, inbox=ADMIN_INBOX, name="synapsed admin")
+    asked = options(
+        urls,
+        token=token,
+        pair=pair,
+        ca=keyring.trusted(),
+        inbox=ADMIN_INBOX,
+        name="synapsed admin",
+        given=bool(keyring.members().plan.account),
+    )
     async with opened(urls, asked) as client:
         yield client
 

@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -331,8 +331,12 @@ class BrokerUnit:
 
 
 async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, str]) -> None:
-    """`synapsed broker`. Raises SynapsedError."""
+    """`synapsed broker`: this host's broker, or, where it is somebody else's, who answers there for the fleet. Raises
+    SynapsedError."""
     folder = BrokerFolder(home.broker)
+    if home.keyring.exists() and (urls := _elsewhere(home)):
+        await _only_answer(home, folder, urls, environ)
+        return
     folder.read()
     free_min = int(environ.get("SYNAPSED_BROKER_FREE_MIN") or FREE_MIN)
     settings = (config.broker if config else None) or FleetBroker()
@@ -342,7 +346,8 @@ async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, st
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, broker.end)
     loop.add_signal_handler(signal.SIGHUP, broker.restart)
-    registrar = asyncio.ensure_future(_registrar(home, settings)) if home.keyring.exists() else None
+    answers = home.keyring.exists()
+    registrar = asyncio.ensure_future(_registrar(home, [local_url(settings.listen)])) if answers else None
     try:
         await broker.run()
     finally:
@@ -352,11 +357,36 @@ async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, st
                 await registrar
 
 
-async def _registrar(home: Home, settings: FleetBroker) -> None:
+def _elsewhere(home: Home) -> tuple[str, ...]:
+    """Where the broker is that is somebody else's; empty where the fleet has its own."""
+    plan = home.keyring.members().plan
+    return plan.urls if plan.account else ()
+
+
+async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Until SIGTERM or SIGINT."""
+    ending = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)  # there is no server to start again
+    notifier = ServiceNotifier(environ)
+    with folder.held():
+        registrar = asyncio.ensure_future(_registrar(home, urls))
+        async with notifier.beating():
+            notifier.ready(lambda: f"answers for the fleet at {', '.join(urls)}")
+            await ending.wait()
+        notifier.close()
+        registrar.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await registrar
+
+
+async def _registrar(home: Home, urls: Sequence[str]) -> None:
     """Where the fleet's keys are, this process answers hosts that join."""
     from synapsed.fleet.registrar import Registrar
 
-    await Registrar(home.keyring, [local_url(settings.listen)]).run()
+    await Registrar(home.keyring, urls).run()
 
 
 def _environment() -> dict[str, str]:

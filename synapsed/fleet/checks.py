@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from synapsed.config import Config
 from synapsed.errors import SynapsedError
-from synapsed.fleet import tls
+from synapsed.fleet import given, tls
 from synapsed.fleet.admin import administering, opened
 from synapsed.fleet.broker import BrokerFolder, ask_health
 from synapsed.fleet.home import Home, Identity
-from synapsed.fleet.natsserver import INSTALL, find
+from synapsed.fleet.natsserver import INSTALL, NEEDED, find, version_in
 from synapsed.fleet.watchdog import FREE_WARN
 
 OK: Final = "ok"
@@ -44,6 +44,8 @@ async def look(home: Home, config: Config) -> list[Found]:
         return [*told, found("fleet", WRONG, error.message, "synapsectl fleet join -")]
     told += list(_membership(mine, config))
     told.append(await _reached(mine, config))
+    if home.keyring.exists() and home.keyring.members().plan.account:
+        told += [await _given(home), _answers(home)]
     if home.keyring.exists() and told[-1]["status"] == OK:
         told += await _kept(home, config)
     return told
@@ -115,7 +117,27 @@ async def _reached(mine: Identity, config: Config) -> Found:
     except SynapsedError as error:
         mend = "see that its host is on and its port is open from here; 'synapsectl fleet broker status' there"
         return found("fleet's broker", WRONG, error.message, mend)
+    if (there := version_in(version)) is not None and there < NEEDED:
+        needed = ".".join(map(str, NEEDED))
+        return found("fleet's broker", WRONG, f"it is {version.strip('<>')}", f"have it renewed: {needed} or newer")
     return found("fleet's broker", OK, f"reached at {' or '.join(urls)}, {version.strip('<>')}")
+
+
+async def _given(home: Home) -> Found:
+    """A broker that is somebody else's."""
+    try:
+        detail = await given.checked(home.keyring)
+    except SynapsedError as error:
+        return found("somebody else's broker", WRONG, error.message, "ask its owner, or synapsectl fleet repair")
+    return found("somebody else's broker", OK, f"{detail}; {given.OWNERS}")
+
+
+def _answers(home: Home) -> Found:
+    """Invitations and renewals are answered from here, wherever the broker is."""
+    pid = BrokerFolder(home.broker).pid()
+    if pid is None:
+        return found("fleet's registrar", WRONG, "nobody answers hosts that join", "synapsectl fleet broker restart")
+    return found("fleet's registrar", OK, f"answers hosts that join, as pid {pid}")
 
 
 async def _kept(home: Home, config: Config) -> list[Found]:

@@ -1,8 +1,9 @@
 """How a broker is connected to: TLS before anything is said, the fleet's own authority, a token and its key.
 
-The handshake is first. Where it follows the broker's greeting, whoever is in between leaves TLS out of that greeting,
-and the client goes on in the clear. Without an authority (`ca`) and with `nats://` nothing is encrypted: that is for
-tests on loopback, and refused for any other address.
+At the fleet's own brokers the handshake is first. Where it follows the broker's greeting, whoever is in between leaves
+TLS out of that greeting, and nats-py goes on in the clear: at a broker of somebody else's such a greeting ends the
+connection before anything is said. With `nats://` nothing is encrypted: that is for loopback, and refused for any other
+address.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from nats.aio.client import Client
+from nats.errors import Error as NatsError
 
 from synapsed.errors import ConfigError
 from synapsed.fleet.nkey import KeyPair
@@ -36,10 +38,11 @@ def options(
     ca: str | None,
     inbox: str,
     name: str = "synapsed",
+    given: bool = False,
 ) -> dict[str, Any]:
-    """Arguments of `nats.connect`. `token` may be asked for at each connection. `ca`: the authority as PEM, None for
-    those that the system trusts. Raises ConfigError where an address would have the connection go unencrypted over a
-    network."""
+    """Arguments of `connect`. `token` may be asked for at each connection. `ca`: the authority as PEM, None for those
+    that the system trusts. `given`: the broker is not the fleet's own. Raises ConfigError where an address would have
+    the connection go unencrypted over a network."""
 
     def user_token() -> bytearray:
         return bytearray(token if isinstance(token, str) else token(), "ascii")
@@ -64,14 +67,25 @@ def options(
     if plain := next((url for url in urls if _is_plain(url)), None):
         raise ConfigError(f"fleet.urls: {plain} is not encrypted, and others are: write tls:// for all")
     found["tls"] = context(ca)
-    if ca is not None:
+    if ca is not None and not given:
         found |= {"tls_hostname": BROKER_NAME, "tls_handshake_first": True}
     return found
 
 
+class EncryptedClient(Client):
+    """Says nothing to a server that greets without TLS where TLS is asked for."""
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        server = self._current_server
+        first = self.options["tls_handshake_first"] or (server is not None and server.uri.scheme in ("ws", "wss"))
+        if initial_connection and self.options.get("tls") and not first and not info.get("tls_required"):
+            raise NatsError("the broker does not ask for TLS: it is not set up for it, or somebody is in between")
+        await super()._process_info(info, initial_connection)
+
+
 async def connect(**asked: Any) -> Client:
     """`nats.connect`, and nothing is left open where it fails. Raises what that raises."""
-    client = Client()
+    client = EncryptedClient()
     try:
         await client.connect(**asked)
     except BaseException:

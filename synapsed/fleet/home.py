@@ -1,6 +1,7 @@
 """What a member keeps of its fleet in the state directory: credentials, the authority, whom it believes.
 
-`host.creds` is the host's token and seed; `ca.pem` the authority of the brokers' certificates; `trust.json` the public
+`host.creds` is the host's token and seed; `entry.jwt`, only where the broker is somebody else's, what it lets the host
+in by; `ca.pem` the authority of the brokers' certificates; `trust.json` the public
 keys of the fleet and of its operator, and the fleet's newest token. All are 0600; the seed was made here and is nowhere
 else.
 """
@@ -34,10 +35,19 @@ class Identity(NamedTuple):
     expires: int | None
     credentials: Path
     """Where token and seed are kept."""
+    entry: Path
+    """Where the token is kept that a broker of somebody else's wants; not there at the fleet's own."""
+
+    @property
+    def given(self) -> bool:
+        """Whether the broker is somebody else's."""
+        return self.entry.exists()
 
     def newest_token(self) -> str:
         """The token that is kept now: a connection may be made again after it was renewed."""
         try:
+            if self.given:
+                return self.entry.read_text(encoding="ascii").strip()
             token, pair = jwt.read_credentials(self.credentials.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return self.token
@@ -52,6 +62,7 @@ class Identity(NamedTuple):
             ca=self.ca,
             inbox=f"_INBOX_{self.name}",
             name=f"synapsed {self.name}",
+            given=self.given,
         )
 
 
@@ -64,6 +75,7 @@ class Home:
         self.credentials = paths.fleet / "host.creds"
         self.certificate = paths.fleet / "ca.pem"
         self.trusted = paths.fleet / "trust.json"
+        self.entry = paths.fleet / "entry.jwt"
         self.keyring = Keyring(paths.fleet / "keys")
         self.broker = paths.fleet / "broker"
         self.files = paths.kept_files
@@ -90,12 +102,13 @@ class Home:
                 file=str(self.folder),
             ) from None
         mine = jwt.read(token)
-        return Identity(mine.name, token, pair, ca, trust, mine.issued, mine.expires, self.credentials)
+        return Identity(mine.name, token, pair, ca, trust, mine.issued, mine.expires, self.credentials, self.entry)
 
-    def keep(self, *, token: str, pair: KeyPair, ca: str | None, trust: Trust) -> None:
+    def keep(self, *, token: str, pair: KeyPair, ca: str | None, trust: Trust, entry: str | None = None) -> None:
         """The credentials last: with them this host is a member. Raises StoreError."""
         if ca is not None:
             write_private(self.certificate, ca.encode("ascii"))
+        self._keep_entry(entry)
         self.keep_trust(trust)
         write_private(self.credentials, jwt.credentials(token, pair.seed).encode("ascii"))
 
@@ -104,13 +117,18 @@ class Home:
         told = {"fleet": trust.fleet, "operator": trust.operator, "account_jwt": trust.account_token}
         write_private(self.trusted, json.dumps(told).encode("ascii"))
 
-    def keep_token(self, token: str, trust: Trust, *, now: float) -> None:
+    def _keep_entry(self, entry: str | None) -> None:
+        if entry is not None:
+            write_private(self.entry, entry.encode("ascii"))
+
+    def keep_token(self, token: str, trust: Trust, *, now: float, entry: str | None = None) -> None:
         """A newer token of this host. Raises NotTrusted where it is not one, StoreError."""
         mine = self.identity()
         member = trust.host(token, now=now)
         if (member.host, member.key) != (mine.name, mine.pair.public):
             raise NotTrusted("the token is for another host or another key")
         self.keep_trust(trust)
+        self._keep_entry(entry)
         write_private(self.credentials, jwt.credentials(token, mine.pair.seed).encode("ascii"))
 
     def configure(self, config: dict[str, Any]) -> None:
@@ -120,7 +138,8 @@ class Home:
 
     def forget(self) -> list[Path]:
         """Leave the fleet: credentials and configuration are removed; what was is returned. Raises StoreError."""
-        gone = [path for path in (self.config_file, self.credentials, self.trusted, self.certificate) if path.exists()]
+        kept = (self.config_file, self.credentials, self.entry, self.trusted, self.certificate)
+        gone = [path for path in kept if path.exists()]
         try:
             for path in gone:
                 path.unlink()

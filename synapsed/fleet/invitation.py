@@ -43,6 +43,10 @@ class Invitation(NamedTuple):
     operator: str
     token: str
     pair: KeyPair
+    given: bool = False
+    """The broker is somebody else's, so that its authority is not the fleet's."""
+    ca: str = ""
+    """That authority (PEM), "" for those that the system trusts."""
 
     @property
     def expires(self) -> int:
@@ -59,6 +63,8 @@ class Invitation(NamedTuple):
             "jwt": self.token,
             "seed": self.pair.seed,
         }
+        if self.given:
+            told["given"] = self.ca
         packed = zlib.compress(json.dumps(told, separators=(",", ":")).encode(), 9)
         return PREFIX + base64.urlsafe_b64encode(packed).decode("ascii").rstrip("=")
 
@@ -160,7 +166,7 @@ def _unpacked(text: str) -> dict[str, Any]:
     return found
 
 
-def _checked(told: dict[str, Any]) -> tuple[str, tuple[str, ...], str, str, str, str, KeyPair]:
+def _checked(told: dict[str, Any]) -> tuple[str, tuple[str, ...], str, str, str, str, KeyPair, bool, str]:
     name, urls, fingerprint = told["name"], told["urls"], told["ca"]
     pair, token = KeyPair.from_seed(told["seed"]), jwt.read(told["jwt"])
     right = (
@@ -172,9 +178,10 @@ def _checked(told: dict[str, Any]) -> tuple[str, tuple[str, ...], str, str, str,
         and is_public(told["operator"], "operator")
         and token.subject == pair.public
     )
-    if not right:
+    given, ca = "given" in told, told.get("given", "")
+    if not right or not isinstance(ca, str):
         raise ValueError("a part of it is wrong")
-    return name, tuple(urls), fingerprint, told["fleet"], told["operator"], told["jwt"], pair
+    return name, tuple(urls), fingerprint, told["fleet"], told["operator"], told["jwt"], pair, given, ca
 
 
 def _b64(raw: bytes) -> str:

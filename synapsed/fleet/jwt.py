@@ -20,6 +20,8 @@ from synapsed.fleet.nkey import SIGNATURE_BYTES, BadKey, KeyPair, Kind, is_publi
 TOKEN_MAX: Final = 512 * 1024
 """Characters: an account's grows with its revocations, about 70 each."""
 NAME_MAX: Final = 200
+NAME: Final = "{{name()}}"
+"""In a scope's subjects: the name in the user's token."""
 
 _HEADER: Final = {"typ": "JWT", "alg": "ed25519-nkey"}
 VERSION: Final = 2
@@ -113,10 +115,27 @@ def user(signer: KeyPair, *, account: str, public: str, name: str, now: float, e
     return _encode(signer, subject=public, name=name, nats=nats, now=now, expires=expires)
 
 
-def full_user(account: KeyPair, *, public: str, name: str, now: float, expires: float) -> str:
-    """A user that may do anything in the account."""
+def full_user(
+    signer: KeyPair, *, public: str, name: str, now: float, expires: float, account: str | None = None
+) -> str:
+    """A user that may do anything in the account; `account` where `signer` is one of its keys, and not its own."""
     nats = {"pub": {}, "sub": {}, "subs": -1, "data": -1, "payload": -1, "type": "user", "version": VERSION}
-    return _encode(account, subject=public, name=name, nats=nats, now=now, expires=expires)
+    return _encode(signer, subject=public, name=name, nats=_of_account(nats, signer, account), now=now, expires=expires)
+
+
+def limited_user(
+    signer: KeyPair, scope: Scope, *, account: str, public: str, name: str, now: float, expires: float
+) -> str:
+    """A user whose rights stand in the token itself: those of `scope`, with its own name in them."""
+    template = _scope(scope)["template"]
+    for side in ("pub", "sub"):
+        template[side] = {"allow": [subject.replace(NAME, name) for subject in template[side]["allow"]]}
+    nats = {**template, "type": "user", "version": VERSION}
+    return _encode(signer, subject=public, name=name, nats=_of_account(nats, signer, account), now=now, expires=expires)
+
+
+def _of_account(nats: dict[str, Any], signer: KeyPair, account: str | None) -> dict[str, Any]:
+    return nats if account in (None, signer.public) else {**nats, "issuer_account": account}
 
 
 def read(text: str) -> SignedToken:

@@ -6,6 +6,7 @@
 | `account.seed` | the fleet itself; signs the admin's own short-lived users |
 | `system.seed` | the same for the broker's system account |
 | `host.seed`, `join.seed` | sign tokens of hosts and of invitations |
+| `given.seed` | only where the broker is somebody else's: signs users of the account there |
 | `ca.pem`, `ca-key.pem` | the authority of the brokers' certificates |
 | `operator.jwt`, `system.jwt`, `account.jwt` | tokens, which are no secrets |
 | `members.json` | which key each host has, invitations that count, where the brokers are |
@@ -31,6 +32,7 @@ from synapsed.fleet.tls import Pem, make_authority
 MEMBERS_MAX: Final = 2000
 INVITATIONS_MAX: Final = 100
 
+GIVEN: Final = "given"
 _SEEDS: Final[dict[str, Kind]] = {
     "operator": "operator",
     "account": "account",
@@ -60,11 +62,15 @@ class PendingInvitation:
 
 @dataclass(frozen=True)
 class Plan:
-    """The brokers: `urls` is where hosts find them, `store` the bytes that each keeps at most."""
+    """The brokers: `urls` is where hosts find them, `store` the bytes that each keeps at most. `account`: that at a
+    broker of somebody else's, "" where the fleet has its own; `ca` is then the authority of that broker, "" for those
+    that the system trusts."""
 
     urls: tuple[str, ...] = ()
     store: int = 0
     replicas: int = 1
+    account: str = ""
+    ca: str = ""
 
 
 @dataclass
@@ -87,8 +93,17 @@ class Keyring:
         self._clock = clock
 
     @classmethod
-    def create(cls, folder: Path, name: str, plan: Plan, *, clock: Callable[[], float] = time.time) -> Self:
-        """New keys of a fleet called `name`. Raises StoreError, ConfigError where there are keys already."""
+    def create(
+        cls,
+        folder: Path,
+        name: str,
+        plan: Plan,
+        *,
+        given: KeyPair | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """New keys of a fleet called `name`; `given` signs users of the account `plan.account`. Raises StoreError,
+        ConfigError where there are keys already."""
         ring = cls(folder, clock=clock)
         if ring.exists():
             raise ConfigError(f"{folder}: there are keys of a fleet already: 'synapsectl fleet leave' removes them")
@@ -103,7 +118,7 @@ class Keyring:
             "system.jwt",
             jwt.account(operator, public=system, name="system", scopes=(), revoked={}, jetstream=False, now=now),
         )
-        for stem, pair in pairs.items():
+        for stem, pair in (pairs if given is None else {**pairs, GIVEN: given}).items():
             ring._write(f"{stem}.seed", pair.seed)
         ring.keep(Members(plan=plan))  # the fleet's token last: with it the keyring is whole
         return ring
@@ -177,9 +192,27 @@ class Keyring:
 
     def admin(self, *, system: bool = False, seconds: float = 3600.0) -> tuple[str, KeyPair]:
         """A user of one's own with all rights, for a short time, which is kept nowhere."""
-        pair, now = KeyPair.generate("user"), self._clock()
-        signer = self.pair("system" if system else "account")
-        return jwt.full_user(signer, public=pair.public, name="admin", now=now, expires=now + seconds), pair
+        pair, now, account = KeyPair.generate("user"), self._clock(), self.members().plan.account
+        signer = self.pair(GIVEN if account else "system" if system else "account")
+        token = jwt.full_user(
+            signer, public=pair.public, name="admin", now=now, expires=now + seconds, account=account or None
+        )
+        return token, pair
+
+    def trusted(self) -> str | None:
+        """The authority of the brokers' certificates; None: those that the system trusts."""
+        plan = self.members().plan
+        return plan.ca or None if plan.account else self.certificate
+
+    def entry_token(self, role: str, name: str, key: str, *, issued: float, expires: float) -> str | None:
+        """What a broker of somebody else's lets a host in by, besides what makes it a member; None where the fleet has
+        its own. `role` is one of `rights`."""
+        account = self.members().plan.account
+        if not account:
+            return None
+        scope = next(one for one in self._scopes() if one.role == role)
+        signer = self.pair(GIVEN)
+        return jwt.limited_user(signer, scope, account=account, public=key, name=name, now=issued, expires=expires)
 
     def host_token(self, name: str, key: str, *, issued: float, expires: float) -> str:
         account = self.pair("account").public
@@ -191,7 +224,7 @@ class Keyring:
 
     def destroy(self) -> None:
         """Every file of it, the fleet's token first. Raises StoreError."""
-        names = ["account.jwt", *(f"{stem}.seed" for stem in _SEEDS), "ca-key.pem", "ca.pem", "operator.jwt"]
+        names = ["account.jwt", *(f"{stem}.seed" for stem in (*_SEEDS, GIVEN)), "ca-key.pem", "ca.pem", "operator.jwt"]
         try:
             for name in [*names, "system.jwt", "members.json", "lock"]:
                 (self.folder / name).unlink(missing_ok=True)
@@ -239,5 +272,10 @@ def _members(data: Mapping[str, Any]) -> Members:
         {name: Enrolled(**one) for name, one in data["hosts"].items()},
         {name: PendingInvitation(**one) for name, one in data["invitations"].items()},
         {str(key): int(until) for key, until in data["revoked"].items()},
-        Plan(tuple(data["plan"]["urls"]), int(data["plan"]["store"]), int(data["plan"]["replicas"])),
+        _plan(data["plan"]),
     )
+
+
+def _plan(told: Mapping[str, Any]) -> Plan:
+    account, ca = str(told.get("account", "")), str(told.get("ca", ""))
+    return Plan(tuple(told["urls"]), int(told["store"]), int(told["replicas"]), account, ca)

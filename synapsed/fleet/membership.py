@@ -36,7 +36,10 @@ async def renew(home: Home, ask: Ask, *, now: float) -> bool:
         raise RemoteRefused(f"this host's credentials are not renewed: {str(said)[:300]}")
     try:
         trust = mine.trust.renewed(str(told.get("account_jwt")))
-        await asyncio.to_thread(home.keep_token, str(told.get("jwt")), trust, now=now)
+        entry = told.get("entry") if mine.given else None
+        await asyncio.to_thread(
+            home.keep_token, str(told.get("jwt")), trust, now=now, entry=None if entry is None else str(entry)
+        )
     except NotTrusted as error:
         raise RemoteRefused(f"the answer about this host's credentials is not the fleet's: {error}") from None
     return True

@@ -8,6 +8,7 @@ import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,18 +23,19 @@ from synapsed.fleet.admin import administering, opened, revoke
 from synapsed.fleet.broker import BrokerFolder, ask_health
 from synapsed.fleet.checks import check
 from synapsed.fleet.dial import options
+from synapsed.fleet.founding import enrol_first
+from synapsed.fleet.given import GivenBroker, create_given, end_given
 from synapsed.fleet.home import Home
 from synapsed.fleet.invitation import VALID_S as INVITATION_S
 from synapsed.fleet.invitation import Invitation, asked, authority_at
-from synapsed.fleet.keyring import INVITATIONS_MAX, MEMBERS_MAX, Enrolled, Keyring, PendingInvitation, Plan
+from synapsed.fleet.keyring import INVITATIONS_MAX, MEMBERS_MAX, Keyring, PendingInvitation, Plan
 from synapsed.fleet.natsserver import find
 from synapsed.fleet.nkey import KeyPair
-from synapsed.fleet.registrar import VALID_S
-from synapsed.fleet.streams import GIB, STORE_MIN
+from synapsed.fleet.rights import JOIN
+from synapsed.fleet.streams import STORE_MAX, STORE_MIN
 from synapsed.fleet.trust import NotTrusted, Trust
 from synapsed.fleetspec import HOST_NAME, FleetBroker, bytes_of, is_url
 
-STORE_MAX: Final = 20 * GIB
 JOIN_S: Final = 10.0
 SETTLE_S: Final = 80.0
 """For a broker that has just been started: it reads its store first."""
@@ -42,10 +44,10 @@ POLL_S: Final = 0.2
 type Told = dict[str, Any]
 
 
-def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
-    """Make a fleet whose broker is here, and this host its first member. `name`; `addresses`, where other hosts find
-    it; `listen`; `max_store`. Done before, it only says so, and takes other `addresses`: what follows can be done
-    again."""
+async def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
+    """Make a fleet, and this host its first member. `name`; `max_store`. Its broker is here: `addresses`, where other
+    hosts find it; `listen`. Or somebody else's (`given.create`): `urls`, `account_key`, `account`, `ca`. Done before,
+    it only says so, and takes other `addresses`: what follows can be done again."""
     if home.keyring.exists():
         if home.is_member():
             return _created_before(home, config, body)
@@ -53,8 +55,10 @@ def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     if home.is_member():
         mine = home.identity()
         raise ConfigError(f"this host is {mine.name} in a fleet already: 'synapsectl fleet leave' ends that")
-    server = find()
     name = _name(body)
+    if body.get("urls"):
+        return await create_given(home, name, GivenBroker.read(body))
+    server = find()
     broker = _broker(config, body)
     addresses = list(body.get("addresses") or reachable(psutil.net_if_addrs(), broker.listen))
     urls = _urls_at(addresses, broker.listen)
@@ -64,19 +68,11 @@ def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     if wanted < STORE_MIN:
         raise ConfigError(f"a broker's store needs 256 MiB, and has {wanted >> 20} MiB: make room, or move the state")
     ring = Keyring.create(home.keyring.folder, name, Plan(tuple(urls), wanted, 1))
-    pair, now = KeyPair.generate("user"), int(time.time())
-    with ring.changing() as members:
-        members.hosts[name] = Enrolled(pair.public, now, now + VALID_S)
     _prepare_broker(folder, ring, name, addresses)
-    trust = Trust(
-        fleet=ring.pair("account").public, operator=ring.pair("operator").public, account_token=ring.account_token
-    )
     written: dict[str, Any] = {"name": name, "urls": [local_url(broker.listen)], "broker": {"listen": broker.listen}}
     if broker.max_store:
         written["broker"]["max_store"] = broker.max_store
-    home.configure(written)
-    token = ring.host_token(name, pair.public, issued=now, expires=now + VALID_S)
-    home.keep(token=token, pair=pair, ca=ring.certificate, trust=trust)
+    enrol_first(home, ring, name, written)
     return {"name": name, "urls": urls, "again": False, "server": server.path, "version": server.release}
 
 
@@ -92,7 +88,7 @@ def _created_before(home: Home, config: Config, body: Mapping[str, Any]) -> Told
     if body.get("addresses"):
         urls = _urls_at(body["addresses"], _broker(config, {}).listen)
         with ring.changing() as members:
-            members.plan = Plan(tuple(urls), members.plan.store, members.plan.replicas)
+            members.plan = replace(members.plan, urls=tuple(urls))
     return {"name": home.identity().name, "urls": list(ring.members().plan.urls), "again": True}
 
 
@@ -106,8 +102,8 @@ def _urls_at(addresses: Sequence[str], listen: str) -> list[str]:
 
 
 async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
-    """Wait until the broker that was started here serves, and make what it is to keep; `not_pid` is the server that is
-    to give way first. Raises Unreachable."""
+    """Wait until the broker that was started here, or is somebody else's, serves, and make what it is to keep;
+    `not_pid` is the server that is to give way first. Raises Unreachable."""
     folder = BrokerFolder(home.broker)
     ring, url = home.keyring, local_url(_broker(config, body).listen)
     until = time.monotonic() + float(body.get("seconds") or SETTLE_S)
@@ -115,7 +111,7 @@ async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
         members = ring.members()
         try:
             _given_way(folder, body.get("not_pid"))
-            async with administering(ring, [url]) as admin:
+            async with administering(ring, members.plan.urls if members.plan.account else [url]) as admin:
                 done = await admin.ensure(
                     replicas=members.plan.replicas, store=members.plan.store, hosts=sorted(members.hosts)
                 )
@@ -149,9 +145,12 @@ def invite(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
         if len(members.hosts) >= MEMBERS_MAX or len(members.invitations) >= INVITATIONS_MAX:
             raise ConfigError(f"a fleet has at most {MEMBERS_MAX} hosts, and {INVITATIONS_MAX} invitations that count")
         members.invitations[name] = PendingInvitation(pair.public, now + INVITATION_S)
-        urls = members.plan.urls
-    token = ring.join_token(name, pair.public, issued=now, expires=now + INVITATION_S)
-    made = Invitation(name, urls, tls.fingerprint(ring.certificate), fleet, operator, token, pair)
+        plan = members.plan
+    urls, until = plan.urls, now + INVITATION_S
+    token = ring.entry_token(JOIN, name, pair.public, issued=now, expires=until)
+    token = token or ring.join_token(name, pair.public, issued=now, expires=until)
+    fingerprint = tls.fingerprint(ring.certificate)
+    made = Invitation(name, urls, fingerprint, fleet, operator, token, pair, bool(plan.account), plan.ca)
     runs = BrokerFolder(home.broker).pid() is not None
     return {
         "name": name,
@@ -175,7 +174,10 @@ async def join(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
             f"the invitation counted until {datetime.fromtimestamp(invitation.expires, UTC):%Y-%m-%d %H:%M} UTC, "
             f"{late / 60:.0f} minutes ago by the clock of this host: 'synapsectl fleet invite {invitation.name}' again"
         )
-    ca = await asyncio.to_thread(authority_at, invitation.urls, invitation.fingerprint)
+    if invitation.given:
+        ca = invitation.ca or None
+    else:
+        ca = await asyncio.to_thread(authority_at, invitation.urls, invitation.fingerprint)
     pair = KeyPair.generate("user")
     answer = await _ask_to_join(invitation, pair, ca)
     try:
@@ -189,12 +191,14 @@ async def join(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
         raise RemoteRefused("the answer to the invitation is for another host")
     told = [url for url in answer.get("urls") or () if isinstance(url, str) and is_url(url)]
     urls = list(dict.fromkeys([*invitation.urls, *told]))
+    if invitation.given and not isinstance(answer.get("entry"), str):
+        raise RemoteRefused("the answer to the invitation has nothing that its broker would let this host in by")
     home.configure({"name": member.host, "urls": urls})
-    home.keep(token=str(answer["jwt"]), pair=pair, ca=ca, trust=trust)
+    home.keep(token=str(answer["jwt"]), pair=pair, ca=ca, trust=trust, entry=answer.get("entry"))
     return {"name": member.host, "urls": urls, "expires": member.expires}
 
 
-async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str) -> Told:
+async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str | None) -> Told:
     name = invitation.name
     dialled = options(
         invitation.urls,
@@ -203,6 +207,7 @@ async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str) -> Told:
         ca=ca,
         inbox=f"_JOIN_{name}",
         name="synapsed join",
+        given=invitation.given,
     )
     async with opened(invitation.urls, dialled) as client:
         try:
@@ -242,18 +247,22 @@ async def remove(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
             if key:
                 members.revoked[key] = now
         urls = _urls(home, config, members.plan)
-    BrokerFolder(home.broker).keep_account(ring.account_token)
+    if not members.plan.account:
+        BrokerFolder(home.broker).keep_account(ring.account_token)
+    told: Told = {"name": name, "told": True, "reason": None}
+    if members.plan.account and gone is not None:  # whoever owns the broker can end its connection
+        told["key"] = gone.key
     try:
         await revoke(ring, urls, ring.account_token)
         async with administering(ring, urls) as admin:
             await admin.publish_fleet(ring.account_token)
             await admin.forget(name)
     except Unreachable as error:
-        return {"name": name, "told": False, "reason": error.message}
-    return {"name": name, "told": True, "reason": None}
+        return {**told, "told": False, "reason": error.message}
+    return told
 
 
-def leave(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
+async def leave(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     """Forget the fleet here, and what a broker has kept. Where the fleet was created that is its end, and needs `force`
     while it has other hosts. `dry`: only say whether that may be."""
     name = home.identity().name if home.is_member() else None
@@ -268,21 +277,24 @@ def leave(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
         raise ConfigError("this host is in no fleet")
     broker = BrokerFolder(home.broker)
     if body.get("dry"):
-        return {"name": name, "broker": broker.settings.exists()}
+        return {"name": name, "broker": home.broker.exists()}
     if (pid := broker.pid()) is not None:
         raise ConfigError(f"the broker still runs here, kept by pid {pid}: end it first")
+    left = None
     if home.keyring.exists():
+        left = await end_given(home.keyring)
         home.keyring.destroy()
     gone = [str(path) for path in home.forget()]
     if home.broker.exists():
         gone.append(str(home.broker))
         broker.destroy()
-    return {"name": name, "removed": gone}
+    return {"name": name, "removed": gone, "left": left}
 
 
 async def status(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     """What is known here without the daemon: `member`, `broker`, and where the keys are `hosts` and `streams`."""
     told: Told = {"member": None, "broker": None, "admin": home.keyring.exists(), "hosts": None, "streams": None}
+    told["given"] = None
     if home.is_member():
         mine = home.identity()
         told["member"] = {
@@ -302,6 +314,8 @@ async def status(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
             for name, one in sorted(members.hosts.items())
         ]
         told["replicas"] = members.plan.replicas
+        if members.plan.account:
+            told["given"] = {"account": members.plan.account, "pid": folder.pid()}
         told["urls"] = list(members.plan.urls)
         with contextlib.suppress(SynapsedError):
             async with administering(home.keyring, _urls(home, config, members.plan)) as admin:
@@ -315,7 +329,7 @@ async def repair(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     with ring.changing() as members:
         broker = config.fleet.broker if config.fleet else None
         if broker is not None and broker.max_store:
-            members.plan = Plan(members.plan.urls, bytes_of(broker.max_store), members.plan.replicas)
+            members.plan = replace(members.plan, store=bytes_of(broker.max_store))
     members = ring.members()
     urls = _urls(home, config, members.plan)
     await revoke(ring, urls, ring.account_token)

@@ -27,6 +27,7 @@ from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.fleet.admin import Admin, connected, revoke
 from synapsed.fleet.invitation import key_asked_for
 from synapsed.fleet.keyring import Enrolled, Keyring, Members
+from synapsed.fleet.rights import HOST
 from synapsed.fleet.streams import IN, mail_of
 from synapsed.fleetspec import CLASS_NAME, HOST_NAME
 
@@ -137,8 +138,10 @@ class Registrar:
 
     def _told(self, name: str, enrolled: Enrolled) -> dict[str, Any]:
         token = self._keyring.host_token(name, enrolled.key, issued=enrolled.issued, expires=enrolled.expires)
+        entry = self._keyring.entry_token(HOST, name, enrolled.key, issued=enrolled.issued, expires=enrolled.expires)
         urls = list(self._keyring.members().plan.urls)
-        return {"jwt": token, "account_jwt": self._keyring.account_token, "urls": urls}
+        told = {"jwt": token, "account_jwt": self._keyring.account_token, "urls": urls}
+        return told if entry is None else {**told, "entry": entry}
 
 
 def join(members: Members, name: str, document: object, *, fleet: str, now: float) -> Enrolled:

@@ -8,7 +8,7 @@ ask for a signature first.
 
 from typing import Final
 
-from synapsed.fleet.jwt import Scope
+from synapsed.fleet.jwt import NAME, Scope
 from synapsed.fleet.names import ANYONE
 from synapsed.fleet.streams import BODY_MAX, CLAIM, EVENTS, FILES, HOSTS, IN, WORK
 
@@ -16,11 +16,11 @@ HOST: Final = "host"
 JOIN: Final = "join"
 """Who holds an invitation: may ask for a token once, for the time that the invitation counts."""
 
-INBOX: Final = "_INBOX_{{name()}}.>"
-JOIN_INBOX: Final = "_JOIN_{{name()}}.>"
+INBOX: Final = f"_INBOX_{NAME}.>"
+JOIN_INBOX: Final = f"_JOIN_{NAME}.>"
 """Not the inbox of a host of that name: an invitation must not let read what a member is answered."""
 
-ME: Final = "{{name()}}"
+ME: Final = NAME
 
 HOST_PUBLISHES: Final = (
     f"syn.to.*.{ME}.>",

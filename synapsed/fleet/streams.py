@@ -21,6 +21,8 @@ MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 DAY_S: Final = 86_400
 NANOSECONDS: Final = 1_000_000_000
+STORE_MAX: Final = 20 * GIB
+"""Without another word of a person's."""
 STORE_MIN: Final = 256 * MIB
 """Below it the shares of the streams are of no use."""
 
