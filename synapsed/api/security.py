@@ -147,7 +147,7 @@ class Security:
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
     def check_form(self, request: web.Request) -> None:
-        """`Host`, `Origin`, doubled headers, names of parameters, content type and length. Raises Forbidden,
+        """`Host`, `Origin`, doubled headers, names of parameters, content type, coding and length. Raises Forbidden,
         InvalidRequest, TooLarge, UnsupportedMedia."""
         for name in _SINGLE_HEADERS:
             if len(request.headers.getall(name, ())) > 1:
@@ -238,6 +238,9 @@ class Security:
         if request.headers.get(hdrs.CONTENT_TYPE) is None or request.content_type not in JSON_TYPES:
             sent = request.headers.get(hdrs.CONTENT_TYPE, "none")[:100]
             raise UnsupportedMedia(f"Content-Type must be application/json, not {sent}", offered=sorted(JSON_TYPES))
+        coding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
+        if coding.strip().lower() != "identity":
+            raise UnsupportedMedia(f"the body is compressed ({coding[:20]!r}): send it as it is", offered=["identity"])
 
     async def rights(self, request: web.Request) -> Rights:
         """Whose rights the request has. Raises Unauthorized, Forbidden, LockedOut."""

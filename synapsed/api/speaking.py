@@ -35,6 +35,7 @@ def speaking(server: web.Server, loop: asyncio.AbstractEventLoop) -> Callable[[]
         max_line_size=LINE_MAX,
         max_headers=HEADERS_MAX,
         max_field_size=FIELD_MAX,
+        auto_decompress=False,  # room is reserved for what is sent, and 10 KB can be 10 MB: `security` refuses it
     )
 
 

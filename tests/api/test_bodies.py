@@ -1,6 +1,8 @@
 """Large bodies are read when there is room for them: they wait for it, and who waits too long is told to come again."""
 
 import asyncio
+import json
+import zlib
 from typing import Any
 
 import pytest
@@ -90,3 +92,23 @@ async def test_who_leaves_while_it_waits_holds_up_nobody(api: Api) -> None:
     held.release()
     await until(lambda: room.used == 0 and room.waiting == 0, "nothing is held")
     assert (await api.json(api.agent, "POST", "/message", json={"content": LARGE}))[0] == 200
+
+
+@pytest.mark.parametrize("coding", ["deflate", "gzip", "br", "x-own"])
+@pytest.mark.parametrize(("path", "body", "headers"), DOORS)
+async def test_a_body_that_grows_when_it_is_read_is_refused(
+    api: Api, path: str, body: Any, headers: dict[str, str], coding: str
+) -> None:
+    """Room is kept for what is sent."""
+    packed = zlib.compress(json.dumps(body).encode())
+    assert len(packed) < SMALL_BODY / 100
+    coded = {**headers, "Content-Type": "application/json", "Content-Encoding": coding}
+    async with api.agent.post(path, data=packed, headers=coded) as response:
+        assert response.status == 415, await response.text()
+        assert "send it as it is" in await response.text()
+    assert not [call for call in api.control.calls if call[0] == "send"]
+
+
+async def test_a_body_may_say_that_it_is_as_it_is(api: Api) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "identity"}
+    assert (await api.json(api.agent, "POST", "/message", data=b'{"content": "hi"}', headers=headers))[0] == 200
