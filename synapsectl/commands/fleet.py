@@ -17,6 +17,7 @@ from synapsectl.fleet.asking import ask_fleet, persons_only
 from synapsectl.fleet.showing import HOST_HEADINGS, host_row, status_lines
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed.files import write_whole
+from synapsed.paths import Paths
 
 EXAMPLES = (
     ("synapsectl fleet create", "on the host that is always on: its broker, and itself the first member"),
@@ -24,6 +25,9 @@ EXAMPLES = (
     ("synapsectl fleet join -", "on laptop: reads the line, which stands in no list of processes that way"),
     ("synapsectl send codex@box 'run the tests' --wait", "from then on, from any of them to any"),
 )
+
+NOTHING: dict[str, Any] = {"member": None, "broker": None, "admin": False, "hosts": None, "streams": None}
+"""What `synapsed fleet status` says of a host that is in no fleet and keeps no broker."""
 
 TOLD_LINE_S = 120
 """For ssh, and the verb over there."""
@@ -264,7 +268,8 @@ def _status(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _all_known(ctx: CommandContext) -> dict[str, Any]:
     """What the files say, and as `daemon` what the daemon knows, None where it has no fleet or does not run."""
-    told = ask_fleet(ctx, "status")
+    kept = Paths.from_environ(ctx.own_environment).fleet
+    told = ask_fleet(ctx, "status") if kept.exists() else dict(NOTHING)  # to ask takes a second
     try:
         told["daemon"] = ctx.client.get("/fleet")
     except ApiError as error:

@@ -1,7 +1,9 @@
 """What the quick verbs do without, to be quick, is the same as what they would have had."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from synapsectl.parsing import parse
 from synapsectl.verbs import VERBS
 from synapsed.paths import Paths
 from synapsed.sockets import control_socket
+from tests.synapsectl.conftest import Ctl
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -45,3 +48,11 @@ def test_list_imports_no_more_than_it_needs():
     loaded = set(done.stdout.split())
     assert "synapsectl.commands.list_" in loaded
     assert not loaded & set(heavy)
+
+
+def test_of_a_host_in_no_fleet_is_told_what_the_daemons_package_would_tell(home: Path, ctl: Ctl):
+    command = [sys.executable, "-m", "synapsed", "fleet", "status"]
+    done = subprocess.run(command, input="{}", capture_output=True, text=True, check=True)
+    told = json.loads(ctl("fleet", "status", "--json").out)
+    assert told == {**json.loads(done.stdout), "daemon": None}
+    assert "in no fleet" in ctl("fleet", "status").err
