@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from synapsed.a2a.hosts import answers
-from synapsed.errors import NotReady, NotTaken, PromptChanged, SynapsedError
+from synapsed.errors import InvalidRequest, NotReady, NotTaken, PromptChanged, SynapsedError
 from tests.a2a.test_host_inboxes import never, tunnel
 
 __all__ = ["tunnel"]
@@ -32,6 +32,19 @@ async def test_where_an_answer_goes(tunnel: Any):
         ("/agents/a%20b%2Fc/tasks/t%2F1/input", None, body),
         ("/inbox/i%231/seen", None, {}),
     ]
+
+
+@pytest.mark.parametrize("dots", [".", ".."])
+async def test_dots_lead_to_no_other_path(tunnel: Any, dots: str):
+    async def take(request: web.Request) -> web.Response:
+        pytest.fail(f"{request.raw_path} was asked for")
+
+    host = await tunnel("a", never, posted=take)
+    for asked in ({"agent": dots}, {"task": dots}, {"agent": dots, "task": "t1"}):
+        with pytest.raises(InvalidRequest, match="neither a name nor an id"):
+            await answers.give(host, **GIVEN | asked)
+    with pytest.raises(InvalidRequest, match="neither a name nor an id"):
+        await answers.put_away(host, dots)
 
 
 REFUSALS: list[tuple[int, Any, type[SynapsedError]]] = [

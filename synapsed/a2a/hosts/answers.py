@@ -12,6 +12,7 @@ from synapsed.a2a.hosts.tunnel import Tunnel
 from synapsed.errors import (
     AgentError,
     Forbidden,
+    InvalidRequest,
     LockedOut,
     NotReady,
     NotTaken,
@@ -53,6 +54,9 @@ async def _post(tunnel: Tunnel, path: str, body: dict[str, Any], *, key: str | N
 
 
 def _part(text: str) -> str:
+    """A piece of a path. Dots alone would lead to another path, however they are quoted."""
+    if text in (".", ".."):
+        raise InvalidRequest(f"{text!r} is neither a name nor an id; `synapsectl inbox` shows both")
     return quote(text, safe="")
 
 

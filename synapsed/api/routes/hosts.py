@@ -10,6 +10,7 @@ from synapsed.api.schemas import HostBody, HostInputBody
 from synapsed.api.sending import key_of
 from synapsed.errors import (
     InvalidChoice,
+    InvalidRequest,
     NameTaken,
     NotInInbox,
     NotReady,
@@ -83,7 +84,7 @@ async def provide_input(request: web.Request, body: HostInputBody, context: ApiC
     "Put away what asks nothing over there",
     "it is",
     allowed=person("put away what waits for a person"),
-    errors=(UnknownAgent, NotInInbox, NotWaiting, NotReady),
+    errors=(InvalidRequest, UnknownAgent, NotInInbox, NotWaiting, NotReady),
 )
 async def seen(request: web.Request, context: ApiContext) -> PutAway:
     """A limit, a failure, a crash loop, a finished task, an alert; by the id that it has there."""
