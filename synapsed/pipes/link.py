@@ -35,19 +35,14 @@ from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkTurnRec
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.screen import TranscriptSpool
 from synapsed.pipes.session import (
     PERSON,
     AcpSession,
     AcpStage,
-    PipesCommand,
-    Saved,
     SessionOpening,
-    ShowLine,
-    ShowText,
-    TellLink,
-    Write,
 )
 from synapsed.pipes.transcript import TranscriptView
 from synapsed.profiles import Profile

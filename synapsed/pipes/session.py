@@ -7,17 +7,16 @@ not told again.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from synapsed.errors import NotReady, NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
-from synapsed.model.facts import ChannelFact, PlanTold, PromptAccepted, ToolBegan, ToolOver, TurnEnded, TurnUsed
+from synapsed.model.facts import ChannelFact, PromptAccepted, ToolBegan, TurnEnded
 from synapsed.model.link import (
     LinkAlert,
-    LinkEvent,
     LinkObserved,
     LinkRefused,
     LinkSession,
@@ -30,12 +29,13 @@ from synapsed.model.link import (
     LinkTurnSaid,
 )
 from synapsed.pipes.asked import OpenRequest, answer_id, open_request
+from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
 from synapsed.pipes.outcome import TurnOver, outcome
-from synapsed.pipes.rpc import RpcLine, count, objects
+from synapsed.pipes.rpc import RpcLine, objects
 from synapsed.pipes.speech import TurnSpeech
+from synapsed.pipes.work import CHANNEL, ProgramCalls, plan, used
 from synapsed.profiles import Profile
 
-CHANNEL: Final = "acp"
 INITIALIZE: Final = "initialize"
 OPEN: Final = "session"
 PLAIN: Final = "session.plain"
@@ -47,7 +47,6 @@ PERSON: Final = "person."
 
 FINISHED_MAX: Final = 16
 """Turns that ended before anybody asked for them."""
-CALLS_MAX: Final = 256
 
 METHOD_NOT_FOUND: Final = -32601
 
@@ -65,44 +64,6 @@ class AcpStage(StrEnum):
     OPENING = "opening"
     READY = "ready"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Give the program that message, once for each `input_id` (None: whenever it is said)."""
-
-    message: dict[str, Any]
-    input_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TellLink:
-    event: LinkEvent
-
-
-@dataclass(frozen=True, slots=True)
-class ShowText:
-    """A piece of text, for whoever looks."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShowLine:
-    """A line of its own, for whoever looks; `bold`: somebody's message."""
-
-    text: str
-    bold: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """The program's own session is known: it is kept for the next daemon."""
-
-    session: str
-
-
-type PipesCommand = Write | TellLink | ShowText | ShowLine | Saved
 
 
 @dataclass(slots=True)
@@ -159,7 +120,7 @@ class AcpSession:
         self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
         self._ids = False
         self._requests: dict[str, OpenRequest] = {}
-        self._calls: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._calls = ProgramCalls()
         self._loads = False
         self._out: deque[PipesCommand] = deque()
         self._live = False
@@ -329,7 +290,7 @@ class AcpSession:
         self._heard = _Prompted("", None, speech=TurnSpeech(ids=self._ids))
         result = message.get("result")
         if self._live and isinstance(result, dict):
-            self._used(result.get("usage"), id_, now_ns)
+            self._worked(used(result.get("usage"), id_, now_ns))
         if self.turn is None or self.turn.id != id_:
             self._finished[id_] = (over, turn.speech)
             while len(self._finished) > FINISHED_MAX:
@@ -365,10 +326,10 @@ class AcpSession:
                 self._tell(turn, *piece)
         elif kind in ("tool_call", "tool_call_update"):
             turn.speech.interlude()
-            self._tool(update, now_ns)
+            self._worked(self._calls.told(update, now_ns))
         elif kind == "plan":
             turn.speech.interlude()
-            self._plan(update, now_ns)
+            self._fact(plan(update, now_ns))
 
     def _tell(self, turn: _Prompted, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
@@ -380,62 +341,18 @@ class AcpSession:
         if self._live:
             self._out.append(TellLink(LinkTold(fact)))
 
-    def _tool(self, update: dict[str, Any], now_ns: int) -> None:
-        call, status = str(update.get("toolCallId") or ""), update.get("status")
-        known = self._calls.get(call)
-        given = update.get("rawInput")
-        tool, input_ = known or (str(update.get("title") or update.get("kind") or "tool"), {})
-        input_ = given if isinstance(given, dict) and given else input_
-        if known is None:
-            self._calls[call] = (tool, input_)
-            while len(self._calls) > CALLS_MAX:
-                del self._calls[next(iter(self._calls))]
-            if self._live:
-                self._out.append(ShowLine(f"[{tool}]"))
-            self._fact(ToolBegan(channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_))
-        if status in ("completed", "failed") and call in self._calls:
-            del self._calls[call]
-            output, error = _output(update), None
-            if status == "failed":
-                error = (output or {}).get("text") or "it failed"
-            self._fact(
-                ToolOver(channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_, output=output, error=error)
-            )
-
-    def _plan(self, update: dict[str, Any], now_ns: int) -> None:
-        entries = [each for each in objects(update.get("entries")) if each.get("content")]
-        states = {"in_progress": "in_progress", "completed": "completed"}
-        steps: tuple[Any, ...] = tuple(
-            (str(each["content"]), states.get(str(each.get("status")), "pending")) for each in entries
-        )
-        self._fact(PlanTold(channel=CHANNEL, at_ns=now_ns, steps=steps))
-
-    def _used(self, usage: Any, turn: str, now_ns: int) -> None:
-        if not isinstance(usage, dict):
-            return
-        names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")
-        figures = [count(usage.get(name)) for name in names]
-        if not any(figures):
-            return
-        got, gave, read, written = figures
-        self._fact(
-            TurnUsed(
-                channel=CHANNEL,
-                at_ns=now_ns,
-                turn=turn,
-                input_tokens=got,
-                output_tokens=gave,
-                cache_read_tokens=read,
-                cache_write_tokens=written,
-            )
-        )
+    def _worked(self, facts: Iterable[ChannelFact]) -> None:
+        for fact in facts:
+            if isinstance(fact, ToolBegan) and self._live:
+                self._out.append(ShowLine(f"[{fact.tool}]"))
+            self._fact(fact)
 
     def _asked(self, message: dict[str, Any], now_ns: int) -> None:
         """A request of the program's: permissions wait for somebody; nothing else is offered."""
         request = open_request(message) if message["method"] == "session/request_permission" else None
         if request is not None:
             if isinstance(call := message["params"].get("toolCall"), dict):
-                self._tool(call, now_ns)
+                self._worked(self._calls.told(call, now_ns))
             self._requests[request.input_id] = request
             if self._live:
                 self._out.append(ShowLine(_shown(request)))
@@ -569,18 +486,6 @@ class AcpSession:
 def _words(message: dict[str, Any]) -> str:
     error = message.get("error")
     return str(error.get("message") or error) if isinstance(error, dict) else "no reason was given"
-
-
-def _output(update: dict[str, Any]) -> dict[str, Any] | None:
-    texts = []
-    for block in objects(update.get("content")):
-        content = block.get("content")
-        if isinstance(content, dict) and isinstance(content.get("text"), str):
-            texts.append(content["text"])
-    if texts:
-        return {"text": "\n".join(texts)}
-    raw = update.get("rawOutput")
-    return raw if isinstance(raw, dict) else {"text": raw} if isinstance(raw, str) else None
 
 
 def _shown(request: OpenRequest) -> str:

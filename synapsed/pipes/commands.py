@@ -1,0 +1,44 @@
+"""What a session on pipes wants to have done (`AcpSession`), which its link does."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from synapsed.model.link import LinkEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Give the program that message, once for each `input_id` (None: whenever it is said)."""
+
+    message: dict[str, Any]
+    input_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TellLink:
+    event: LinkEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ShowText:
+    """A piece of text, for whoever looks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLine:
+    """A line of its own, for whoever looks; `bold`: somebody's message."""
+
+    text: str
+    bold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The program's own session is known: it is kept for the next daemon."""
+
+    session: str
+
+
+type PipesCommand = Write | TellLink | ShowText | ShowLine | Saved

@@ -1,0 +1,81 @@
+"""What a program on pipes does beside talking: its tool calls, its plan, its tokens; facts out. Pure."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from synapsed.model.facts import ChannelFact, PlanTold, ToolBegan, ToolOver, TurnUsed
+from synapsed.pipes.rpc import count, objects
+
+CHANNEL: Final = "acp"
+
+CALLS_MAX: Final = 256
+"""Calls that have begun and of which no end was told: the oldest is forgotten."""
+
+
+class ProgramCalls:
+    """The tool calls of one session."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[str, dict[str, Any]]] = {}
+
+    def told(self, update: dict[str, Any], now_ns: int) -> Iterator[ChannelFact]:
+        """What follows from a `tool_call`, from an update of one, or from one that a permission is asked for."""
+        call, status = str(update.get("toolCallId") or ""), update.get("status")
+        known = self._open.get(call)
+        given = update.get("rawInput")
+        tool, input_ = known or (str(update.get("title") or update.get("kind") or "tool"), {})
+        input_ = given if isinstance(given, dict) and given else input_
+        if known is None:
+            self._open[call] = (tool, input_)
+            while len(self._open) > CALLS_MAX:
+                del self._open[next(iter(self._open))]
+            yield ToolBegan(channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_)
+        if status in ("completed", "failed") and call in self._open:
+            del self._open[call]
+            output, error = _output(update), None
+            if status == "failed":
+                error = (output or {}).get("text") or "it failed"
+            yield ToolOver(
+                channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_, output=output, error=error
+            )
+
+
+def plan(update: dict[str, Any], now_ns: int) -> PlanTold:
+    entries = [each for each in objects(update.get("entries")) if each.get("content")]
+    states = {"in_progress": "in_progress", "completed": "completed"}
+    steps: tuple[Any, ...] = tuple(
+        (str(each["content"]), states.get(str(each.get("status")), "pending")) for each in entries
+    )
+    return PlanTold(channel=CHANNEL, at_ns=now_ns, steps=steps)
+
+
+def used(usage: Any, turn: str, now_ns: int) -> Iterator[TurnUsed]:
+    """The tokens of a turn, if any are told."""
+    if not isinstance(usage, dict):
+        return
+    names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")
+    figures = [count(usage.get(name)) for name in names]
+    if not any(figures):
+        return
+    got, gave, read, written = figures
+    yield TurnUsed(
+        channel=CHANNEL,
+        at_ns=now_ns,
+        turn=turn,
+        input_tokens=got,
+        output_tokens=gave,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def _output(update: dict[str, Any]) -> dict[str, Any] | None:
+    texts = []
+    for block in objects(update.get("content")):
+        content = block.get("content")
+        if isinstance(content, dict) and isinstance(content.get("text"), str):
+            texts.append(content["text"])
+    if texts:
+        return {"text": "\n".join(texts)}
+    raw = update.get("rawOutput")
+    return raw if isinstance(raw, dict) else {"text": raw} if isinstance(raw, str) else None
