@@ -9,7 +9,6 @@ are left to the terminal, and so are methods.
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ import aiohttp
 import structlog
 
 from synapsed import __version__
+from synapsed.channels.app_connection import REQUEST_S, AppConnection
 from synapsed.channels.app_items import (
     answer_in,
     code_of,
@@ -49,7 +49,6 @@ from synapsed.model.facts import (
 RETRY_S = 0.2
 GONE_S = 3.0
 """A server that was connected and refuses connections for so long has ended."""
-REQUEST_S = 10.0
 MESSAGE_MAX = 64 << 20
 """Bytes of one message of the server's."""
 WAITS = "waitingOnApproval"
@@ -62,8 +61,6 @@ TURNS_READ = 20
 """How many of a thread's last turns are asked for at once."""
 TURNS_MAX = 200
 """Turns that are remembered, and how many are looked through for a message."""
-LARGE = 64 * 1024
-"""Characters of a message that is read in a thread."""
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
 """How long after a thread has come to rest, and then after each other, its turns are read for ends that were not told;
 a server that writes slowly tells of them last."""
@@ -90,12 +87,10 @@ class AppServerChannel:
         self._settling: asyncio.Task[None] | None = None
         self._cutting: asyncio.Task[None] | None = None
         self._retry = asyncio.Event()
-        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._server: AppConnection | None = None
         self._greeted = False
         """The connection has brought what is known of the thread."""
         self._request_came = asyncio.Event()
-        self._asked: dict[int, asyncio.Future[_Json]] = {}
-        self._number = 0
         self._thread: str | None = None
         self._subscribed = False
         self._busy = False
@@ -189,7 +184,7 @@ class AppServerChannel:
         return Submitted(turn=turn, joined=turn in known)
 
     async def find(self, key: str) -> FoundTurn | None:
-        if self._thread is None or self._socket is None:
+        if self._thread is None or self._server is None:
             raise ChannelAway("its server is not connected", sent=False)
         for number, turn in enumerate(await self._read_turns(TURNS_MAX, until=key)):
             if user_key(turn, key):
@@ -229,7 +224,7 @@ class AppServerChannel:
     async def _respond(self, request: str, answer: Mapping[str, Any]) -> bool:
         if (found := self._requests.get(request)) is None:
             return False
-        await self._send({"id": found[0], "result": dict(answer)})
+        await self._connected.send({"id": found[0], "result": dict(answer)})
         self._close_request(request)
         return True
 
@@ -287,48 +282,42 @@ class AppServerChannel:
             client.ws_connect("ws://localhost/", max_msg_size=MESSAGE_MAX, autoping=True) as socket,
         ):
             self._refused_since = None
-            reading = asyncio.create_task(self._read(socket))
+            server = AppConnection(socket)
+            reading = asyncio.create_task(server.read(self._hear))
             try:
-                await self._greet(socket)
+                await self._greet(server)
                 await reading
             finally:
                 reading.cancel()
-                self._drop_connection()
+                server.drop()
+                self._server, self._subscribed, self._greeted = None, False, False
+                self._tell()
 
-    def _drop_connection(self) -> None:
-        self._socket, self._subscribed, self._greeted = None, False, False
-        for future in self._asked.values():
-            if not future.done():
-                future.set_exception(ChannelAway("its server closed the connection", sent=True))
-                future.exception()  # it may be that nobody waits for it any more
-        self._asked.clear()
-        self._tell()
-
-    async def _greet(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    async def _greet(self, server: AppConnection) -> None:
         self._since = time.time()
         who = {"name": "synapsed", "title": "synapsed", "version": __version__}
         try:
-            await self._ask(socket, "initialize", {"clientInfo": who, "capabilities": {"experimentalApi": True}})
+            await server.call("initialize", {"clientInfo": who, "capabilities": {"experimentalApi": True}})
         except MessageRefused as error:
             _log.warning("its server is not used", agent=self._context.agent_id, error=error.message)
             await asyncio.to_thread(self._refuse)
             raise
-        await socket.send_str(json.dumps({"method": "initialized"}))
-        loaded = await self._ask(socket, "thread/loaded/list", {})
-        await self._choose([str(id_) for id_ in _list(loaded.get("data")) if isinstance(id_, str)], socket)
-        self._socket, self._was_there = socket, True
+        await server.send({"method": "initialized"})
+        loaded = await server.call("thread/loaded/list", {})
+        await self._choose([str(id_) for id_ in _list(loaded.get("data")) if isinstance(id_, str)], server)
+        self._server, self._was_there = server, True
         if self._thread is not None:
             with suppress(MessageRefused):
                 await self._resume()
         self._greeted = True
         self._tell()
 
-    async def _choose(self, loaded: list[str], socket: aiohttp.ClientWebSocketResponse) -> None:
+    async def _choose(self, loaded: list[str], server: AppConnection) -> None:
         """The thread that the terminal shows: the one that is known, unless one has begun since."""
         found: list[tuple[float, str, Any]] = []
         for id_ in loaded[-TURNS_MAX:]:
             with suppress(MessageRefused):
-                thread = (await self._ask(socket, "thread/read", {"threadId": id_})).get("thread")
+                thread = (await server.call("thread/read", {"threadId": id_})).get("thread")
                 if isinstance(thread, dict) and not thread.get("ephemeral"):
                     created = thread.get("createdAt")
                     found.append((created if isinstance(created, int | float) else 0, id_, thread.get("status")))
@@ -340,48 +329,15 @@ class AppServerChannel:
             self._busy = at_path(best[2], "type") == "active"
             self._follow(best[1])
 
-    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        async for message in socket:
-            if message.type is not aiohttp.WSMsgType.TEXT:
-                continue
-            with suppress(ValueError, RecursionError):
-                large = len(message.data) > LARGE
-                told = await asyncio.to_thread(json.loads, message.data) if large else json.loads(message.data)
-                if isinstance(told, dict):
-                    self._hear(told)
-
-    async def _ask(self, socket: aiohttp.ClientWebSocketResponse, method: str, params: _Json) -> _Json:
-        """The server's answer. Raises ChannelAway, MessageRefused."""
-        self._number += 1
-        number, future = self._number, asyncio.get_running_loop().create_future()
-        self._asked[number] = future
-        try:
-            try:
-                await socket.send_str(json.dumps({"id": number, "method": method, "params": params}))
-            except (aiohttp.ClientError, OSError) as error:
-                raise ChannelAway(f"its server closed the connection: {error}", sent=True) from None
-            answer: _Json = await asyncio.wait_for(future, REQUEST_S)
-        except TimeoutError:
-            raise ChannelAway(f"its server does not answer {method}", sent=True) from None
-        finally:
-            self._asked.pop(number, None)
-        if "error" in answer:
-            raise MessageRefused(f"its server refuses {method}: {words_of(answer, 'error.message') or 'no reason'}")
-        result = answer.get("result")
-        return result if isinstance(result, dict) else {}
-
     async def _call(self, method: str, **params: Any) -> _Json:
-        if self._socket is None:
-            raise ChannelAway("its server is not connected", sent=False)
-        return await self._ask(self._socket, method, params)
+        return await self._connected.call(method, params)
 
-    async def _send(self, message: _Json) -> None:
-        if self._socket is None:
+    @property
+    def _connected(self) -> AppConnection:
+        """Raises ChannelAway."""
+        if self._server is None:
             raise ChannelAway("its server is not connected", sent=False)
-        try:
-            await self._socket.send_str(json.dumps(message))
-        except (aiohttp.ClientError, OSError) as error:
-            raise ChannelAway(f"its server closed the connection: {error}", sent=True) from None
+        return self._server
 
     # --- the thread ---
 
@@ -462,9 +418,6 @@ class AppServerChannel:
     def _hear(self, told: _Json) -> None:
         method, params = told.get("method"), told.get("params")
         if not isinstance(method, str):
-            number = told.get("id")
-            if isinstance(number, int) and (future := self._asked.get(number)) is not None and not future.done():
-                future.set_result(told)
             if self._thread is not None and words_of(told, "result.thread.id") == self._thread:
                 # Here, in its order among what is told, and not when whoever asked goes on.
                 self._busy = at_path(told, "result.thread.status.type") == "active"

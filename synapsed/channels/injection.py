@@ -23,8 +23,9 @@ from synapsed.profiles import Instructions, McpInjection, Profile
 
 HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
 COMPANION = Path(__file__).parent.parent / "companion.py"
-COMPANION_S = 5
-"""How long a companion may take until it listens."""
+COMPANION_S = 15
+"""How long a companion may take until it listens: 0.5 s, but more than 5 s on a machine that is starved, and a program
+that was started without one stays so. One that ends is not waited for."""
 INSTRUCTIONS_FILE = "instructions.md"
 """In `LaunchContext.launch_dir`: what the launch was told."""
 PACKAGES = Path(__file__).parent.parent.parent

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.channels import app_server
+from synapsed.channels import app_connection, app_server
 from synapsed.channels.app_items import answer_in, call_in, code_of, limits_in, script_in
 from synapsed.channels.app_server import AppServerChannel
 from synapsed.channels.injection import program_mark, was_refused
@@ -547,7 +547,7 @@ async def test_a_server_that_does_not_answer(
     channel: tuple[AppServerChannel, Facts], server: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     it, _ = channel
-    monkeypatch.setattr(app_server, "REQUEST_S", 0.05)
+    monkeypatch.setattr(app_connection, "REQUEST_S", 0.05)
     server.deaf = True
     with pytest.raises(ChannelAway) as caught:
         await it.submit(it.key("t", 0), "x")
