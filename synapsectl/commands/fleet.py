@@ -26,7 +26,7 @@ EXAMPLES = (
     ("synapsectl send codex@box 'run the tests' --wait", "from then on, from any of them to any"),
 )
 
-NOTHING: dict[str, Any] = {"member": None, "broker": None, "admin": False, "hosts": None, "streams": None}
+NOTHING: dict[str, Any] = dict.fromkeys(("member", "broker", "hosts", "streams", "given")) | {"admin": False}
 """What `synapsed fleet status` says of a host that is in no fleet and keeps no broker."""
 
 TOLD_LINE_S = 120
