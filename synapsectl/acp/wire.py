@@ -11,7 +11,6 @@ INTERNAL_ERROR: Final = -32603
 AUTH_REQUIRED: Final = -32000
 NOT_FOUND: Final = -32002
 """ACP's own: there is no such session."""
-CANCELLED: Final = -32800
 
 LINE_MAX = 15 * 1024 * 1024
 """Bytes of a line: the largest message that the daemon takes (10 MB), with its files in base64."""

@@ -40,10 +40,6 @@ class Pair:
     told: ServerFacts
     authority: str | None = None
 
-    @property
-    def authority_told(self) -> ServerFacts | None:
-        return None if self.authority is None else read(self.authority)
-
 
 def load_given(certificate: Path, key: Path) -> Pair:
     """The pair in two files. Blocks. Raises ConfigError that names the file."""

@@ -134,10 +134,6 @@ def record(name: str) -> str:
     return f"{HOSTS_PREFIX}{name}"
 
 
-def update_id(task_id: str, n: int) -> str:
-    return f"{task_id}/{n}"
-
-
 def parse_update(identity_: str) -> tuple[str, int]:
     """The task and the number of an update's id; -1 for the id of anything else."""
     task_id, _, n = identity_.partition("/")

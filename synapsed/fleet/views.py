@@ -12,9 +12,6 @@ from synapsed.model.agent import Activity
 from synapsed.model.fleetviews import FleetAgent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.store.fleet import FleetTable
 
-NO_BROKER_S = 10.0
-"""Without a broker for so long people are told."""
-
 
 class FleetTold:
     """The questions that change nothing."""

@@ -111,7 +111,7 @@ def test_subjects() -> None:
     for bad in ("syn.to.box.laptop", "syn.to.box.laptop.xyz", "syn.to.*.laptop.msg", "syn.to.box.Laptop.msg", "", "."):
         with pytest.raises(BadName):
             MailSubject.parse(bad)
-    assert names.parse_update(names.update_id("task-1234", 7)) == ("task-1234", 7)
+    assert names.parse_update("task-1234/7") == ("task-1234", 7)
     assert names.parse_update("task-1234") == ("task-1234", -1)
 
 
