@@ -25,7 +25,7 @@ from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.screen_rests import RESTS, Resting
 from synapsed.agents.seams import Settings, TaskEnds
-from synapsed.agents.tools import Tools
+from synapsed.agents.tool_events import ToolEvents
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.aio import Pace, Timers
@@ -115,7 +115,7 @@ class Agent:
         self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
         self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
-        self.tools = Tools(record.id, store=store, clock=clock, actor=self._actor, turns=self.turns)
+        self.tools = ToolEvents(record.id, store=store, clock=clock, actor=self._actor, turns=self.turns)
         self.approvals = Approvals(self, store=store)
         self.prompts = AgentPrompts(
             self.process,

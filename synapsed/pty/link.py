@@ -34,8 +34,8 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
 from synapsed.pty.foreground import KernelWitness
-from synapsed.pty.hands import Hands
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.person_keys import PersonKeys
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.rounds import Rounds
 from synapsed.pty.session import Session
@@ -119,7 +119,7 @@ class PtyLink:
             exited=program.exited.done,
             perform=driver.undertake,
         )
-        self._hands = Hands(
+        self._person_keys = PersonKeys(
             profile,
             session=self._session,
             stage=stage,
@@ -135,11 +135,11 @@ class PtyLink:
             draw=stage.redraw,
             pane=stage.pane,
             earlier=stage.checkpoint,
-            write=self._hands.type,
-            write_now=self._hands.type_now,
+            write=self._person_keys.type,
+            write_now=self._person_keys.type_now,
             resize=self._resize,
-            composes=self._hands.composes,
-            take_line=self._hands.take_line,
+            composes=self._person_keys.composes,
+            take_line=self._person_keys.take_line,
             empty=driver.looks.soon,
             seen=self._seen_in,
             outer=seen.outer,
@@ -477,4 +477,4 @@ class PtyLink:
         self._driver.undertake(self._theme.changes(outer))
 
     async def press(self, keys: Sequence[str]) -> None:
-        await self._hands.press(keys)
+        await self._person_keys.press(keys)

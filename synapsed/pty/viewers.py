@@ -21,7 +21,7 @@ from typing import Protocol
 from synapsed.errors import Forbidden
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
-from synapsed.pty.watch import Watches
+from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.onescreen import on_one_screen
 from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN

@@ -374,7 +374,7 @@ async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
     link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
     prompt = (await link.observe()).prompt
     assert prompt is not None
-    await link._hands.type(data)
+    await link._person_keys.type(data)
     answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
     if data == b"\x1b[C":
         await until(lambda: link._driver.looks._waiting)  # what the key did may not be shown yet
@@ -401,7 +401,7 @@ async def test_keys_beside_reports_of_a_terminal_are_a_person_s(data: bytes, rec
     """What they write may not be on the screen yet: no message is typed into it."""
     link, typed = opens(b"> ")
     assert (await link.observe()).can_receive
-    await link._hands.type(data)
+    await link._person_keys.type(data)
     assert typed == [data]
     assert (await link.observe()).can_receive is receives
 
@@ -414,7 +414,7 @@ async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monk
         raise AssertionError("a key had to wait for a look")
 
     monkeypatch.setattr(Looks, "look", look)
-    await link._hands.type(b"x")
+    await link._person_keys.type(b"x")
     assert typed == [b"x"]
 
 
@@ -436,7 +436,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
     monkeypatch.setattr(link._program.client, "ping", ping, raising=False)
     monkeypatch.setattr(link._program.client, "signal", signal, raising=False)
     for _ in range(20):
-        await link._hands.type(b"\x1a")
+        await link._person_keys.type(b"\x1a")
         await asyncio.sleep(0)
     unread = 0
     await until(lambda: not link._driver._program.tasks)

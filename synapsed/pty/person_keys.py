@@ -33,7 +33,7 @@ PRESS_WAIT_S = 3.0
 """How long keys wait for a message that is being typed."""
 
 
-class Hands:
+class PersonKeys:
     """`keeper` raises KeeperLost while the link is not open."""
 
     def __init__(

@@ -59,7 +59,7 @@ LAST_TASKS = 2
 _TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 
 
-class Tools:
+class ToolEvents:
     """Of one agent."""
 
     def __init__(self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, turns: AgentTurns) -> None:
