@@ -4,12 +4,24 @@ The keeper and the hook client, which import nothing, write theirs by the same r
 """
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from synapsed.errors import ConfigError, StoreError
+
+
+def open_regular(path: Path | str) -> BinaryIO:
+    """For reading what another program wrote. Raises OSError, also where it is no regular file: whoever opened a named
+    pipe would wait in there for ever, and a daemon with it as it ends."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    return os.fdopen(handle, "rb")
 
 
 def read_private(path: Path, *, limit: int) -> bytes:

@@ -23,7 +23,7 @@ from synapsed.channels.injection import LaunchContext
 from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway
-from synapsed.files import write_whole
+from synapsed.files import open_regular, write_whole
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import (
     AssistantSaid,
@@ -202,7 +202,8 @@ class EventFilesChannel:
         try:
             if self._context.commands_file.stat().st_size > COMMANDS_MAX:
                 return []
-            lines = self._context.commands_file.read_bytes().split(b"\n")[:-1]
+            with open_regular(self._context.commands_file) as file:
+                lines = file.read(COMMANDS_MAX).split(b"\n")[:-1]
         except OSError:
             return []
         found = (_object(line) for line in lines)
@@ -224,7 +225,7 @@ class EventFilesChannel:
             os.close(fd)
 
     def _read(self) -> bytes:
-        with contextlib.suppress(OSError), self._context.events_file.open("rb") as file:
+        with contextlib.suppress(OSError), open_regular(self._context.events_file) as file:
             file.seek(self._offset + len(self._rest))
             return file.read(READ_MAX)
         return b""

@@ -6,6 +6,7 @@ What cannot be read goes to `bad/`. Everything here blocks on the disk: call it 
 """
 
 import json
+import os
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+
+from synapsed.files import open_regular
 
 FILE_MAX_BYTES = 17 << 20
 """The hook client's limit and its envelope."""
@@ -79,15 +82,19 @@ class Maildir:
         return self._files("cur") + self._files("passing")
 
     def _files(self, folder: str) -> list[Path]:
+        """Regular ones: no report is a link, a folder, or a pipe."""
         try:
-            found = [path for path in (self._root / folder).iterdir() if _NAME.fullmatch(path.name)]
+            with os.scandir(self._root / folder) as entries:
+                found = [
+                    one.name for one in entries if _NAME.fullmatch(one.name) and one.is_file(follow_symlinks=False)
+                ]
         except FileNotFoundError:
             return []
-        return sorted(found, key=lambda path: path.name)
+        return [self._root / folder / name for name in sorted(found)]
 
     def _read(self, path: Path) -> tuple[Report | None, bool]:
         """The report, and whether it is whole. Of a broken one the event's name still counts."""
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(FILE_MAX_BYTES + 1)
         head = _HEAD.match(content)
         if head is None:

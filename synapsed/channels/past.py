@@ -11,6 +11,7 @@ from typing import Any
 
 from synapsed.channels.transcripts import at_path, holds, parse_record, text_at
 from synapsed.channelspec import Listing, Transcript
+from synapsed.files import open_regular
 from synapsed.profiles import Profile
 
 LISTED_MAX = 200
@@ -86,7 +87,7 @@ def _read(profile: str, path: Path, updated: float, spec: Transcript, listing: L
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         left = HEAD_BYTES
         while left > 0 and (line := file.readline(left)):
             left -= len(line)

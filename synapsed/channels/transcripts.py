@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synapsed.channelspec import Line, Listing, ToolLine, Transcript, UsageLine
+from synapsed.files import open_regular
 
 Outcome = Literal["open", "ended", "interrupted", "failed"]
 
@@ -248,7 +249,7 @@ def _records_since(
 
 def _last_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
     """The lines in the last `window` bytes, and whether that is the whole file."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         size = file.seek(0, 2)
         start = max(0, size - window)
         file.seek(start)

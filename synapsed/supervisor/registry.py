@@ -29,7 +29,7 @@ from synapsed.agents import views
 from synapsed.agents.agent import Agent
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
-from synapsed.files import write_whole
+from synapsed.files import open_regular, write_whole
 from synapsed.interfaces import EVERY_EVENT, EventLog
 from synapsed.model.registry import RegistryEntry
 from synapsed.supervisor.launch_planner import Planner
@@ -202,7 +202,7 @@ def _mark(path: str) -> _Mark | None:
 
 def _is_dead(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = json.loads(file.read(_ENTRY_MAX))
     except (OSError, ValueError):
         return False

@@ -1,4 +1,5 @@
 import json
+import os
 import time
 from pathlib import Path
 
@@ -20,6 +21,16 @@ def test_reports_come_in_order_and_wait_until_they_are_settled(launch: Launch) -
     box.settle(second)
     assert [int(name[:20]) for name in launch.names("cur")] == [third]
     assert first < second
+
+
+def test_what_is_no_file_is_no_report(launch: Launch) -> None:
+    """It is in nobody's way, and nobody waits for what comes through a pipe."""
+    new = launch.context.hooks / "new"
+    (new / f"{1:020}-1.json").mkdir()
+    (new / f"{2:020}-1.json").symlink_to("/dev/zero")
+    launch.report("Stop", {"n": 0})
+    os.mkfifo(new / f"{10**20 - 1}-1.json")
+    assert [report.payload["n"] for report in Maildir(launch.context.hooks).take()] == [0]
 
 
 def test_what_is_not_settled_is_told_again_after_a_restart(launch: Launch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.files import write_whole
+from synapsed.files import open_regular, write_whole
 
 
 @pytest.fixture
@@ -136,3 +136,15 @@ def test_a_directory_whose_names_cannot_be_secured_is_no_failure(old: Path, monk
     monkeypatch.setattr(os, "fsync", only_files)
     write_whole(old, b"new")
     assert old.read_bytes() == b"new"
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path, old: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "nothing").symlink_to(os.devnull)
+    for name in ("pipe", "folder", "nothing"):
+        with pytest.raises(OSError, match="is not a regular file"):
+            open_regular(tmp_path / name)
+    (tmp_path / "link").symlink_to(old)
+    with open_regular(tmp_path / "link") as file:
+        assert file.read() == b"old"
