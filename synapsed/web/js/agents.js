@@ -1,7 +1,7 @@
 // The agents: who waits for somebody first, then who works, then who is idle, folded where there are many.
 
 import { h } from "../vendor/preact.mjs";
-import { useLayoutEffect, useState } from "../vendor/hooks.mjs";
+import { useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { useStore } from "./store.js";
 import { ago, folder } from "./words.js";
 
@@ -60,11 +60,12 @@ export function useAgents() {
 /** @param {{clock: number, chosen?: string, foldable?: boolean, filter?: string}} props */
 export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
   const { agents, waiting } = useAgents();
-  const [open, setOpen] = useState(false);
+  const [opened, setOpen] = useState(/** @type {boolean|null} */ (null));
+  const drawn = useRef(/** @type {Map<string, {said: string, node: any}>} */ (new Map()));
   const held = document.activeElement;
   useLayoutEffect(() => {
     // A row that moved has lost the focus, where a browser cannot move what has it.
-    if (held instanceof HTMLElement && held.isConnected && document.activeElement === document.body) held.focus({ preventScroll: true });
+    if (held instanceof HTMLElement && held !== document.body && held.isConnected && document.activeElement === document.body) held.focus({ preventScroll: true });
   });
   if (!agents) return h("ul", { class: "agents", "aria-busy": "true" }, [1, 2, 3].map((n) => h("li", { class: "ghost row", key: n })));
   const wanted = filter.toLowerCase();
@@ -72,8 +73,19 @@ export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
   const idle = shown.filter((one) => rank(one, waiting) >= 3);
   const fold = foldable && !wanted && idle.length >= FOLD_FROM;
   const front = fold ? shown.filter((one) => rank(one, waiting) < 3) : shown;
+  const open = opened ?? !front.length; // where all are idle, nothing is gained by folding them
   /** @param {Agent} agent */
-  const row = (agent) => h(Row, { key: agent.id, agent, waits: waiting.has(agent.id), chosen: agent.name === chosen, clock });
+  const row = (agent) => {
+    const waits = waiting.has(agent.id);
+    const is = agent.name === chosen;
+    const when = ago(agent.since, clock);
+    const said = [agent.name, agent.type, agent.cwd, waits, is, when, doing(agent), saying(agent, waits)].join("\n");
+    const before = drawn.current.get(agent.id);
+    if (before?.said === said) return before.node; // which is passed over
+    const node = h(Row, { key: agent.id, agent, waits, chosen: is, when });
+    drawn.current.set(agent.id, { said, node });
+    return node;
+  };
   return h("nav", { class: "agents", "aria-label": "Agents" },
     h("ul", null, front.map(row)),
     fold ? h("button", { type: "button", class: "fold", "aria-expanded": String(open), onClick: () => setOpen(!open) }, `${open ? "▾" : "▸"} ${idle.length} idle`) : null,
@@ -81,15 +93,16 @@ export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
     wanted && !shown.length ? h("p", { class: "empty" }, "No agent is called that.") : null);
 }
 
-/** @param {{agent: Agent, waits: boolean, chosen: boolean, clock: number, key?: string}} props */
-function Row({ agent, waits, chosen, clock }) {
+/** @param {{agent: Agent, waits: boolean, chosen: boolean, when: string, key?: string}} props */
+function Row({ agent, waits, chosen, when }) {
   const does = waits ? "waiting" : doing(agent);
   return h("li", { class: chosen ? "row chosen" : "row" },
     h("a", { href: `#/agent/${encodeURIComponent(agent.name)}`, "aria-current": chosen ? "page" : null },
       h("span", { class: `dot d-${does}`, role: "img", "aria-label": does }),
       h("span", { class: "name" }, agent.name),
       h("span", { class: "type" }, agent.type === agent.name ? "" : agent.type),
-      h("time", { class: "when", dateTime: agent.since }, ago(agent.since, clock)),
-      h("span", { class: "says", dir: "auto" }, saying(agent, waits)),
-      h("span", { class: "where", title: agent.cwd }, folder(agent.cwd))));
+      h("time", { class: "when", dateTime: agent.since }, when),
+      h("span", { class: "second" },
+        h("span", { class: "says", dir: "auto" }, saying(agent, waits)),
+        h("span", { class: "where", title: agent.cwd }, folder(agent.cwd)))));
 }

@@ -106,16 +106,32 @@ export default function Events({ desk }) {
     problem ? h("p", { class: "problem", role: "alert" }, problem) : null,
     before === null ? h("p", { class: "empty", "aria-busy": "true" }) : null,
     before !== null && !shown.length ? h("p", { class: "empty" }, all.length ? "Nothing of that kind among the last events." : "Nothing has happened yet.") : null,
-    h("ol", { class: "events", tabIndex: 0, "aria-label": "Events" }, shown.map((event) => h("li", { key: event.id },
-      h("time", { dateTime: event.time }, clockOf(event.time)),
-      h("span", { class: "name" }, names.get(event.agent) ?? (event.agent ? event.agent : "")),
-      h("span", { class: `type e-${event.event}` }, event.event),
-      h("span", { class: "says", dir: "auto", title: line(event) }, line(event))))));
+    h("ol", { class: "events", tabIndex: 0, "aria-label": "Events" }, shown.map((event) => row(event, names.get(event.agent) ?? event.agent ?? ""))));
 }
+
+/** Rows as they were drawn: one that is the same node as before is passed over. @type {WeakMap<object, {name: string, node: any}>} */
+const drawn = new WeakMap();
+
+/** @param {any} event @param {string} name */
+function row(event, name) {
+  const before = drawn.get(event);
+  if (before?.name === name) return before.node;
+  const says = line(event);
+  const node = h("li", { key: event.id },
+    h("time", { dateTime: event.time }, clockOf(event.time)),
+    h("span", { class: "name" }, name),
+    h("span", { class: `type e-${event.event}` }, event.event),
+    h("span", { class: "says", dir: "auto", title: says }, says));
+  drawn.set(event, { name, node });
+  return node;
+}
+
+const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const DAY = new Intl.DateTimeFormat([], { month: "short", day: "numeric" });
 
 /** @param {string} time */
 function clockOf(time) {
   const date = new Date(time);
-  const clock = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-  return date.toDateString() === new Date().toDateString() ? clock : `${date.toLocaleDateString([], { month: "short", day: "numeric" })} ${clock}`;
+  const clock = CLOCK.format(date);
+  return date.toDateString() === new Date().toDateString() ? clock : `${DAY.format(date)} ${clock}`;
 }

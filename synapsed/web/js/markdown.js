@@ -24,6 +24,37 @@ export function markdown(text) {
   return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0);
 }
 
+/**
+ * A text in pieces that mean the same alone, of about `size` characters each: what is written at its end changes the last
+ * one and no other. They end in front of a blank line behind which nothing goes on that was begun before.
+ * @param {string} text @param {number} size @returns {string[]}
+ */
+export function pieces(text, size) {
+  if (text.length > LONGEST) return [text];
+  const lines = text.replaceAll("\r\n", "\n").split("\n");
+  const made = [];
+  let begin = 0;
+  let length = 0;
+  /** @type {RegExp|null} */
+  let end = null;
+  lines.forEach((line, at) => {
+    const next = lines[at + 1];
+    const mark = end ? null : FENCE.exec(line)?.[2];
+    if (end?.test(line)) end = null;
+    else if (mark) end = closing(mark);
+    length += line.length + 1;
+    if (length < size || end || line.trim() || !next || /^\s/.test(next) || ITEM.test(next) || QUOTE.test(next)) return;
+    made.push(lines.slice(begin, at + 1).join("\n"));
+    begin = at + 1;
+    length = 0;
+  });
+  made.push(lines.slice(begin).join("\n"));
+  return made;
+}
+
+/** What ends a fence. @param {string} mark */
+const closing = (mark) => new RegExp(`^ {0,3}${mark[0]}{${mark.length},}\\s*$`);
+
 /** @param {string[]} lines @param {number} depth @returns {Child[]} */
 function blocks(lines, depth) {
   /** @type {Child[]} */
@@ -40,7 +71,7 @@ function blocks(lines, depth) {
     if (fence) {
       flush();
       const [, indent = "", mark = "", language = ""] = fence;
-      const end = new RegExp(`^ {0,3}${mark[0]}{${mark.length},}\\s*$`);
+      const end = closing(mark);
       const code = [];
       for (at += 1; at < lines.length && !end.test(lines[at] ?? ""); at += 1) code.push(unindented(lines[at] ?? "", indent.length));
       made.push(h(Code, { text: code.join("\n"), language }));

@@ -8,6 +8,8 @@ import { now, onEvent, put, told } from "./store.js";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 20_000;
+/** How long what agents do is gathered. */
+const DRAWN_MS = 200;
 /** A page that was hidden for so long may hold a dead connection: a phone that slept tells nobody. */
 const ASLEEP_MS = 15_000;
 /** Longer away than this, and the stream begins again: the lists are read whole anyway. */
@@ -159,13 +161,18 @@ function follow(event) {
   }
 }
 
+/** What events say of agents, until it is drawn: many at once, so that sixty busy agents are no sixty drawings.
+ * @type {Map<string|null, Partial<import("./store.js").Agent>>} */
+const changes = new Map();
+let drawing = 0;
+
 /** @param {string|null} id @param {Partial<import("./store.js").Agent>} change */
 function change(id, change) {
-  const agents = now().agents;
-  const place = agents?.findIndex((one) => one.id === id) ?? -1;
-  const before = agents?.[place];
-  if (!agents || !before) return;
-  const after = [...agents];
-  after[place] = { ...before, ...change };
-  put({ agents: after });
+  changes.set(id, { ...changes.get(id), ...change });
+  drawing ||= setTimeout(() => {
+    drawing = 0;
+    const known = now().agents?.map((one) => (changes.has(one.id) ? { ...one, ...changes.get(one.id) } : one)) ?? null;
+    changes.clear();
+    put({ agents: known });
+  }, DRAWN_MS);
 }

@@ -3,6 +3,7 @@
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, get, nextOf, post } from "./api.js";
+import { Answer } from "./answer.js";
 import { diff, markdown } from "./markdown.js";
 import { past } from "./past.js";
 import { may, now, onEvent, toast } from "./store.js";
@@ -37,6 +38,23 @@ export function after(task, event) {
   return { ...task, artifacts };
 }
 
+/** Whether it is the end of a task. @param {any} event */
+const ends = (event) => event.event === "taskStatus" && !OPEN_STATES.has(event.data.state);
+
+/**
+ * A task with what was said in it so far, and the last event that is in it: while it is worked on, what is being said is
+ * in the log only.
+ * @param {string} agent @param {Task} task @returns {Promise<[Task, number]>}
+ */
+async function soFar(agent, task) {
+  if (!OPEN_STATES.has(task.status)) return [task, 0];
+  const events = await past(`${agentPath(agent)}/events?stream=sse&types=taskArtifact&tasks=${task.id}&after=0&until=newest`);
+  const told = events.reduce((before, event) => after(before, event) ?? before, { ...task, artifacts: [] });
+  const known = new Set(told.artifacts.map((/** @type {any} */ one) => one.artifact_id));
+  const others = task.artifacts.filter((/** @type {any} */ one) => !known.has(one.artifact_id));
+  return [{ ...told, artifacts: [...others, ...told.artifacts] }, events.at(-1)?.id ?? 0];
+}
+
 /** Texts that continue each other are one. @param {any[]} before @param {any[]} more */
 function joined(before, more) {
   const parts = [...before];
@@ -55,25 +73,33 @@ export function Conversation({ agent, agentId, clock }) {
   const [more, setMore] = useState("");
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const list = useRef(/** @type {Task[]} */ ([]));
+  const drawn = useRef(/** @type {Map<string, {task: Task, when: string, newest: boolean, node: any}>} */ (new Map()));
+  const within = useRef(/** @type {HTMLElement|null} */ (null));
+  const low = useRef(true);
   const put = (/** @type {Task[]} */ next) => {
     list.current = next;
     setTasks(next);
   };
   useEffect(() => {
     let left = false;
-    const reading = new Set();
-    const read = async (/** @type {string} */ id) => {
-      if (reading.has(id)) return;
-      reading.add(id);
+    /** What came of a task while it is read. @type {Map<string, any[]>} */
+    const meanwhile = new Map();
+    /** @param {string} id @returns {Promise<void>} */
+    const read = async (id) => {
+      if (meanwhile.has(id)) return;
+      meanwhile.set(id, []);
       try {
-        const task = await get(`${agentPath(agent)}/tasks/${id}`);
+        const [found, last] = await soFar(agent, await get(`${agentPath(agent)}/tasks/${id}`));
         if (left) return;
+        const since = OPEN_STATES.has(found.status) ? meanwhile.get(id)?.filter((event) => event.id > last) ?? [] : [];
+        const task = since.reduce((before, event) => after(before, event) ?? before, found);
         const place = list.current.findIndex((one) => one.id === task.id);
         put(place < 0 ? [task, ...list.current] : list.current.map((one) => (one.id === task.id ? task : one)));
+        if (since.some(ends)) setTimeout(read, 0, id);
       } catch {
         // It is read with the list when the line is back.
       } finally {
-        reading.delete(id);
+        meanwhile.delete(id);
       }
     };
     const readAll = async () => {
@@ -83,6 +109,7 @@ export function Conversation({ agent, agentId, clock }) {
         put(found);
         setMore(nextOf(found));
         setProblem("");
+        for (const task of found) if (OPEN_STATES.has(task.status) && task.status !== "submitted") void read(task.id);
       } catch (error) {
         if (!left && error instanceof ApiError) setProblem(error.message);
       }
@@ -94,6 +121,7 @@ export function Conversation({ agent, agentId, clock }) {
     const stop = onEvent((event) => {
       if (event.agent !== agentId || !event.task) return;
       if (!["taskStatus", "taskArtifact", "taskDelivered"].includes(event.event)) return;
+      meanwhile.get(event.task)?.push(event);
       const task = list.current.find((one) => one.id === event.task);
       if (!task) {
         void read(event.task);
@@ -119,6 +147,19 @@ export function Conversation({ agent, agentId, clock }) {
   useEffect(() => {
     if (box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [tasks === null, newest?.id]);
+  useEffect(() => {
+    if (!within.current) return undefined;
+    // Long answers grow for a moment after they are there.
+    const grown = new ResizeObserver(() => {
+      if (low.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+    });
+    grown.observe(within.current);
+    return () => grown.disconnect();
+  }, [tasks === null]);
+  const scrolled = () => {
+    const at = box.current;
+    if (at) low.current = at.scrollHeight - at.scrollTop - at.clientHeight < 240;
+  };
   const earlier = async () => {
     try {
       const at = new URL(more, location.href);
@@ -131,14 +172,25 @@ export function Conversation({ agent, agentId, clock }) {
   };
   if (problem && !tasks?.length) return h("div", { class: "talk" }, h("p", { class: "problem", role: "alert" }, problem));
   if (!tasks) return h("div", { class: "talk", "aria-busy": "true" }, h("div", { class: "ghost bubble" }));
-  return h("div", { class: "talk", ref: box, tabIndex: 0, role: "log", "aria-label": `Conversation with ${agent}`, "aria-live": "off" },
+  // A task that has not changed is the node that it was, which is passed over with all that is in it.
+  /** @param {Task} task */
+  const view = (task) => {
+    const when = ago(task.updated_at, clock);
+    const is = task === newest;
+    const before = drawn.current.get(task.id);
+    if (before && before.task === task && before.when === when && before.newest === is) return before.node;
+    const node = h(TaskView, { key: task.id, task, agent, when, newest: is });
+    drawn.current.set(task.id, { task, when, newest: is, node });
+    return node;
+  };
+  return h("div", { class: "talk", ref: box, tabIndex: 0, role: "log", "aria-label": `Conversation with ${agent}`, "aria-live": "off", onScroll: scrolled }, h("div", { ref: within },
     more ? h("button", { type: "button", class: "quiet earlier", onClick: earlier }, "Earlier") : null,
     tasks.length ? null : h("p", { class: "empty" }, "Nothing was said yet."),
-    [...tasks].reverse().map((task) => h(TaskView, { key: task.id, task, agent, clock })));
+    [...tasks].reverse().map(view)));
 }
 
-/** @param {{task: Task, agent: string, clock: number, key?: string}} props */
-function TaskView({ task, agent, clock }) {
+/** @param {{task: Task, agent: string, when: string, newest: boolean, key?: string}} props */
+function TaskView({ task, agent, when, newest }) {
   const answer = task.artifacts.find((/** @type {any} */ one) => one.artifact_id === "answer");
   const steps = task.artifacts.filter((/** @type {any} */ one) => one.name === "progress");
   const others = task.artifacts.filter((/** @type {any} */ one) => one !== answer && one.name !== "progress" && !/^answer\.\d+$/.test(one.artifact_id));
@@ -156,20 +208,20 @@ function TaskView({ task, agent, clock }) {
       sender ? h("span", { class: "from" }, sender) : null,
       h("div", { class: "said" }, textOf(task.message))),
     steps.length ? h("details", { class: "steps" }, h("summary", null, steps.length === 1 ? "1 note on the way" : `${steps.length} notes on the way`), steps.map((/** @type {any} */ step) => h("div", { class: "step md" }, markdown(textOf(step))))) : null,
-    h(Calls, { agent, task: task.id, open }),
-    answer ? h("div", { class: "bubble answer md", dir: "auto" }, markdown(textOf(answer))) : null,
+    h(Calls, { agent, task: task.id, open, begun: task.status !== "submitted" }),
+    answer ? h(Answer, { text: textOf(answer), newest }) : null,
     others.map((/** @type {any} */ one) => h("details", { class: "steps", key: one.artifact_id }, h("summary", null, one.name || one.type), h("div", { class: "md" }, markdown(textOf(one))))),
     h("footer", null,
       h("span", { class: `state s-${task.status}` }, task.status.replaceAll("_", " ")),
       task.error ? h("span", { class: "problem" }, task.error.message || task.error.code) : null,
       answer && task.exact === false && task.status === "completed" ? h("span", { class: "quiet", title: "Read off the screen: it may not be exact" }, "off the screen") : null,
-      h("time", { class: "when", dateTime: task.updated_at }, ago(task.updated_at, clock)),
+      h("time", { class: "when", dateTime: task.updated_at }, when),
       open && may("answer") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
 }
 
 /** The tool calls of a task: asked for when they are opened, and followed while the task is worked on.
- * @param {{agent: string, task: string, open: boolean}} props */
-function Calls({ agent, task, open }) {
+ * @param {{agent: string, task: string, open: boolean, begun: boolean}} props */
+function Calls({ agent, task, open, begun }) {
   const [calls, setCalls] = useState(/** @type {any[]|null} */ (null));
   const [shown, setShown] = useState(false);
   const [seen, setSeen] = useState(() => merge([], now().events.filter((event) => event.task === task && event.event === "toolExecution")));
@@ -188,6 +240,7 @@ function Calls({ agent, task, open }) {
       setCalls(seen);
     }
   };
+  if (!begun && !seen.length) return null;
   const last = seen.at(-1);
   const line = open && last && last.status === "started" ? `${last.tool_name} ${brief(last.input)}` : "";
   return h("details", { class: "steps calls", onToggle: toggle },

@@ -1,0 +1,103 @@
+"""Much of everything: what has not changed is not drawn again, and a long answer comes in pieces."""
+
+import pytest
+from playwright.async_api import expect
+
+from synapsed.model.agent import Activity
+from synapsed.model.task import TaskState
+from tests.web.conftest import DESK, Devices, Worker
+
+SECTION = "\n\n".join(
+    (
+        "Some **bold** words and `code`, a [link](https://example.org/x).",
+        "- one\n- two\n\n  of it\n\n- three",
+        "```python\ndef f(x):\n\nreturn x\n```",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "1. first\n\n   ```\n   - no item\n\n   ```\n2. second",
+        "> quoted\n\n> and again",
+        "    indented\n\n    code",
+        "# A heading\nwith words",
+    )
+)
+LONG = "\n\n".join(f"## Part {number}\n\n{SECTION}" for number in range(100))
+
+_SAME = """async ([text, sizes]) => {
+  const { markdown, pieces } = await import("/web/js/markdown.js");
+  const { h, render } = await import("/web/vendor/preact.mjs");
+  const drawn = (nodes) => {
+    const box = document.createElement("div");
+    render(h("div", null, nodes), box);
+    return box.firstChild.innerHTML;
+  };
+  const whole = drawn(markdown(text));
+  return sizes.map((size) => {
+    const parts = pieces(text, size);
+    return [parts.length, parts.join("\\n") === text, drawn(parts.flatMap((part) => markdown(part))) === whole];
+  });
+}"""
+
+
+async def test_pieces_of_a_text_mean_what_they_mean_together(devices: Devices, worker: Worker):
+    page = await devices.open()
+    told = await page.evaluate(_SAME, [LONG, [1, 100, 1500, 1_000_000]])
+    assert [one[1:] for one in told] == [[True, True]] * 4
+    assert told[0][0] >= 500
+    assert told[-1][0] == 1
+    unended = await page.evaluate(_SAME, ["a\n\n```\n" + "x\n\n" * 500, [1]])
+    assert unended == [[2, True, True]]
+
+
+@pytest.fixture
+async def told(worker: Worker) -> list[str]:
+    tasks = []
+    for answer in (LONG, "short", LONG):
+        status, sent = await worker.api.json(
+            worker.api.unix, "POST", "/agents/ann/tasks/send", json={"message": "Do it."}
+        )
+        assert status == 200
+        tasks.append(sent["task"]["id"])
+        await worker.control.complete(tasks[-1], answer)
+    return tasks
+
+
+async def test_a_long_conversation_is_drawn_once(devices: Devices, worker: Worker, told: list[str]):
+    page = await devices.open("/#/agent/ann", **DESK)
+    first, second, newest = (page.locator(f"[data-task='{task}']") for task in told)
+    await expect(newest.locator("h4").last).to_have_text("Part 99")
+    await expect(first.locator("h4").last).not_to_have_text("Part 99")
+    await page.wait_for_function(
+        "() => { const talk = document.querySelector('.talk'); "
+        "return talk.scrollHeight - talk.scrollTop - talk.clientHeight < 4; }"
+    )
+    await page.evaluate(
+        """() => {
+          window.drawn = [];
+          new MutationObserver((all) => window.drawn.push(...all.map((one) => one.target)))
+            .observe(document.querySelector(".talk"), { childList: true, subtree: true, characterData: true });
+        }"""
+    )
+    status, sent = await worker.api.json(worker.api.unix, "POST", "/agents/ann/tasks/send", json={"message": "More."})
+    assert status == 200
+    for number in range(30):
+        await worker.control.say(sent["task"]["id"], f"## Piece {number}\n\n{SECTION}\n\n", append=number > 0)
+        await worker.does("synapse-codex-8120", Activity.BUSY, f"step {number}")
+    await expect(page.locator(f"[data-task='{sent['task']['id']}'] h4").last).to_have_text("Piece 29")
+    elsewhere = """(task) => window.drawn.filter(
+      (node) => node.closest?.(".answer") && node.closest("[data-task]").dataset.task !== task).length"""
+    assert await page.evaluate(elsewhere, sent["task"]["id"]) == 0, "answers that stand are not drawn again"
+    await first.get_by_role("button", name="Show the rest").click()
+    await expect(first.locator("h4").last).to_have_text("Part 99")
+    await expect(second.locator(".answer")).to_have_text("short")
+
+
+async def test_a_page_that_is_opened_while_an_answer_is_written_has_all_of_it(devices: Devices, worker: Worker):
+    status, sent = await worker.api.json(worker.api.unix, "POST", "/agents/ann/tasks/send", json={"message": "Go."})
+    assert status == 200
+    task = sent["task"]["id"]
+    await worker.control.change(task, TaskState.WORKING)
+    await worker.control.say(task, "The beginning, ", append=False)
+    await worker.control.say(task, "the middle, ", append=True)
+    page = await devices.open("/#/agent/ann", **DESK)
+    await expect(page.locator(".answer")).to_have_text("The beginning, the middle,")
+    await worker.control.say(task, "the end.", append=True)
+    await expect(page.locator(".answer")).to_have_text("The beginning, the middle, the end.")
