@@ -113,8 +113,8 @@ class Soak:
         self.sent: list[Sent] = []
         self.counts: Counter[str] = Counter()
         self.over = threading.Event()
-        self.answering = threading.Event()
-        self.answering.set()
+        self.drained = threading.Event()
+        """Nothing more is waited for: until then dialogs are answered, over kills too."""
         self.up = threading.Event()
         self.up.set()
         self.lock = threading.Lock()
@@ -146,7 +146,7 @@ class Soak:
         works: list[Callable[[], None]] = [lambda agent=agent: self._send_to(agent) for agent in self.agents]  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         works += [self._be_a_person, lambda: self._kill(kill_every)]
         threads = [threading.Thread(target=self._guard, args=(work, self.over)) for work in works]
-        answerer = threading.Thread(target=self._guard, args=(self._answer_dialogs, self.over), daemon=True)
+        answerer = threading.Thread(target=self._guard, args=(self._answer_dialogs, self.drained), daemon=True)
         for thread in (*threads, answerer):
             thread.start()
         end = time.monotonic() + minutes * 60
@@ -296,7 +296,7 @@ class Soak:
         return bool(state["held"] == "typing")
 
     def _answer_dialogs(self) -> None:
-        while self.answering.is_set():
+        while not self.drained.is_set():
             for agent in self.agents:
                 if prompt := self.daemon.agent(agent.name)["prompt"]:
                     self._answer(agent, prompt["prompt_id"])
@@ -332,7 +332,7 @@ class Soak:
         while left and time.monotonic() < deadline:
             left = [task for task in left if self.daemon.task(task)["status"] not in final]
             time.sleep(1)
-        self.answering.clear()
+        self.drained.set()
         for agent in self.agents:
             print(f"{agent.name}: {self._state(agent)}")
 
@@ -384,7 +384,7 @@ def main() -> int:
             good = tell(root, len(soak.sent))  # before the agents end, and with them what is stranded
         finally:
             soak.over.set()
-            soak.answering.clear()
+            soak.drained.set()
             soak.daemon.end()
     if good:
         shutil.rmtree(root, ignore_errors=True)
