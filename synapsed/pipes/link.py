@@ -179,9 +179,9 @@ class AcpLink:
             self._session.missed()
         self._output = start
         self._rounds.join(self)
-        await client.subscribe(start)
-        with contextlib.suppress(KeeperRefused):
+        with contextlib.suppress(KeeperRefused):  # first: its answer would stand behind all that output
             await client.subscribe(None, channel="stderr")
+        await client.subscribe(start)
         self._program.has(start)
         await self._program.catch_up()
         for request in self._session.open_requests:
@@ -336,8 +336,13 @@ class AcpLink:
         text = delivery.text
         if not delivery.command:  # its programs read commands, too
             text = type_message(self._profile.delivery, text, bracketed=True).text
-        self._perform(self._session.deliver(delivery.task_id, prompt_id, text, fresh=delivery.fresh, now_ns=now_ns))
-        if record.link.get("interrupting") and self._session.turn is not None:
+        stopping = bool(record.link.get("interrupting"))
+        self._perform(
+            self._session.deliver(
+                delivery.task_id, prompt_id, text, fresh=delivery.fresh, now_ns=now_ns, stopping=stopping
+            )
+        )
+        if stopping and self._session.turn is not None:
             self._tasks.spawn(self.interrupt())  # the last daemon was about to
 
     def recorded(self, record: TurnRecord) -> None:

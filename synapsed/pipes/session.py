@@ -77,6 +77,8 @@ class _Prompted:
     told: str | None = None
     """The message that is being told."""
     stopping: bool = False
+    refused: bool = False
+    """A permission was refused."""
     taken: bool = False
     """It is known that the program has it."""
 
@@ -285,6 +287,8 @@ class AcpSession:
         if not (turn.id == id_ and (turn.text or "").startswith("/")):
             self._brief = None
         over = outcome(message, turn.speech, self._profile.error)
+        if turn.refused and over == TurnOver(None, "", over.evidence):
+            over = TurnOver("INTERRUPTED", "", "acp: a permission was refused, and nothing was said")
         self._ids = self._ids or turn.speech.ids
         self._requests.clear()
         self._heard = _Prompted("", None, speech=TurnSpeech(ids=self._ids))
@@ -312,7 +316,7 @@ class AcpSession:
                 self._out.append(TellLink(LinkTurnProgress(turn.task, message.name, message.text)))
             self._out.append(TellLink(LinkTurnEnded(turn.task, over.text, exact=True, evidence=over.evidence)))
         elif over.code == "INTERRUPTED":
-            reason = "interrupted" if turn.stopping else "person"
+            reason = "interrupted" if turn.stopping else "refused" if turn.refused else "person"
             self._out.append(TellLink(LinkTurnInterrupted(turn.task, reason, over.evidence)))
         else:
             self._out.append(TellLink(LinkTurnFailed(turn.task, over.code, over.text, over.evidence)))
@@ -377,14 +381,17 @@ class AcpSession:
         self._observe()
         return self._drain()
 
-    def deliver(self, task: str, prompt_id: str, text: str, *, fresh: bool, now_ns: int) -> list[PipesCommand]:
-        """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps. Raises NotReady."""
+    def deliver(
+        self, task: str, prompt_id: str, text: str, *, fresh: bool, now_ns: int, stopping: bool = False
+    ) -> list[PipesCommand]:
+        """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps, and was `stopping` it.
+        Raises NotReady."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.turn.task)
         if (ended := self._finished.pop(prompt_id, None)) is not None:
             over, speech = ended
             self._live = True
-            self._conclude(_Prompted(prompt_id, task, speech=speech), over, now_ns)
+            self._conclude(_Prompted(prompt_id, task, speech=speech, stopping=stopping), over, now_ns)
             return self._drain()
         self.turn = _Prompted(prompt_id, task, text, speech=TurnSpeech(ids=self._ids) if fresh else self._heard.speech)
         if fresh:
@@ -437,6 +444,7 @@ class AcpSession:
         label = next(each.label for each in request.prompt.options if each.key == key)
         self._out.append(ShowLine(f"→ {label}", bold=True))
         if request.kinds[key].startswith("reject"):
+            self._turn.refused = True
             self._out.append(TellLink(LinkRefused(request.prompt.prompt)))
         self._observe()
         return self._drain()

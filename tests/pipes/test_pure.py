@@ -209,6 +209,33 @@ def test_a_conversation_is_gone_on_with_or_begun_where_it_is_lost() -> None:
     assert played.session.session == "s"
 
 
+def asking(played: Played) -> None:
+    options = [{"optionId": "no", "name": "Reject", "kind": "reject_once"}]
+    played.line(id=7, method="session/request_permission", params={"toolCall": {"title": "rm"}, "options": options})
+    played.done += played.session.answer("no", None)
+
+
+@pytest.mark.parametrize(("said", "ends"), [("", ["refused"]), ("Then not.", [])])
+def test_a_turn_that_ends_without_a_word_since_a_permission_was_refused_was_stopped_by_that(
+    said: str, ends: list[str]
+) -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    asking(played)
+    if said:
+        played.said(said, "1")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    (over,) = played.told
+    assert [over.reason] == ends if ends else over.answer == said
+
+
+def test_the_next_daemon_knows_that_a_turn_was_stopped_by_the_one_before() -> None:
+    played = Played().opened()
+    played.line(id="t.1", result={"stopReason": "cancelled"})
+    played.done += played.session.deliver("t", "t.1", "text", fresh=False, now_ns=1, stopping=True)
+    assert [event.reason for event in played.told] == ["interrupted"]
+
+
 def test_the_next_daemon_finds_a_turn_that_ended_meanwhile() -> None:
     played = Played().opened()
     played.said("so", "1")
