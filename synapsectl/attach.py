@@ -10,21 +10,24 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from socket import socket
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from synapsectl.ahead import BegunAttach
 from synapsectl.client import Client
+from synapsectl.display import Display, over_last_row
+from synapsectl.endings import DaemonLost, Detached, Ending, Hopped, Killed, ProgramExited
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, open_terminal, parse_news, read_greeting
 from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
-from synapsectl.output import clip
-from synapsectl.statusline import WHEEL_OFF, WHEEL_ON, StatusRow
+from synapsectl.statusline import WHEEL_ON
 from synapsectl.tty import Terminal
-from synapsed.attachwire import EARLIER, NEWS, OUTPUT, SCREEN
+from synapsed.attachwire import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
 
 if TYPE_CHECKING:
+    from synapsectl.direct import LentWay
     from synapsectl.earlier import Pieces
     from synapsectl.lookback import Lookback
 
@@ -43,52 +46,12 @@ FRAME_MAX = 32 * 1024
 INPUT_MAX = 1024 * 1024
 """Bytes typed or pasted that wait for the agent; beyond them the terminal waits."""
 
-OUTPUT_MAX = 1024 * 1024
-"""Bytes that wait for the terminal; beyond them the daemon waits, which then sends a redraw instead."""
-
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
-
-class Detached(NamedTuple):
-    """The person left; the agent goes on."""
-
-
-class ProgramExited(NamedTuple):
-    """The program ended for good; `code` is negative for a signal, None where it is not known."""
-
-    code: int | None
-
-
-class DaemonLost(NamedTuple):
-    """The daemon stayed away."""
-
-    reason: str
-
-
-class Killed(NamedTuple):
-    """This process was told to end, or its terminal hung up."""
-
-    signum: int
-
-
-class Hopped(NamedTuple):
-    """The person wants the inbox, or the list."""
-
-    where: str
-
-
-Ending = Detached | ProgramExited | DaemonLost | Killed | Hopped
-
-HINT = 4.0
-"""Seconds for which the status line tells something else."""
 
 _MOUSE = re.compile(rb"\x1b\[<(\d+);\d+;\d+[Mm]")
 _WHEEL_UP = b"64"
 _CLEAR = b"\x1b[H\x1b[2J"
-
-
-def _over_last_row(words: str) -> bytes:
-    return b"\x1b7\x1b[999;1H\x1b[0;7m %b \x1b[0m\x1b[K\x1b8" % words.encode("utf-8", "replace")
 
 
 class AttachedTerminal:
@@ -107,8 +70,8 @@ class AttachedTerminal:
     ) -> None:
         self._client = client
         self.agent = agent
-        self.name = agent
-        """The agent's name, once the daemon has told it."""
+        self._display = Display(terminal, read_only=read_only)
+        self._display.name = agent
         self._frames: list[tuple[int, bytes]] = []
         self._terminal = terminal
         self._begun = begun
@@ -121,10 +84,6 @@ class AttachedTerminal:
         self._outer = TerminalAnswers(terminal.cell)
         self._outer_told: dict[str, Any] | None = None
         """What the daemon has heard of it."""
-        self._status = StatusRow(terminal.size(), shown=False, titled=False)
-        self._hint, self._hint_over = "", 0.0
-        self._told: dict[str, Any] = {}
-        """What the daemon has told for the status line."""
         self._pieces: Pieces | None = None
         """What was printed before, as far as it has come; it goes to `_own`, or is looked at."""
         self._own = False
@@ -132,9 +91,11 @@ class AttachedTerminal:
         self._read_only = read_only
         self._ending: Ending | None = None
         self._socket: TerminalConnection | None = None
+        self._one_screen = False
+        self._lent: socket | None = None
+        self._direct: LentWay | None = None
+        """Past the daemon, for output and keys."""
         self._typed = bytearray()
-        self._shown = bytearray()
-        """Output that the terminal has not taken yet."""
         self._window = (0, 0)
         """The size that the daemon was told."""
         self._resized = False
@@ -144,6 +105,11 @@ class AttachedTerminal:
         self._away_since = 0.0
         self._retry_at = 0.0
         self._reason = ""
+
+    @property
+    def name(self) -> str:
+        """The agent's name, once the daemon has told it."""
+        return self._display.name
 
     def run(self, opened: Callable[[str], None]) -> Ending:
         """Attach, until it ends; the terminal is the person's again when this returns. `opened` is told the agent's
@@ -159,9 +125,10 @@ class AttachedTerminal:
                 raise
             try:
                 if not self._drawn:
-                    opened(self.name)
+                    opened(self._display.name)
                 with self._terminal:
-                    self._resized = self._terminal.size() != self._status.size or self._window != self._status.window()
+                    status = self._display.status
+                    self._resized = self._terminal.size() != status.size or self._window != status.window()
                     if self._settings.get("scrollback"):
                         self._look_back(own=True)
                     self._send()
@@ -172,13 +139,16 @@ class AttachedTerminal:
                     if isinstance(self._ending, ProgramExited):
                         # The program's last words.
                         with suppress(OSError):
-                            self._terminal.write_out(self._shown)
+                            self._terminal.write_out(self._display.waiting)
                     self._hear_out()
                 # Only now, that the person has the terminal back, the daemon is told, which may take its time.
                 if isinstance(self._ending, Detached | Hopped) and self._socket is not None:
                     self._socket.command({"type": "detach"})
                 return self._ending
             finally:
+                self._leave_direct()
+                if self._lent is not None:
+                    self._lent.close()
                 if self._socket is not None:
                     self._socket.close(CLOSE_DEADLINE)
 
@@ -206,7 +176,7 @@ class AttachedTerminal:
     def _go_on(self, begun: BegunAttach) -> None:
         """The screen may be drawn already, and signals wait for this."""
         self._drawn = self._terminal.go_on(begun)
-        self._shown += begun.unshown
+        self._display.waiting += begun.unshown
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING_SIGNALS, signal.SIGTSTP))
 
     def _on_ending_signal(self, signum: int, frame: FrameType | None) -> None:
@@ -226,38 +196,51 @@ class AttachedTerminal:
 
     def _step(self, woken: int) -> None:
         """Wait for something to do, and do it."""
-        socket, terminal = self._socket, self._terminal
-        reads: list[int | Terminal | TerminalConnection] = [woken]
-        writes: list[Terminal | TerminalConnection] = []
-        if len(self._typed) < INPUT_MAX:
-            reads.append(terminal)
-        if self._shown:
-            writes.append(terminal)
-        if socket is not None and len(self._shown) < OUTPUT_MAX:
-            reads.append(socket)
-        if socket is not None and socket.unsent:
-            writes.append(socket)
-        more = socket is not None and socket in reads and socket.has_more
-        readable, writable, _ = select.select(reads, writes, [], 0 if more else self._patience())
+        socket, direct = self._socket, self._direct
+        more = socket is not None and socket.has_more and self._display.has_room
+        readable, writable = self._wait(woken, 0 if more else self._patience())
         if woken in readable:
             with suppress(BlockingIOError):
                 os.read(woken, 4096)
         if self._suspended:
             self._suspend()
             return
-        if terminal in readable:
+        if self._terminal.fileno() in readable:
             self._read_keys()
-        if socket is not None and (more or socket in readable):
+        if direct is not None and direct.fd in readable and direct is self._direct:
+            self._read_direct(direct)
+        if socket is not None and (more or socket.fd in readable) and socket is self._socket:
             self._read_output(socket)
-        if terminal in writable:
-            self._show(b"")
+        if self._terminal.fileno() in writable:
+            self._display.show(b"")
         self._on_time()
         self._send()
+        if self._display.gone:
+            self._end(Killed(signal.SIGHUP))
+
+    def _wait(self, woken: int, seconds: float | None) -> tuple[list[int], list[int]]:
+        """The descriptors that can be read now, and written to."""
+        socket, terminal, direct = self._socket, self._terminal.fileno(), self._direct
+        reads, writes = [woken], []
+        if len(self._typed) < INPUT_MAX:
+            reads.append(terminal)
+        if self._display.waiting:
+            writes.append(terminal)
+        if socket is not None and self._display.has_room:
+            reads.append(socket.fd)
+        if socket is not None and socket.unsent:
+            writes.append(socket.fd)
+        if direct is not None and self._display.has_room:
+            reads.append(direct.fd)
+        if direct is not None and self._typed:
+            writes.append(direct.fd)
+        readable, writable, _ = select.select(reads, writes, [], seconds)
+        return readable, writable
 
     def _suspend(self) -> None:
         """Stop, as the person's shell wants it, with the terminal given back; take it again when it goes on."""
         self._suspended = False
-        self._shown.clear()
+        self._display.waiting.clear()
         self._hear_out()
         self._terminal.give_back()
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -270,7 +253,7 @@ class AttachedTerminal:
     def _patience(self) -> float | None:
         """Seconds until something is due by itself."""
         retry = self._retry_at if self._socket is None else None
-        due = [at for at in (self._flush_at, retry, self._hint_over or None) if at is not None]
+        due = [at for at in (self._flush_at, retry, self._display.hint_over or None) if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _on_time(self) -> None:
@@ -281,10 +264,8 @@ class AttachedTerminal:
             self._type(passed.data)
             if passed.detached:
                 self._end(Detached())
-        if self._hint_over and now >= self._hint_over:
-            self._hint, self._hint_over = "", 0.0
-            self._resized = self._resized or not self._status.kept  # the daemon draws again what the words stand on
-            self._refresh()
+        if self._display.expire(now):
+            self._resized = True  # the daemon draws again what the words stand on
         if self._socket is None and now >= self._retry_at:
             self._reconnect(now)
 
@@ -303,11 +284,11 @@ class AttachedTerminal:
         if self._lookback is not None:
             data = self._lookback.feed(data)
             if not self._lookback.over:
-                self._show(self._lookback.draw())
+                self._display.show(self._lookback.draw())
                 return
             self._filter.take_last()
             self._back_to_live()
-        elif self._settings.get("wheel") and b"\x1b[<" in data and not self._status.takes_mouse:
+        elif self._settings.get("wheel") and b"\x1b[<" in data and not self._display.status.takes_mouse:
             if _WHEEL_UP in _MOUSE.findall(data):
                 self._look_back(own=False)
             data = _MOUSE.sub(b"", data)  # the program has not asked for them
@@ -326,7 +307,7 @@ class AttachedTerminal:
     def _ask(self) -> None:
         """Ask the terminal what it is like; not while what it sends is read for something else."""
         if self._lookback is None and os.environ.get("TERM") not in NOT_ASKED:
-            self._show(self._outer.ask(time.monotonic()))
+            self._display.show(self._outer.ask(time.monotonic()))
 
     def _hear_out(self) -> None:
         """Take the answers that are on their way: whoever reads this terminal next would take them for keys."""
@@ -344,13 +325,6 @@ class AttachedTerminal:
         if not self._read_only:
             self._typed += data
 
-    def _show(self, data: bytes) -> None:
-        self._shown += data
-        try:
-            del self._shown[: self._terminal.write(self._shown)]
-        except OSError:
-            self._end(Killed(signal.SIGHUP))
-
     # --- what the keys behind the first one do ----------------------------------------------------------------------
 
     def _act(self, action: str) -> None:
@@ -362,13 +336,11 @@ class AttachedTerminal:
             case "inbox" | "list":
                 self._end(Hopped(action))
             case "status":
-                if self._status.kept:
-                    self._show(self._status.end())
-                self._status.shown = not self._status.shown
+                self._display.toggle_status()
                 self._resized = True
             case _:
                 keys = self._settings.get("keys") or {}
-                self._say("  ".join(f"{keys.get(name, key)} {name}" for name, key in COMMANDS.items()))
+                self._display.say("  ".join(f"{keys.get(name, key)} {name}" for name, key in COMMANDS.items()))
 
     def _hop(self, step: int) -> None:
         """Go to another agent, in this terminal."""
@@ -380,36 +352,19 @@ class AttachedTerminal:
         try:
             found = next_agent(self._client, before, step)
             if found is None:
-                self._say("there is no other agent")
+                self._display.say("there is no other agent")
                 return
             self.agent = found
             self._socket = self._connect()
         except CtlError as error:
             self.agent = before
-            self._say(str(error))
+            self._display.say(str(error))
             return
         if socket is not None:
             socket.close(0)
+        self._leave_direct()
         self._typed.clear()
         self._begin()
-
-    def _say(self, hint: str) -> None:
-        """Tell something for a moment: in the status line, or over the last row of the screen."""
-        self._hint, self._hint_over = hint, time.monotonic() + HINT
-        if not self._status.kept:
-            self._show(_over_last_row(clip(hint, self._terminal.size()[0] - 2)))
-        self._refresh()
-
-    def _refresh(self) -> None:
-        """The status line as it is to be now."""
-        needs, here = self._told.get("needs", 0), self._told.get("here", False)
-        doing = self._told.get("doing", "")
-        others = f"   {needs} need{'s' if needs == 1 else ''} you" if needs else ""
-        asks = " (this one)" if here and needs else ""
-        looks = " (read-only)" if self._read_only else ""
-        self._status.text = self._hint or f" {self.name}{looks}  {doing}{others}{asks}"
-        if self._lookback is None:
-            self._show(self._status.refresh())
 
     def _look_back(self, *, own: bool) -> None:
         """Ask for what was printed before: to be looked at, or for the terminal's `own` scrollback."""
@@ -429,22 +384,24 @@ class AttachedTerminal:
         try:
             found = lines(pieces)
         except (OSError, ValueError) as error:
-            self._say(f"what was printed before cannot be drawn: {error}")
+            self._display.say(f"what was printed before cannot be drawn: {error}")
             return
         if self._own:
             rows = self._terminal.size()[1]
             above = found[: max(0, len(found) - pieces.rows)][-self._settings["scrollback"] :]
             drawn = "\r\n".join([*above, *[""] * rows]).encode("utf-8", "replace")
-            self._show(self._terminal.reset + _CLEAR + drawn)
+            self._display.show(self._terminal.reset + _CLEAR + drawn)
             self._back_to_live()
             return
         self._lookback = Lookback(found, self._terminal.size())
-        self._show(self._terminal.reset + WHEEL_ON + self._lookback.draw())
+        self._display.covered = True
+        self._display.show(self._terminal.reset + WHEEL_ON + self._lookback.draw())
 
     def _back_to_live(self) -> None:
         """The agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
         self._lookback = None
-        self._show(WHEEL_OFF)
+        self._display.uncover()
+        self._leave_direct()
         socket, self._socket = self._socket, None
         try:
             self._socket = self._connect()
@@ -460,39 +417,36 @@ class AttachedTerminal:
 
     def _connect(self) -> TerminalConnection:
         begun, self._begun = self._begun, None
-        self._status.size = self._terminal.size() if begun is None else begun.size
-        self._window = cols, rows = self._status.window()
+        self._display.status.size = self._terminal.size() if begun is None else begun.size
+        self._window = cols, rows = self._display.status.window()
         terminal = open_terminal(self._client, self.agent, cols=cols, rows=rows, read_only=self._read_only, begun=begun)
         try:
             greeting, self._frames = read_greeting(terminal)
         except BaseException:
             terminal.close(0)
             raise
-        self.agent, self.name = greeting["id"], greeting["name"]
-        self._told = {}
+        self.agent, self._display.name = greeting["id"], greeting["name"]
+        self._display.told = {}
         self._outer_told = None
-        if change := self._terminal.show_on(alternate=bool(greeting.get("one_screen"))):
-            self._show(change)  # it is another daemon
+        self._one_screen = bool(greeting.get("one_screen"))
+        if change := self._terminal.show_on(alternate=self._one_screen):
+            self._display.show(change)  # it is another daemon
         if not self._settings:
             self._configure(greeting.get("settings") or {})
+        if greeting.get("lends") and not self._read_only:
+            terminal.lends = True
+            terminal.command({"type": "direct", "taken": False})
         return terminal
 
     def _configure(self, settings: dict[str, Any]) -> None:
         """What `[attach]` says, at the first time; a configuration that cannot be is one that says nothing."""
         self._settings = settings
-        self._status.shown = bool(settings.get("status", False))
-        self._status = StatusRow(
-            self._status.size,
-            shown=self._status.shown,
-            titled=bool(settings.get("title", False)),
-            wheel=bool(settings.get("wheel", False)),
-        )
+        self._display.configure(settings)
         self._filter = KeyFilter(self._detach, parse_commands(settings.get("keys") or {}), self._outer.hear)
 
     def _begin(self) -> None:
         """A screen follows, in a terminal that may have shown anything."""
-        self._shown.clear()
-        self._show(self._terminal.reset)
+        self._display.begin()
         self._take(self._frames)
 
     def _reconnect(self, now: float) -> None:
@@ -519,22 +473,21 @@ class AttachedTerminal:
         """The daemon is away."""
         self._socket = None
         self._pieces = self._lookback = None
+        self._display.covered = False
+        self._leave_direct()
         self._reason = reason
         self._away_since = time.monotonic()
         # Not at once: a daemon that just let go of us is not asked again and again.
         self._retry_at = self._away_since + RETRY
         # Over the last line of the screen; the next redraw takes it away.
-        self._show(_over_last_row("the daemon is away; waiting for it"))
+        self._display.show(over_last_row("the daemon is away; waiting for it"))
 
     def _take(self, frames: list[tuple[int, bytes]]) -> None:
         for kind, payload in frames:
             if kind == OUTPUT:
-                if self._lookback is None:
-                    self._show(self._status.feed(payload))
+                self._display.output(payload)
             elif kind == SCREEN:
-                self._refresh()
-                screen = self._status.begin() + self._status.feed(payload)
-                self._show(self._status.counted() if self._drawn else screen)
+                self._display.screen(payload, drawn=self._drawn)
                 self._drawn = False
             elif kind == NEWS:
                 self._take_news(payload)
@@ -542,23 +495,57 @@ class AttachedTerminal:
                 self._pieces.came.append(payload)
                 if self._pieces.whole:
                     self._show_earlier(self._pieces)
+            elif kind in (LENT, DIRECT, OVER) and self._socket is not None:
+                self._take_way(kind, self._socket)
+
+    def _take_way(self, kind: int, socket: TerminalConnection) -> None:
+        """Something is lent, begins, or is over."""
+        if kind == OVER:
+            self._leave_direct()
+            return
+        if kind == LENT:
+            lent, self._lent = self._lent, socket.take_lent()
+            if lent is not None:
+                lent.close()
+            if self._lent is not None:
+                socket.command({"type": "direct", "taken": True})
+        elif self._lent is not None:
+            from synapsectl.direct import LentWay
+
+            self._direct = LentWay(self._lent, self._settings, one_screen=self._one_screen)
+            self._lent = None
+
+    def _read_direct(self, direct: "LentWay") -> None:
+        data, over = direct.receive()
+        self._display.output(data)
+        if direct.drops:
+            told = "[%s would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
+            self._display.say(told % self._display.name)
+        if over:
+            self._leave_direct()
+            if self._socket is not None:
+                self._socket.command({"type": "redraw"})
+
+    def _leave_direct(self) -> None:
+        direct, self._direct = self._direct, None
+        if direct is not None:
+            direct.close()
 
     def _take_news(self, text: bytes) -> None:
         match parse_news(text):
-            case {"type": "exit", "exit_code": int(code)}:
-                self._end(ProgramExited(code))
-            case {"type": "exit"}:
-                self._end(ProgramExited(None))
+            case {"type": "exit", **rest}:
+                if self._direct is not None:
+                    self._display.output(self._direct.rest())
+                code = rest.get("exit_code")
+                self._end(ProgramExited(code if isinstance(code, int) else None))
             case {"type": "attention", "needs": int(needs), **rest}:
-                more = needs > self._told.get("needs", needs)
-                self._told = {"needs": needs, "here": rest.get("here"), "doing": rest.get("doing", "")}
-                self._show(self._status.needs(needs) + (b"\a" if more and self._settings.get("bell") else b""))
-                self._refresh()
+                bell = bool(self._settings.get("bell"))
+                self._display.attention(needs, here=rest.get("here"), doing=rest.get("doing", ""), bell=bell)
             case {"type": "earlier", "cols": int(cols), "rows": int(rows)} if self._pieces is not None:
                 self._pieces = self._pieces._replace(cols=cols, rows=rows)
             case {"type": "error"} if self._pieces is not None:
                 self._pieces = None
-                self._say("what was printed before cannot be had")
+                self._display.say("what was printed before cannot be had")
 
     def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""
@@ -569,21 +556,26 @@ class AttachedTerminal:
             socket.flush()
         if self._resized:
             self._resized = False
-            self._status.size = self._terminal.size()
-            self._window = cols, rows = self._status.window()
+            status = self._display.status
+            status.size = self._terminal.size()
+            self._window = cols, rows = status.window()
             socket.command({"type": "resize", "cols": cols, "rows": rows})
             self._ask()  # its font may be another one
             if self._lookback is not None:
-                self._lookback.resize(self._status.size)
-                self._show(_CLEAR + self._lookback.draw())
-            elif self._status.kept:
-                self._show(b"\x1b7" + self._status.begin() + b"\x1b8")
+                self._lookback.resize(status.size)
+                self._display.show(_CLEAR + self._lookback.draw())
+            elif status.kept:
+                self._display.show(b"\x1b7" + status.begin() + b"\x1b8")
         if self._outer.told is not None and self._outer.told != self._outer_told:
             self._outer_told = self._outer.told
             socket.command({"type": "terminal", **self._outer.told})
         self._send_typed(socket)
 
     def _send_typed(self, socket: TerminalConnection) -> None:
+        if self._direct is not None and self._typed:
+            with suppress(OSError):  # it is over, which is read there
+                del self._typed[: self._direct.send(self._typed)]
+            return
         while self._typed and not socket.unsent:
             socket.keys(bytes(self._typed[:FRAME_MAX]))
             del self._typed[:FRAME_MAX]

@@ -88,7 +88,8 @@ def attach(
     """Put this terminal on `agent`, a name or id; `hint` is said before, and `begun` what of it has begun already.
     Returns the exit code, None after a detach or a proper end of the program; with `ends_as_program` that end has the
     program's own exit code. Raises ApiError, NoDaemon."""
-    from synapsectl.attach import AttachedTerminal, DaemonLost, Detached, Hopped, Killed, ProgramExited
+    from synapsectl.attach import AttachedTerminal
+    from synapsectl.endings import DaemonLost, Detached, Hopped, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 
     terminal = Terminal(sys.stdin.fileno())

@@ -5,6 +5,7 @@ sees every byte the moment it comes, without a task of its own between it and wh
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 from aiohttp import hdrs, web
@@ -90,6 +91,18 @@ class FramedConnection(asyncio.BufferedProtocol):
         """Send one frame; nothing happens where the client has left."""
         if self._transport is not None:
             self._transport.write(frame(kind, payload))
+
+    def lend(self, kind: int, descriptor: int) -> bool:
+        """Send a frame with a descriptor, if it can go at once; whether it has."""
+        transport = self._transport
+        if transport is None or transport.get_write_buffer_size():
+            return False
+        data = frame(kind, b"")
+        with transport.get_extra_info("socket").dup() as sock:
+            try:
+                return socket.send_fds(sock, [data], [descriptor]) == len(data)
+            except OSError:
+                return False
 
     async def drained(self) -> None:
         """Returns when the client has taken enough of what was sent. Raises ConnectionResetError where it has left."""

@@ -16,6 +16,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from synapsed import attachwire as wire
 from synapsed.api.body import parse_json
 from synapsed.api.context import ApiContext, rights_of
+from synapsed.api.direct import DirectKeys
 from synapsed.api.framed import FramedConnection
 from synapsed.api.problems import body_of
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
@@ -135,8 +136,10 @@ class TerminalSession(ABC):
             ):
                 await self._attachment.resize(cols, rows)
             case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS:
+                await self._older_keys()
                 await self._attachment.write(_TERMINAL_SIGNALS[name])
             case {"type": "detach"}:
+                await self._older_keys()
                 await self._leave(going=False)
                 return True
             case {"type": "terminal"}:
@@ -148,6 +151,9 @@ class TerminalSession(ABC):
             case _:
                 await self._other_command(command)
         return False
+
+    async def _older_keys(self) -> None:  # noqa: B027 - the same
+        """Deal with what was pressed before, if that comes another way."""
 
     async def _other_command(self, command: Any) -> None:
         """One that is not known to every kind of terminal."""
@@ -219,6 +225,7 @@ class FramedTerminal(TerminalSession):
         self._busy = False
         """The task has one of them in hand."""
         self._wake = asyncio.Event()
+        self._direct = DirectKeys(attachment, lambda: self._connection, self._take_handed)
 
     @classmethod
     async def serve(
@@ -242,9 +249,10 @@ class FramedTerminal(TerminalSession):
         try:
             view = context.control.directory.view(agent_id)
             greeting = {"id": view.id, "name": view.name, "settings": settings, "one_screen": one_screen}
-            await session._say({"type": "attached", **greeting})
+            await session._say({"type": "attached", **greeting, "lends": True})
             await session.run()
         finally:
+            await session._direct.close()
             connection.close()
         return connection.answer
 
@@ -274,6 +282,10 @@ class FramedTerminal(TerminalSession):
         match command:
             case {"type": "earlier", "bytes": int(limit)} if 0 <= limit <= EARLIER_MAX:
                 await self._say_earlier(limit)
+            case {"type": "direct", "taken": bool(taken)}:
+                self._direct.said(taken=taken)
+            case {"type": "redraw"}:
+                self._attachment.draw_again()
             case _:
                 await super()._other_command(command)
 
@@ -289,13 +301,24 @@ class FramedTerminal(TerminalSession):
 
     def _take(self, kind: int, payload: bytes) -> None:
         """A frame, the moment it came."""
-        if kind == wire.KEYS and not self._busy and not self._came and self._attachment.type_now(payload):
+        if kind == wire.KEYS and not self._direct.alive and self._type_now(payload):
+            self._direct.used()
             return
         self._came.append((kind, payload))
         self._untyped += len(payload)
         if self._untyped > UNTYPED_MAX:
             self._connection.pause()
         self._wake.set()
+
+    def _take_handed(self, data: bytes) -> bool:
+        """Keys that came the direct way as far as the keeper."""
+        if self._type_now(data):
+            return True
+        self._wake.set()
+        return False
+
+    def _type_now(self, data: bytes) -> bool:
+        return not self._busy and not self._came and self._attachment.type_now(data)
 
     async def _keys(self) -> None:
         lost = asyncio.create_task(self._connection.lost.wait())
@@ -314,21 +337,44 @@ class FramedTerminal(TerminalSession):
         """Deal with what came, in order; True for `detach`."""
         self._busy = True
         try:
-            while self._came:
-                kind, payload = self._came.popleft()
-                self._untyped -= len(payload)
-                try:
-                    if kind == wire.KEYS:
-                        await self._attachment.write(payload)
-                    elif kind == wire.COMMAND and await self._command(payload):
-                        return True
-                except SynapsedError as error:
-                    await self._say({"type": "error", **body_of(error)})
-                if self._untyped <= UNTYPED_MAX // 2:
-                    self._connection.resume()
+            while self._came or self._direct.waiting:
+                if await (self._deal_handed() if self._direct.waiting else self._deal_frame()):
+                    return True
         finally:
             self._busy = False
         return False
+
+    async def _deal_frame(self) -> bool:
+        kind, payload = self._came.popleft()
+        self._untyped -= len(payload)
+        try:
+            if kind == wire.KEYS:
+                await self._older_keys()
+                await self._attachment.write(payload)
+                self._direct.used()
+            elif kind == wire.COMMAND and await self._command(payload):
+                return True
+        except SynapsedError as error:
+            await self._say({"type": "error", **body_of(error)})
+        if self._untyped <= UNTYPED_MAX // 2:
+            self._connection.resume()
+        return False
+
+    async def _deal_handed(self) -> bool:
+        data = self._direct.waiting[0]
+        try:
+            await self._attachment.write(data)
+        except SynapsedError as error:
+            await self._say({"type": "error", **body_of(error)})
+        self._direct.waiting.popleft()
+        self._direct.dealt(len(data))
+        return False
+
+    async def _older_keys(self) -> None:
+        if self._direct.alive:
+            await self._direct.end()
+            while self._direct.waiting:
+                await self._deal_handed()
 
     def _flow(self) -> None:
         self._attachment.pass_to(partial(self._connection.send, wire.OUTPUT), self._connection.has_room)

@@ -1,5 +1,6 @@
 """What the supervisor asks of an agent's link and of its side channels."""
 
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -133,6 +134,51 @@ class Delivery:
     fresh: bool = False
 
 
+class DirectTerminal(Protocol):
+    """A person's terminal that has a direct way to the program, as whoever lent it sees it."""
+
+    def typed(self, data: bytes) -> None:
+        """The program was given these keys."""
+        ...
+
+    def handed(self, data: bytes) -> None:
+        """These keys are to be dealt with, in this order and behind those that were typed; `DirectWay.dealt` then."""
+        ...
+
+    def may_begin(self) -> bool:
+        """Whether nothing is held back here of the output until now."""
+        ...
+
+    def may_type(self) -> bool:
+        """Whether text may go to the program without being dealt with."""
+        ...
+
+    def over(self) -> None:
+        """The output goes by way of the daemon again, with a redraw first."""
+        ...
+
+
+class DirectWay(Protocol):
+    """A way of bytes between a person's tool and an agent's program, past the daemon."""
+
+    @property
+    def lent(self) -> socket.socket:
+        """What is lent; close it then."""
+        ...
+
+    def begin(self, announce: Callable[[], None]) -> bool:
+        """Let the output go there from now on, and keys, after `announce`; False where that cannot be just now."""
+        ...
+
+    def dealt(self, count: int) -> None:
+        """So many bytes that were handed over are dealt with."""
+        ...
+
+    async def end(self) -> None:
+        """Returns when all that was pressed there has been told."""
+        ...
+
+
 class Attachment(Protocol):
     """A person's terminal on an agent."""
 
@@ -153,6 +199,14 @@ class Attachment(Protocol):
     def keep_one_screen(self) -> None:
         """From now on, before the first redraw: this terminal shows the program's main screen and its alternate one on
         the same screen, and nothing is erased above it."""
+        ...
+
+    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
+        """A direct way for `terminal`; None where there can be none now."""
+        ...
+
+    def draw_again(self) -> None:
+        """Redraw, and go on from there; a direct way is over."""
         ...
 
     def type_now(self, data: bytes) -> bool:

@@ -6,6 +6,7 @@ that sends requests and does not read the answers is not read from until it does
 """
 
 import socket
+import time
 from collections import deque
 
 from . import frames
@@ -18,6 +19,9 @@ HIGH_WATER = 128 * 1024
 FILLS_PER_TURN = 8
 """Output frames given to one client before others, and the program, get their turn."""
 
+LATE_S = 0.002
+"""Seconds for which word of a key may wait for its echo: whoever types waits for that, and nobody for the word."""
+
 
 class Connection:
     """A connected client. Raises nothing on a broken socket: `broken` is set and the keeper drops it."""
@@ -25,11 +29,13 @@ class Connection:
     __slots__ = (
         "_cursors",
         "_decoder",
+        "_late_until",
         "_out",
         "backlog",
         "broken",
         "closing",
         "exit_sent",
+        "joined",
         "paused",
         "registered",
         "sock",
@@ -48,10 +54,14 @@ class Connection:
         self.exit_sent = False
         self.paused = False
         """The client asked for a pause of the output (FLOW); everything else goes on."""
+        self.joined = False
+        """It has become a person's terminal (`terminals`), once what waits is sent."""
         self.registered = 0
         """The event mask under which the selector knows this socket."""
         self._decoder = Decoder()
         self._out = bytearray()
+        self._late_until: float | None = None
+        """All that waits may wait until then."""
         self._cursors: dict[str, int] = {}
 
     @property
@@ -61,11 +71,16 @@ class Connection:
 
     @property
     def wants_reading(self) -> bool:
-        return not self.closing and not self.backlog and self.has_room
+        return not (self.closing or self.joined or self.backlog) and self.has_room
 
     @property
     def wants_writing(self) -> bool:
-        return bool(self._out)
+        return bool(self._out) and self._late_until is None
+
+    @property
+    def late_until(self) -> float | None:
+        """When what waits is to be sent though nothing else is."""
+        return self._late_until if self._out else None
 
     def dismiss(self, code: str, message: str) -> None:
         """The client broke the protocol: it is told so, and nothing else."""
@@ -88,7 +103,17 @@ class Connection:
         self.backlog.extend(self._decoder.feed(data))
 
     def send(self, kind: int, header: dict[str, object], payload: bytes = b"") -> None:
-        self._out += frames.encode(kind, header, payload)
+        self.send_encoded(frames.encode(kind, header, payload))
+
+    def send_encoded(self, frame: bytes) -> None:
+        self._out += frame
+        self._late_until = None
+
+    def send_late(self, frame: bytes) -> None:
+        """Sends a frame that wakes nobody by itself for LATE_S, if it can go with what follows."""
+        if not self._out:
+            self._late_until = time.monotonic() + LATE_S
+        self._out += frame
 
     def subscribe(self, channel: str, offset: int) -> None:
         """Output of `channel` is sent from `offset` on, in place of any earlier subscription to it."""
@@ -99,6 +124,9 @@ class Connection:
         """Sends what can be sent. True when there is more to send and the socket would take it."""
         for _ in range(FILLS_PER_TURN):
             self._fill(channels)
+            if self._late_until is not None and self._late_until > time.monotonic():
+                return False
+            self._late_until = None
             if not self._out and not self._announce_exit(channels, exit_record):
                 return False
             if not self._flush():
@@ -126,7 +154,7 @@ class Connection:
                 if start > offset:
                     self.send(frames.GAP, {"channel": name, "from": offset, "to": start})
                 if data:
-                    self._out += frames.encode_output(name, start, data)
+                    self.send_encoded(frames.encode_output(name, start, data))
                 self._cursors[name] = start + len(data)
 
     def _flush(self) -> bool:

@@ -35,7 +35,7 @@ MAGIC = 0x4B
 _PREFIX = struct.Struct("!BBHI")
 PREFIX_SIZE = _PREFIX.size
 
-# Requests, from a client. All but HELLO and FLOW carry `req`, which the answer repeats.
+# Requests, from a client. All but HELLO, FLOW and DEALT carry `req`, which the answer repeats.
 HELLO = 0x01
 SUBSCRIBE = 0x02
 WRITE = 0x03
@@ -48,6 +48,9 @@ ACK_EXIT = 0x09
 FLOW = 0x0A
 DISCARD = 0x0B
 CLOSE_INPUT = 0x0C
+JOIN = 0x0D
+DEALT = 0x0E
+SHUT = 0x0F
 
 # Answers, from the keeper.
 WELCOME = 0x80
@@ -59,6 +62,8 @@ OUTPUT = 0x90
 GAP = 0x91
 EXITED = 0x92
 ALERT = 0x93
+TYPED = 0x94
+KEYS = 0x95
 
 
 class ProtocolError(Exception):
@@ -118,12 +123,17 @@ def encode_output(channel: str, offset: int, payload: bytes) -> bytes:
     return _PREFIX.pack(MAGIC, OUTPUT, len(head), len(payload)) + head + payload
 
 
+def encode_as(kind: int, head: bytes, payload: bytes) -> bytes:
+    """The bytes of a frame whose header is encoded already."""
+    return _PREFIX.pack(MAGIC, kind, len(head), len(payload)) + head + payload
+
+
 _QUIET = b'{"req":0,"quiet":true}'
 
 
 def encode_quiet_write(payload: bytes) -> bytes:
     """The bytes of a WRITE that is not answered: a key of a person, who waits for its echo."""
-    return _PREFIX.pack(MAGIC, WRITE, len(_QUIET), len(payload)) + _QUIET + payload
+    return encode_as(WRITE, _QUIET, payload)
 
 
 class Decoder:

@@ -23,6 +23,7 @@ from .processes import descendants, has_descendants, start_mark
 from .requests import Requests
 from .spawn import Program
 from .spec import Spec
+from .terminals import JoinedTerminal
 from .writer import InputWriter
 
 RETRY_S = 0.5
@@ -100,7 +101,8 @@ class Keeper:
             pass  # somebody removed it: nothing is left to clean up
 
     def _patience(self) -> float | None:
-        times = [at for at in (self._ending.deadline(), self._retry_at, self._leave_at) if at is not None]
+        due = (self._ending.deadline(), self._retry_at, self._leave_at, self._clients.late_until)
+        times = [at for at in due if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _advance(self, now: float) -> None:
@@ -136,6 +138,7 @@ class Keeper:
             "alert": self._alert,
             "started_at": self._started_at,
             "exit": self.exit_record,
+            "terminals": True,
         }
 
     # --- signals
@@ -297,6 +300,19 @@ class Keeper:
         self.input.put(pending)
         if self.input.stalled:
             self._watch_program()
+
+    def join(self, client: Connection, name: str) -> bool:
+        """Makes the connection of `client` a person's terminal; False where there is no room for one."""
+        return self._clients.join(client, JoinedTerminal(client.sock, name, self.input.queue, self._put_keys))
+
+    def terminal(self, name: str) -> JoinedTerminal | None:
+        return self._clients.terminal(name)
+
+    def _put_keys(self, pending: Pending) -> bool:
+        takes = self.takes_input and self.input.queue.has_room(len(pending.data))
+        if takes:
+            self.put_input(pending)
+        return takes
 
     def discard_input(self) -> int:
         """Drops the input that waits and refuses it `discarded`. Returns bytes dropped."""

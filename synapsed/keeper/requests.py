@@ -20,6 +20,7 @@ if MYPY:  # what type checkers know as true: the keeper imports no typing at run
 MAX_OFFSET = (1 << 62) - 1
 MAX_REQUEST = (1 << 53) - 1
 MAX_INPUT_ID = 200
+MAX_TERMINAL_ID = 32
 MAX_GRACE_S = 3600.0
 
 
@@ -49,6 +50,8 @@ class Requests:
             frames.ACK_EXIT: self._acknowledge,
             frames.DISCARD: self._discard,
             frames.CLOSE_INPUT: self._close_input,
+            frames.JOIN: self._join,
+            frames.SHUT: self._shut,
         }
 
     def serve(self, client: Connection, frame: Frame) -> None:
@@ -60,6 +63,9 @@ class Requests:
             raise ProtocolError("no_hello", "the first frame must be HELLO")
         if frame.type == frames.FLOW:
             client.paused = frame.header.get("paused") is True
+            return
+        if frame.type == frames.DEALT:
+            self._dealt(client, frame)
             return
         request = frame.integer("req", 0, MAX_REQUEST)
         handler = self._handlers.get(frame.type, self._unknown)
@@ -183,6 +189,30 @@ class Requests:
         if self._keeper.program.terminal:
             raise Refusal("no_pipes", "a terminal has no end of input; write its end-of-file character")
         self._keeper.close_input()
+        return {}
+
+    def _join(self, client: Connection, _request: int, frame: Frame) -> dict[str, object]:
+        name = frame.text("id", MAX_TERMINAL_ID)
+        if not (name.isascii() and name.isalnum()):
+            raise ProtocolError("bad_field", "field 'id' must be letters and digits")
+        if not self._keeper.program.terminal:
+            raise Refusal("no_terminal", "the program runs on pipes")
+        if not self._keeper.join(client, name):
+            raise Refusal("terminals", "as many terminals are joined as may be, or one of that id is")
+        return {}
+
+    def _dealt(self, client: Connection, frame: Frame) -> None:
+        terminal = self._keeper.terminal(frame.text("id", MAX_TERMINAL_ID))
+        dealt, offset = frame.integer("dealt", 0, MAX_OFFSET), None
+        if terminal is not None:
+            if frame.header.get("offset") is not None:
+                offset = frame.integer("offset", 0, self._keeper.channels["pty"].spool.end)
+            terminal.dealt(client, dealt, opens=frame.header.get("open") is True, offset=offset)
+
+    def _shut(self, client: Connection, _request: int, frame: Frame) -> dict[str, object]:
+        terminal = self._keeper.terminal(frame.text("id", MAX_TERMINAL_ID))
+        if terminal is not None:
+            terminal.shut(end=frame.header.get("end") is True)
         return {}
 
     def _channel(self, frame: Frame) -> OutputChannel:

@@ -120,19 +120,21 @@ class Hello:
     """Whether the terminal gives the program whole lines: then no line editor is up."""
     foreground: int | None = None
     """The process group that reads the terminal."""
+    terminals: bool = False
+    """Whether persons' terminals can be joined to it."""
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":
         """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
-        plain = {
-            name: header[name] for name in cls.__slots__ if name not in ("exit", "unread", "line_mode", "foreground")
-        }
+        later = ("exit", "unread", "line_mode", "foreground", "terminals")
+        plain = {name: header[name] for name in cls.__slots__ if name not in later}
         return cls(
             exit=None if exit_record is None else ExitRecord.from_json(exit_record),
             unread=header["input_pending"] + (header.get("input_unread") or 0),  # keepers of before did not look
             line_mode=header.get("line_mode"),
             foreground=header.get("foreground"),
+            terminals=header.get("terminals") is True,
             **plain,
         )
 
@@ -184,7 +186,17 @@ class Lost:
     reason: str
 
 
-KeeperEvent = Output | OutputGap | Exited | Alert | Lost
+@dataclass(frozen=True, slots=True)
+class TerminalKeys:
+    """Keys that were pressed at a joined terminal: `typed`, so that the program has them; else they are to be dealt
+    with, and the terminal is shut until they are."""
+
+    terminal: str
+    data: bytes
+    typed: bool
+
+
+KeeperEvent = Output | OutputGap | Exited | Alert | TerminalKeys | Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +223,7 @@ class KeeperClient:
         self._on_event = on_event
         self._link = KeeperConnection(self._frame, self._lose)
         self._hello: Hello | None = None
+        self.path: str | Path = ""
         self._requests: dict[int, asyncio.Future[Frame]] = {}
         self._next_request = 0
         self._unconfirmed = 0
@@ -236,6 +249,7 @@ class KeeperClient:
         Without it the events wait, bounded, for `events()`.
         """
         client = cls(on_event)
+        client.path = socket_path
         welcome: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         client._requests[_WELCOME_KEY] = welcome
         try:
@@ -426,6 +440,17 @@ class KeeperClient:
             self._paused = False
             self._link.send(frames.FLOW, {"paused": False})
 
+    def dealt_with(self, terminal: str, count: int, *, opens: bool, offset: int | None = None) -> None:
+        """So many bytes that were handed over from that terminal are dealt with; `opens`: text goes to the program from
+        now on, if those were all. Its output begins at `offset`, if it has not begun."""
+        place = {} if offset is None else {"offset": offset}
+        self._link.send(frames.DEALT, {"id": terminal, "dealt": count, "open": opens, **place})
+
+    async def shut_terminal(self, terminal: str, *, end: bool = False) -> None:
+        """Returns when all that was pressed there has been told, and will be handed over from now on; `end`: its output
+        ends too."""
+        await self._ask(frames.SHUT, {"id": terminal, "end": end})
+
     def close(self) -> None:
         """Lets go of the keeper, which lives on. Requests under way raise KeeperLost; Lost is the last event."""
         self._link.abort()
@@ -472,6 +497,8 @@ class KeeperClient:
             self._emit(Exited(ExitRecord.from_json(header["record"])))
         elif kind == frames.ALERT:
             self._emit(Alert(header["code"], header["active"], header["message"]))
+        elif kind in (frames.TYPED, frames.KEYS):
+            self._emit(TerminalKeys(header["id"], frame.payload, kind == frames.TYPED))
         elif kind == frames.WELCOME:
             self._settle(_WELCOME_KEY, frame)
         # Anything else was pushed by a newer keeper and can be ignored: that is the protocol's rule.

@@ -26,6 +26,7 @@ from synapsed.keepers.client import (
     KeeperRefused,
     Output,
     OutputGap,
+    TerminalKeys,
 )
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.kept_program import KeptProgram
@@ -220,6 +221,8 @@ class AcpLink:
                 self._lines.skip()
                 self._session.missed()
                 self._program.alert(gap_alert(event))
+            case TerminalKeys():
+                pass  # a program on pipes has no terminals
             case _:
                 self._program.told(event)
 

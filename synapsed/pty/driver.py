@@ -6,7 +6,7 @@ yield is done here, step by step.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,8 +42,13 @@ from synapsed.terminal.look import Look
 from synapsed.terminal.stage import KeysTyped, Stage, StopAsked
 
 
+async def nobody_types() -> None:
+    """There is nobody who types past the daemon."""
+
+
 class Driver:
-    """`looked` is called with every look, `resized` when the window has another size."""
+    """`looked` is called with every look, `resized` when the window has another size; `hands_off` returns when what a
+    person has typed past the daemon has been told, and no more of that comes."""
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class Driver:
         store: Store,
         looked: Callable[[Look], None] = lambda _look: None,
         resized: Callable[[int, int], None] = lambda _cols, _rows: None,
+        hands_off: Callable[[], Awaitable[None]] = nobody_types,
     ) -> None:
         self._agent_id = agent_id
         self._clock = clock
@@ -68,6 +74,7 @@ class Driver:
         self._channels = channels
         self._store = store
         self._resized = resized
+        self.hands_off = hands_off
         self.unread = Unread(program.keeper, self._read)
         self.looks = Looks(
             clock=clock,
@@ -161,6 +168,7 @@ class Driver:
     async def _step(self, step: Step) -> Any:
         match step:
             case Press(data):
+                await self.hands_off()
                 self._stage.note(KeysTyped(self._clock.monotonic()))
                 return (await self._keeper().write(data)).hidden
             case LookNow():

@@ -20,6 +20,7 @@ from synapsed.keepers.client import (
     KeeperEvent,
     Output,
     OutputGap,
+    TerminalKeys,
 )
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.kept_program import KeptProgram
@@ -112,6 +113,7 @@ class PtyLink:
             store=store,
             looked=self._looked,
             resized=self._resized,
+            hands_off=self._hands_off,
         )
         self._stopping = Stopping(
             profile,
@@ -140,6 +142,9 @@ class PtyLink:
             resize=self._resize,
             composes=self._person_keys.composes,
             take_line=self._person_keys.take_line,
+            keeper=lambda: self._program.client,
+            typed_direct=self._person_keys.typed_direct,
+            busy=self._person_keys.busy,
             empty=driver.looks.soon,
             seen=self._seen_in,
             outer=seen.outer,
@@ -251,6 +256,8 @@ class PtyLink:
                 self._driver.do(self._session.missed(event.end))
                 self._drawn = max(self._drawn, event.end)
                 self._program.alert(gap_alert(event))
+            case TerminalKeys():
+                self._viewers.pressed_direct(event)
             case _:
                 self._program.told(event)
 
@@ -405,6 +412,9 @@ class PtyLink:
     def recorded(self, record: TurnRecord) -> None:
         self._driver.turn.recorded()
 
+    async def _hands_off(self) -> None:
+        await self._viewers.shut_direct()
+
     # --- what is asked ---
 
     async def observe(self) -> LinkObserved:
@@ -422,6 +432,7 @@ class PtyLink:
         return await self._driver.perform(self._stopping.stop())
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
+        await self._hands_off()
         return await self._driver.perform(self._answering.answer(text, prompt_id))
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:

@@ -74,7 +74,7 @@ class PersonKeys:
 
     async def type(self, data: bytes) -> None:
         # Else there is nothing to look for: a look for each key would be most of its way.
-        if self._busy:
+        if self.busy():
             await self._driver.looks.until(self._free, self._patience)
         self._touched(data)
         await self._keeper().write(data)
@@ -86,7 +86,7 @@ class PersonKeys:
             keeper = self._keeper()
         except KeeperLost:
             return False
-        if self._busy or not keeper.can_write_now(data):
+        if self.busy() or not keeper.can_write_now(data):
             return False
         keeper.write_now(data)  # first: a person waits for it, and nothing comes of it before the loop's next turn
         self._touched(data)
@@ -104,8 +104,12 @@ class PersonKeys:
                 raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
             await self.type(data)
 
-    @property
-    def _busy(self) -> bool:
+    def typed_direct(self, data: bytes) -> None:
+        """The program was given that past the daemon."""
+        self._touched(data)
+        self._typed(data)
+
+    def busy(self) -> bool:
         """Something else may be on its way; only a look tells."""
         return self._session.half_typed or self._keyboard.answering
 

@@ -6,7 +6,7 @@ So nothing is typed while something else is being typed, and nothing is typed be
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from synapsed import aio
@@ -42,6 +42,9 @@ class Performer(Protocol):
     def do(self, commands: Sequence[SessionCommand]) -> None: ...
 
     async def perform[T](self, steps: Steps[T]) -> T: ...
+
+    @property
+    def hands_off(self) -> Callable[[], Awaitable[None]]: ...
 
 
 class TurnWorker:
@@ -183,6 +186,7 @@ class TurnWorker:
         """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
         record was written a dialog may have come up, or a person have typed; and it may not have read what was typed
         before."""
+        await self._performer.hands_off()
         if part == "paste":
             if await self._unread.asked_ahead():
                 return False

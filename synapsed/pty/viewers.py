@@ -14,13 +14,18 @@ instead of the stream, so that nothing of the program's is disturbed; then the s
 
 import asyncio
 import re
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from synapsed.errors import Forbidden
+from synapsed.errors import Forbidden, KeeperLost
+from synapsed.interfaces import DirectTerminal
+from synapsed.keepers.client import KeeperClient, TerminalKeys
+from synapsed.keepers.terminals import join_terminal
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
+from synapsed.pty.direct import Way
 from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.onescreen import on_one_screen
@@ -81,6 +86,10 @@ class Viewer:
         self._handing = False
         """What `output` gave last is still on its way."""
         self._wake = asyncio.Event()
+        self.way: Way | None = None
+        """A direct way for its output and keys, or for what is to become that."""
+        self._at: int | None = None
+        """Where the output ends that has gone to it."""
         self._notice = ""
         self._notice_over: asyncio.TimerHandle | None = None
         self.cols = cols
@@ -102,6 +111,7 @@ class Viewer:
         finally:
             self._drawing = None
         self._filter = ViewerFilter()
+        self._at = max(screen.offset, self._at or 0)
         drawn = undo + screen.drawn + self._filter.feed(screen.pending)
         self._size = 0
         for offset, data in missed:
@@ -140,6 +150,39 @@ class Viewer:
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         self._pass, self._ready = take, ready
 
+    async def direct(self, terminal: DirectTerminal) -> Way | None:
+        keeper = self._group.keeper()
+        if self.read_only or keeper is None or not keeper.hello.terminals or self._ended:
+            return None
+        name = secrets.token_hex(8)
+        try:
+            lent = await join_terminal(keeper.path, name)
+        except KeeperLost:
+            return None
+        if self.way is not None:
+            self.way.leave()
+        self.way = self._group.ways[name] = Way(
+            name, lent, keeper=keeper, viewer=self, terminal=terminal, forget=self._group.forget
+        )
+        return self.way
+
+    def draw_again(self) -> None:
+        self._undo = True
+        self._redraw_soon()
+
+    def may_go_direct(self) -> int | None:
+        """Its output has gone up to there, and nothing is on its way to it, or about to be."""
+        waits = self._waiting or self._behind or self._handing or self._ended or self._drawing is not None
+        return None if waits or self._notice or not self.fits or self._filter.holds else self._at
+
+    def may_type_direct(self) -> bool:
+        return not self._notice and self._group.may_type_direct(self)
+
+    def typed_direct(self, data: bytes) -> None:
+        if self._notice and not are_reports(data):
+            self._dismiss()
+        self._group.typed_direct(data)
+
     def type_now(self, data: bytes) -> bool:
         return not (self.read_only or self._notice) and self._group.type_now(self, data)
 
@@ -172,6 +215,10 @@ class Viewer:
             self._redraw_soon()
 
     def _redraw_soon(self) -> None:
+        if self.way is not None:
+            self._undo = self._undo or self.way.begun
+            self.way.leave()
+            self.way = None
         self._drop(behind=True)
         self._wake.set()
 
@@ -197,10 +244,15 @@ class Viewer:
     async def close(self) -> None:
         if self._notice_over is not None:
             self._notice_over.cancel()
+        if self.way is not None:
+            self.way.leave()
         self._group.leave(self)
 
     def push(self, offset: int, data: bytes) -> None:
         """Output of the program, at `offset`."""
+        self._at = offset + len(data)
+        if self.way is not None and self.way.begun:
+            return
         if self._notice or not self.fits:
             self._behind = True
         if self._drawing is not None and not self._behind:
@@ -269,18 +321,27 @@ class Viewers:
         resize: Callable[[int, int], Awaitable[None]],
         composes: Callable[[], Awaitable[bool]],
         take_line: Callable[[str], Awaitable[bool]],
+        keeper: Callable[[], KeeperClient | None] = lambda: None,
+        typed_direct: Callable[[bytes], None] = lambda _data: None,
+        busy: Callable[[], bool] = bool,
         empty: Callable[[], None],
         seen: Callable[[OuterTerminal], None],
         outer: OuterTerminal,
     ) -> None:
         """`draw` draws the screen, with rows of a notice over its last ones, and `pane` so that a terminal of so many
-        columns and rows shows it; `empty` is called when the last viewer has left, and `seen` when the program is seen
-        in another terminal than `outer`."""
+        columns and rows shows it; `keeper` is the program's, `typed_direct` is told of keys that it was given past the
+        daemon, and while it is `busy` something else is typed. `empty` is called when the last viewer has left, and
+        `seen` when the program is seen in another terminal than `outer`."""
         self.composes = composes
         self.take_line = take_line
         self.draw = draw
         self.pane = pane
         self.earlier = earlier
+        self.keeper = keeper
+        self.typed_direct = typed_direct
+        self._busy = busy
+        self.ways: dict[str, Way] = {}
+        """By their names at the keeper, until nothing can come from there any more."""
         self._window: tuple[int, int] | None = None
         self._write = write
         self._write_now = write_now
@@ -329,12 +390,30 @@ class Viewers:
     def type_now(self, viewer: Viewer, data: bytes) -> bool:
         return viewer is self._last and self._write_now(data)
 
+    def may_type_direct(self, viewer: Viewer) -> bool:
+        return viewer is self._last and viewer.fits and not self._busy()
+
+    def pressed_direct(self, keys: TerminalKeys) -> None:
+        """The keeper told of keys at a terminal that is joined to it."""
+        if (way := self.ways.get(keys.terminal)) is not None:
+            way.pressed(keys)
+
+    def forget(self, terminal: str) -> None:
+        self.ways.pop(terminal, None)
+
+    async def shut_direct(self) -> None:
+        """Returns when every key that a person has typed past the daemon has been told, and no more is. Raises
+        KeeperLost."""
+        if self._last is not None and self._last.way is not None:
+            await self._last.way.shut()
+
     async def resized(self, viewer: Viewer) -> None:
         if viewer is self._last:
             await self._resize(viewer.cols, viewer.rows)
 
     async def _use(self, viewer: Viewer) -> None:
         if viewer is not self._last:
+            await self.shut_direct()
             self._last = viewer
             self.see()
             await self._resize(viewer.cols, viewer.rows)
@@ -359,6 +438,7 @@ class Viewers:
         viewer.end()
         if viewer in self._viewers:
             self._viewers.remove(viewer)
+        self.ways = {name: way for name, way in self.ways.items() if way.viewer is not viewer}
         if self._last is viewer:
             self._last = None
         self.see()

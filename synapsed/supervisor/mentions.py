@@ -13,7 +13,7 @@ import structlog
 
 from synapsed.aio import TaskSet
 from synapsed.errors import AmbiguousAddress, SynapsedError, UnknownAgent
-from synapsed.interfaces import Attachment, Directory, EventLog, SendRequest, Tasks
+from synapsed.interfaces import Attachment, Directory, DirectTerminal, DirectWay, EventLog, SendRequest, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Task, TaskState
@@ -81,6 +81,25 @@ class MentionedAgents:
         return await self._tasks.find(task.id)
 
 
+class _FollowedTerminal:
+    """`terminal`, with the line followed that is typed past the daemon; while that is not known, nothing is."""
+
+    def __init__(self, terminal: DirectTerminal, line: KeyLine) -> None:
+        self._terminal = terminal
+        self._line = line
+        self.handed = terminal.handed
+        self.may_begin = terminal.may_begin
+        self.over = terminal.over
+
+    def typed(self, data: bytes) -> None:
+        for _ in self._line.feed(data):
+            pass  # no Enter is among it
+        self._terminal.typed(data)
+
+    def may_type(self) -> bool:
+        return self._line.sure and self._line.is_plain(b"") and self._terminal.may_type()
+
+
 class MentioningAttachment:
     """An attachment (`interfaces.Attachment`) to agent `own` whose person may write to other agents too: to those of
     the names `only`, or with None to all."""
@@ -104,6 +123,10 @@ class MentioningAttachment:
         self.pass_to = inner.pass_to
         self.keep_one_screen = inner.keep_one_screen
         self.earlier = inner.earlier
+        self.draw_again = inner.draw_again
+
+    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
+        return await self._inner.direct(_FollowedTerminal(terminal, self._line))
 
     def type_now(self, data: bytes) -> bool:
         """Only what cannot end a line that is meant for somebody else."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from synapsed.agents.agent import Agent
-from synapsed.interfaces import PERSON, Attachment, OutputPiece, ScreenWatch
+from synapsed.interfaces import PERSON, Attachment, DirectTerminal, DirectWay, OutputPiece, ScreenWatch
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.supervisor.directory import agent_of
@@ -16,6 +16,21 @@ from synapsed.supervisor.roster import Roster
 from synapsed.terminal.clipboard import ClipboardFilter
 
 _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
+
+
+class _UnclippedTerminal:
+    """`terminal`, which takes out by itself what sets clipboards: that begins where nothing is held back here."""
+
+    def __init__(self, terminal: DirectTerminal, attachment: "UnclippedAttachment") -> None:
+        self._terminal = terminal
+        self._attachment = attachment
+        self.typed = terminal.typed
+        self.handed = terminal.handed
+        self.may_type = terminal.may_type
+        self.over = terminal.over
+
+    def may_begin(self) -> bool:
+        return not self._attachment.holds and self._terminal.may_begin()
 
 
 class UnclippedAttachment:
@@ -36,6 +51,15 @@ class UnclippedAttachment:
         self.type_now = inner.type_now
         self.keep_one_screen = inner.keep_one_screen
         self.close = inner.close
+        self.draw_again = inner.draw_again
+
+    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
+        return await self._inner.direct(_UnclippedTerminal(terminal, self))
+
+    @property
+    def holds(self) -> bool:
+        """Whether a part of the output until now was not passed on yet."""
+        return self._filter.holds
 
     async def redraw(self) -> bytes:
         drawn = await self._inner.redraw()

@@ -26,8 +26,15 @@ class ClipboardFilter:
         self._held = b""
         self._inside = False
 
+    @property
+    def holds(self) -> bool:
+        """Whether what was fed may end inside of what sets the clipboard."""
+        return self._inside or bool(self._held)
+
     def feed(self, data: bytes) -> bytes:
         """What may be shown of it now."""
+        if data.isascii() and b"\x1b" not in data and not self.holds:
+            return data
         data, self._held = self._held + data, b""
         kept = []
         at = 0

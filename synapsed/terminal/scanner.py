@@ -166,6 +166,10 @@ class _Carry:
         self.skipping: re.Pattern[bytes] | None = None
         """Set inside a string that grew over the limit: finds its end."""
 
+    @property
+    def empty(self) -> bool:
+        return not self._held and self.skipping is None
+
     def take(self, data: bytes) -> tuple[bytes, int]:
         """What can be read now, and how many of its bytes came with earlier chunks."""
         held = self._held
@@ -218,8 +222,15 @@ class ViewerFilter:
     def __init__(self) -> None:
         self._carry = _Carry()
 
+    @property
+    def holds(self) -> bool:
+        """Whether what was fed ends inside of a sequence."""
+        return not self._carry.empty
+
     def feed(self, data: bytes) -> bytes:
         """What a viewer gets now."""
+        if b"\x1b" not in data and self._carry.empty:
+            return data
         whole, _ = self._carry.take(data)
         return _SEQUENCE.sub(_without_query, whole)
 

@@ -27,6 +27,8 @@ from synapsed.errors import (
 from synapsed.interfaces import (
     PERSON,
     ConfigChange,
+    DirectTerminal,
+    DirectWay,
     Elsewhere,
     NewEvent,
     OutputPiece,
@@ -114,6 +116,12 @@ class FakeAttachment:
 
     def keep_one_screen(self) -> None:
         self.one_screen = True
+
+    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
+        return None
+
+    def draw_again(self) -> None:
+        """It is drawn once."""
 
     def type_now(self, data: bytes) -> bool:
         return False

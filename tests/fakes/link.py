@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
-from synapsed.interfaces import Attachment, Delivery, ScreenWatch
+from synapsed.interfaces import Attachment, Delivery, DirectTerminal, DirectWay, ScreenWatch
 from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -217,6 +217,12 @@ class _Attachment:
 
     def keep_one_screen(self) -> None:
         """It has one."""
+
+    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
+        return None
+
+    def draw_again(self) -> None:
+        """It is drawn once."""
 
     def type_now(self, data: bytes) -> bool:
         return False

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
+from synapsed.interfaces import DirectTerminal, DirectWay
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
@@ -23,6 +24,7 @@ class Terminal:
         self.noticed = asyncio.Event()
         self.agrees = True
         self.draft = True
+        self.followed: DirectTerminal | None = None
 
     async def redraw(self) -> bytes:
         return b""
@@ -38,6 +40,13 @@ class Terminal:
 
     def keep_one_screen(self) -> None:
         """It has one."""
+
+    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
+        self.followed = terminal
+        return None
+
+    def draw_again(self) -> None:
+        """It is drawn once."""
 
     def type_now(self, data: bytes) -> bool:
         return False
@@ -216,3 +225,43 @@ async def test_answers_that_are_awaited_are_bounded_and_end_with_the_attachment(
     people.settles.set_result(task(TaskState.COMPLETED, "late"))
     await asyncio.sleep(0)
     assert "late" not in terminal.notices[-1][0]
+
+
+class DirectOne:
+    """A terminal with a direct way, as the API has it."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def typed(self, data: bytes) -> None:
+        self.told.append(data.decode())
+
+    def handed(self, data: bytes) -> None:
+        """Not called here."""
+
+    def may_begin(self) -> bool:
+        return True
+
+    def may_type(self) -> bool:
+        return True
+
+    def over(self) -> None:
+        """Not called here."""
+
+
+async def test_a_line_that_was_typed_past_the_daemon_is_known_too() -> None:
+    attachment, terminal, people = attached()
+    direct = DirectOne()
+    assert await attachment.direct(direct) is None
+    followed = terminal.followed
+    assert followed is not None
+    for key in "@codex look":
+        followed.typed(key.encode())
+        assert followed.may_type()
+    await attachment.write(b"\r")
+    assert people.sent == [("c", "look")]
+    assert "".join(direct.told) == "@codex look"
+    followed.typed(b"\t")  # what a program makes of that is not known
+    assert not followed.may_type()
+    await attachment.write(b"\r")
+    assert followed.may_type()
