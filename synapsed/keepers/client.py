@@ -59,6 +59,10 @@ class KeeperRefused(SynapsedError):
         self.reason = reason
 
 
+class KeeperSilent(KeeperLost):
+    """It did not answer in time. It may live, on a machine that has no time for it."""
+
+
 class KeeperBusy(KeeperRefused):
     """The program does not read and the keeper's bounded input queue is full: try later."""
 
@@ -242,7 +246,7 @@ class KeeperClient:
         on_event: Callable[[KeeperEvent], None] | None = None,
         timeout: float = CONNECT_TIMEOUT_S,
     ) -> "KeeperClient":
-        """Connects and shakes hands. Raises KeeperLost when nobody answers in `timeout` seconds.
+        """Connects and shakes hands. Raises KeeperSilent when nobody answers in `timeout` seconds, else KeeperLost.
 
         With `on_event` every event is passed to it, in the loop, in order; the callback may call `pause_output`. What
         it raises is logged.
@@ -263,7 +267,9 @@ class KeeperClient:
                 header = (await welcome).header
         except (OSError, TimeoutError) as error:
             client.close()
-            raise KeeperLost(f"no keeper answers on {socket_path}: {str(error) or 'timed out'}") from error
+            late = isinstance(error, TimeoutError | BlockingIOError)  # the latter: its queue of connections is full
+            kind = KeeperSilent if late else KeeperLost
+            raise kind(f"no keeper answers on {socket_path}: {str(error) or 'timed out'}") from error
         except BaseException:
             client.close()
             raise
@@ -286,11 +292,12 @@ class KeeperClient:
         return self._lost
 
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> int:
-        """Output from `offset` on (None: from now on) arrives as events. Returns the offset where that begins.
+        """Output from `offset` on (None: from now on) arrives as events. Returns the offset where that begins, however
+        long the keeper takes.
 
         A second call moves the place. Raises KeeperRefused `beyond_end`.
         """
-        return _int(await self._ask(frames.SUBSCRIBE, _named(channel, offset=offset)), "offset")
+        return _int(await self._ask(frames.SUBSCRIBE, _named(channel, offset=offset), timeout=None), "offset")
 
     async def events(self) -> AsyncIterator[KeeperEvent]:
         """Every event, ending after Lost. For one consumer, on a client connected without `on_event`."""
@@ -477,7 +484,7 @@ class KeeperClient:
             async with asyncio.timeout(timeout):
                 return await future
         except TimeoutError:
-            raise KeeperLost(f"the keeper did not answer within {timeout:.0f} s") from None
+            raise KeeperSilent(f"the keeper did not answer within {timeout:.0f} s") from None
         finally:
             self._requests.pop(request, None)
 

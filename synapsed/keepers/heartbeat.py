@@ -10,7 +10,7 @@ import psutil
 
 from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import start_mark
-from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.client import KeeperClient, KeeperSilent
 from synapsed.model.records import LaunchRecord
 
 ANSWER_S = 3.0
@@ -48,14 +48,16 @@ class Pulse:
         given_up: asyncio.Event,
         closing: Callable[[], bool],
     ) -> KeeperClient:
-        """Connected to it; a keeper that was stopped is waited for, until it is given up. Raises KeeperLost."""
+        """Connected to it; a keeper that was stopped, or that lives and is late, is waited for, until it is given up.
+        Raises KeeperLost."""
         while True:
             try:
                 client = await connect()
-            except KeeperLost:
+            except KeeperLost as lost:
                 if closing():
                     raise asyncio.CancelledError from None  # the program lives on, for the next daemon
-                if given_up.is_set() or not await asyncio.to_thread(stands_still, launch):
+                may_answer = lives if isinstance(lost, KeeperSilent) else stands_still
+                if given_up.is_set() or not await asyncio.to_thread(may_answer, launch):
                     raise
                 self.told(silent=True)
                 with contextlib.suppress(TimeoutError):
@@ -95,9 +97,14 @@ class Pulse:
             self._changed(silent)
 
 
+def lives(launch: LaunchRecord) -> bool:
+    """Whether its process is there. Reads /proc."""
+    return start_mark(launch.keeper_pid) == launch.keeper_start
+
+
 def stands_still(launch: LaunchRecord) -> bool:
     """Whether the keeper lives and was stopped by a signal: it goes on when somebody lets it. Reads /proc."""
-    if start_mark(launch.keeper_pid) != launch.keeper_start:
+    if not lives(launch):
         return False
     try:
         return psutil.Process(launch.keeper_pid).status() == psutil.STATUS_STOPPED

@@ -25,6 +25,9 @@ from synapsed.model.records import LaunchRecord
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
+GIVEN_UP_S = 3.0
+"""How long one that was given up may still take to answer."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -65,6 +68,7 @@ class KeptProgram:
         self.finishing = False
         self._pulse = Pulse(self.keeper, self._silence)
         self._beating: asyncio.Task[None] | None = None
+        self._subscribing: asyncio.Timeout | None = None
 
     def _failed(self, error: BaseException) -> None:
         log.error("link task failed", agent_id=self._agent_id, exc_info=error)
@@ -95,8 +99,22 @@ class KeptProgram:
             self.alert(disk_alert(client.hello.alert, full=True))
         return client
 
+    async def subscribe(self, offset: int | None, *, channel: str | None = None) -> None:
+        """Its output from `offset` on (None: from now on) arrives as events. A keeper that is late is waited for, until
+        it is given up. Raises KeeperLost; KeeperRefused as `KeeperClient.subscribe` does."""
+        self.pulse()  # who waits longer than a moment is told why
+        try:
+            async with asyncio.timeout(GIVEN_UP_S if self.given_up.is_set() else None) as self._subscribing:
+                await self.keeper().subscribe(offset, channel=channel)
+        except TimeoutError:
+            raise KeeperLost(f"{SILENT}, and whoever waited for it has given up") from None
+        finally:
+            self._subscribing = None
+
     def give_up(self) -> None:
         """Whoever waits for it does so no longer than it takes by itself."""
+        if self._subscribing is not None and not self.given_up.is_set():
+            self._subscribing.reschedule(asyncio.get_running_loop().time() + GIVEN_UP_S)
         self.given_up.set()
 
     def leave_unreached(self) -> None:

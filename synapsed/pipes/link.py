@@ -181,8 +181,8 @@ class AcpLink:
         self._output = start
         self._rounds.join(self)
         with contextlib.suppress(KeeperRefused):  # first: its answer would stand behind all that output
-            await client.subscribe(None, channel="stderr")
-        await client.subscribe(start)
+            await self._program.subscribe(None, channel="stderr")
+        await self._program.subscribe(start)
         self._program.has(start)
         await self._program.catch_up()
         for request in self._session.open_requests:

@@ -204,7 +204,7 @@ class PtyLink:
         self._rounds.join(self)
         for channel in self._channels:
             await channel.open(self._on_fact)
-        await client.subscribe(start.offset)
+        await self._program.subscribe(start.offset)
         self._program.has(start.offset)
         await self._program.catch_up()
         await self._begin()

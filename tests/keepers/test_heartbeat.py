@@ -11,6 +11,7 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import start_mark
+from synapsed.keepers.client import KeeperSilent
 from synapsed.keepers.heartbeat import Pulse, stands_still
 from synapsed.model.records import LaunchRecord
 from tests.support.daemon import eventually
@@ -95,20 +96,56 @@ async def test_a_connection_that_is_gone_is_told_otherwise() -> None:
     assert told == []
 
 
+def launch_by(pid: int) -> LaunchRecord:
+    return LaunchRecord(
+        launch_id="l",
+        socket="/none",
+        keeper_pid=pid,
+        keeper_start=start_mark(pid) or 0,
+        pid=pid,
+        pid_start=0,
+        spool_start=0,
+        started_at=0,
+    )
+
+
+async def reached(pulse: Pulse, launch: LaunchRecord, answers: list[Any], given_up: asyncio.Event) -> Any:
+    async def connect() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, KeeperLost):
+            raise answer
+        return answer
+
+    return await pulse.reach(connect, launch, given_up, lambda: False)
+
+
+async def test_a_keeper_that_lives_and_is_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program would be ended for a machine that is short of time."""
+    monkeypatch.setattr("synapsed.keepers.heartbeat.CONNECT_AGAIN_S", 0.0)
+    client = Keeper()
+    pulse, told = pulse_of(client)
+    answers = [KeeperSilent("late"), KeeperSilent("late"), client]
+    assert await reached(pulse, launch_by(os.getpid()), answers, asyncio.Event()) is client
+    assert told == [True, False]
+
+
+@pytest.mark.parametrize("why", ["refused", "gone", "given up"])
+async def test_a_keeper_that_will_not_answer_is_lost(why: str) -> None:
+    launch, given_up = launch_by(os.getpid()), asyncio.Event()
+    if why == "gone":
+        launch = launch.model_copy(update={"keeper_start": 1})
+    if why == "given up":
+        given_up.set()
+    lost = KeeperLost("refused") if why == "refused" else KeeperSilent("late")
+    with pytest.raises(KeeperLost, match=lost.message):
+        await reached(pulse_of(Keeper())[0], launch, [lost], given_up)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_who_was_stopped_stands_still() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        launch = LaunchRecord(
-            launch_id="l",
-            socket="/none",
-            keeper_pid=process.pid,
-            keeper_start=start_mark(process.pid) or 0,
-            pid=process.pid,
-            pid_start=0,
-            spool_start=0,
-            started_at=0,
-        )
+        launch = launch_by(process.pid)
         assert not stands_still(launch)
         os.kill(process.pid, signal.SIGSTOP)
         eventually(lambda: stands_still(launch) or None, "it stands still")

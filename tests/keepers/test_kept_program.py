@@ -134,3 +134,34 @@ async def test_other_signals_are_the_keeper_s_even_if_it_stands_still(kept: Kept
     kept.silent = True
     await kept.program.signal(signal.SIGCONT)
     assert kept.signals == [signal.SIGCONT]
+
+
+async def test_a_keeper_that_is_late_is_subscribed_to_until_it_is_given_up(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No time limit ends a program whose keeper lives; whoever gives it up waits no longer for it."""
+    asked: list[tuple[int | None, str | None]] = []
+    answer = asyncio.Event()
+
+    async def subscribe(offset: int | None, *, channel: str | None = None) -> int:
+        asked.append((offset, channel))
+        await answer.wait()
+        return 7
+
+    kept.program.keeper().subscribe = subscribe  # type: ignore[method-assign]
+    kept.silent = True
+    late = asyncio.create_task(kept.program.subscribe(7, channel="stderr"))
+    await until(lambda: kept.program.silent)
+    assert not late.done()
+    answer.set()
+    await late
+    answer.clear()
+    monkeypatch.setattr("synapsed.keepers.kept_program.GIVEN_UP_S", 0.0)
+    late = asyncio.create_task(kept.program.subscribe(None))
+    await until(lambda: len(asked) == 2)
+    kept.program.give_up()
+    with pytest.raises(KeeperLost, match="has given up"):
+        await late
+    with pytest.raises(KeeperLost, match="has given up"):
+        await kept.program.subscribe(None)
+    assert asked == [(7, "stderr"), (None, None), (None, None)]

@@ -203,7 +203,7 @@ async def test_a_window_that_a_killed_daemon_left_narrower_gets_its_size_again(
     async def resize(cols: int, rows: int) -> None:
         sizes.append((cols, rows))
 
-    async def subscribe(_offset: int) -> None:
+    async def subscribe(_offset: int, *, channel: str | None = None) -> None:
         link._program.caught_up.set()
 
     keeper = SimpleNamespace(hello=SimpleNamespace(cols=cols, rows=24), resize=resize, subscribe=subscribe)
