@@ -116,6 +116,8 @@ class FleetBroker(_Section):
     """`[fleet.broker]`: the broker that this host keeps, in a unit of its own."""
 
     listen: Annotated[str, AfterValidator(_listen)] = "0.0.0.0:4222"
+    cluster: Annotated[str, AfterValidator(_listen)] | None = None
+    """Where the others of three brokers reach this one; default: the address of `listen`, its port + 2000."""
     max_store: Annotated[str, AfterValidator(_size)] | None = None
     """At most so much is kept on disk; default: half of what is free when it starts, at most 20 GiB."""
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from synapsectl.ages import age
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, REFUSED, ApiError, CtlError, NoDaemon, UsageError
+from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
 from synapsectl.fleet.asking import ask_fleet, persons_only
+from synapsectl.fleet.brokers import BROKER, SCALE
 from synapsectl.fleet.showing import HOST_HEADINGS, host_row, status_lines
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed.files import write_whole
@@ -315,39 +316,6 @@ def _repair(args: argparse.Namespace, ctx: CommandContext) -> int:
     return DONE
 
 
-def _broker_status(args: argparse.Namespace, ctx: CommandContext) -> int:
-    told = ask_fleet(ctx, "status")
-    broker = told["broker"]
-    if args.json:
-        ctx.out.document({"broker": broker, "streams": told["streams"]})
-        return DONE if broker and broker["healthy"] else REFUSED
-    if broker is None:
-        ctx.out.note("no broker runs on this host; 'synapsectl fleet status' says where it is")
-        return REFUSED
-    for line in status_lines({**told, "member": None, "daemon": None, "hosts": None}):
-        ctx.out.line(line)
-    return DONE if broker["healthy"] else REFUSED
-
-
-def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
-    from synapsectl.fleet.unit import service_of
-
-    persons_only(ctx)
-    told = ask_fleet(ctx, "status")
-    broker = told["broker"] or told["given"]
-    if broker is None:
-        raise CtlError("no broker is kept on this host")
-    service = service_of(ctx)
-    with ctx.busy("restarting the broker"):
-        if service.is_installed() or service.name == "process":
-            service.restart()
-        else:
-            service.install()
-        told = ask_fleet(ctx, "settle", not_pid=broker.get("server_pid") if broker["pid"] else None)
-    ctx.out.either(told, as_json=args.json, line="the broker runs")
-    return DONE
-
-
 def _outbox(args: argparse.Namespace, ctx: CommandContext) -> int:
     found = ctx.client.get("/fleet/outbox", {"host": args.host} if args.host else None)
     none = "nothing is under way to other hosts"
@@ -449,27 +417,8 @@ SUBVERBS = {
         _remove,
         (("synapsectl fleet remove laptop", "its connection ends within a second"),),
     ),
-    "broker": SubVerb(
-        "the broker that this host keeps",
-        examples=(
-            ("synapsectl fleet broker status", "is it healthy"),
-            ("synapsectl fleet broker restart", "hosts wait, and lose nothing"),
-        ),
-        subverbs={
-            "status": SubVerb(
-                "is it healthy, and what it keeps",
-                _configure_json,
-                _broker_status,
-                (("synapsectl fleet broker status", "exit code 6 where it is not healthy"),),
-            ),
-            "restart": SubVerb(
-                "start it again",
-                _configure_json,
-                _broker_restart,
-                (("synapsectl fleet broker restart", "hosts wait, and lose nothing"),),
-            ),
-        },
-    ),
+    "broker": BROKER,
+    "scale": SCALE,
     "repair": SubVerb(
         "make at the broker what is missing, and correct what differs",
         _configure_json,

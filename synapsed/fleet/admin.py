@@ -5,13 +5,15 @@ is revoked, empties the mail of who was removed. It is done as a user of an hour
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import nats.errors
 from nats.aio.client import Client
 
 from synapsed.errors import RemoteRefused, Unreachable
+from synapsed.fleet.copying import copy_in, copy_out
 from synapsed.fleet.dial import connect, options
 from synapsed.fleet.keyring import Keyring
 from synapsed.fleet.streams import (
@@ -32,6 +34,8 @@ NOT_FOUND: Final = (10014, 10059)
 """JetStream's codes for a consumer, and a stream, that is not there."""
 FLEET_KEY: Final = "$KV.SYN_HOSTS._fleet"
 """Where members find the fleet's newest token; no host's name begins so."""
+BROKERS_KEY: Final = "$KV.SYN_HOSTS._brokers"
+"""Where they find all brokers' addresses."""
 ADMIN_INBOX: Final = "_INBOX__admin"
 CLASSES_MAX: Final = 512
 
@@ -128,11 +132,31 @@ class Admin:
         """Tell all members the fleet's newest token. Raises RemoteRefused."""
         await self._ask(FLEET_KEY, token.encode("ascii"))
 
+    async def has_stream(self, name: str) -> bool:
+        return await self._found(f"STREAM.INFO.{name}") is not None
+
+    async def change_stream(self, name: str, change: Document) -> None:
+        """Raises RemoteRefused."""
+        there = await self._api(f"STREAM.INFO.{name}", None)
+        await self._api(f"STREAM.UPDATE.{name}", {**there["config"], **change})
+
+    async def copy_stream(self, name: str, path: Path, *, chunk: int) -> dict[str, Any]:
+        """See `copying.copy_out`."""
+        return await copy_out(self._client, name, path, chunk=chunk)
+
+    async def put_stream(self, wanted: Document, told: Mapping[str, Any], path: Path, *, chunk: int) -> None:
+        """See `copying.copy_in`."""
+        await copy_in(self._client, wanted, told, path, chunk=chunk)
+
     async def remove_streams(self) -> None:
         """All of the fleet's, with what is in them. Raises RemoteRefused."""
         for kept in STREAMS:
             if await self._found(f"STREAM.INFO.{kept.name}") is not None:
                 await self._api(f"STREAM.DELETE.{kept.name}", None)
+
+    async def publish_brokers(self, urls: Sequence[str]) -> None:
+        """Tell all members where the brokers are. Raises RemoteRefused."""
+        await self._ask(BROKERS_KEY, json.dumps({"urls": list(urls)}).encode())
 
     async def forget(self, host: str) -> None:
         """Remove a host's mail, its consumer and its record. Raises RemoteRefused."""
@@ -211,6 +235,20 @@ async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
             raise Unreachable(f"the broker does not take the fleet's new token: {error}", sent=True) from None
     if told.get("error"):
         raise RemoteRefused(f"the broker refuses the fleet's new token: {told['error'].get('description')}")
+
+
+async def remove_peer(keyring: Keyring, urls: Sequence[str], name: str) -> None:
+    """The broker `name` is to be left out from now on: what it kept is copied to another one. Raises Unreachable, RemoteRefused."""
+    async with connected(keyring, urls, system=True) as client:
+        try:
+            answer = await client.request(
+                "$JS.API.SERVER.REMOVE", json.dumps({"peer": name}).encode(), timeout=REQUEST_S
+            )
+            told = json.loads(answer.data)
+        except (nats.errors.Error, ValueError) as error:
+            raise Unreachable(f"the brokers do not answer, or have no leader: {error}", sent=True) from None
+    if failed := told.get("error"):
+        raise RemoteRefused(f"the brokers keep {name}: {failed.get('description')}")
 
 
 @contextlib.asynccontextmanager

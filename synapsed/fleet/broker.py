@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import signal
 import time
@@ -27,7 +28,8 @@ from synapsed.files import write_private
 from synapsed.fleet import jwt, tls
 from synapsed.fleet.addresses import local_url
 from synapsed.fleet.home import Home
-from synapsed.fleet.natsserver import NatsServer, configuration, find
+from synapsed.fleet.moving import Moving
+from synapsed.fleet.natsserver import ClusterPlace, NatsServer, configuration, find
 from synapsed.fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
 from synapsed.fleetspec import FleetBroker, FleetConfig
 from synapsed.service import ServiceNotifier
@@ -40,6 +42,8 @@ HEALTH_S: Final = 3.0
 BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Before a server that has ended is started again; the last one from then on."""
 STABLE_S: Final = 60.0
+LAME_S: Final = 8.0
+"""For one of a cluster that is to end: others lead then what it led."""
 STOP_S: Final = 30.0
 """For a server that is asked to end; it syncs what it has."""
 
@@ -53,7 +57,7 @@ class BrokerFolder:
         self.path = folder
         self.settings = folder / "broker.json"
         self.lock = folder / "lock"
-        self.store = folder / "store"
+        self.moving = Moving(folder / "moving")
 
     def prepare(self, *, name: str, tokens: Mapping[str, str], certificate: tls.Pem, authority: str) -> None:
         """Everything that a broker needs. `tokens`: operator, system, account. Raises StoreError."""
@@ -64,6 +68,17 @@ class BrokerFolder:
         self._write(f"jwt/{system}.jwt", tokens["system"])
         self.keep_account(tokens["account"])
         told = {"name": name, "fleet": account, "system": system}
+        with contextlib.suppress(ConfigError):  # where it keeps what it has, among whom
+            told |= {key: value for key, value in self.read().items() if key in ("store", "cluster")}
+        self._write("broker.json", json.dumps(told, indent=1))
+
+    def regroup(self, cluster: ClusterPlace | None, *, empty: bool) -> None:
+        """From its next start on the broker is one of a cluster, or alone; `empty`: with an empty store. Raises
+        ConfigError, StoreError."""
+        told = self.read()
+        told["cluster"] = None if cluster is None else cluster._asdict()
+        if empty:
+            told["store"] = f"store-{secrets.token_hex(4)}"
         self._write("broker.json", json.dumps(told, indent=1))
 
     def keep_certificate(self, made: tls.Pem) -> None:
@@ -205,6 +220,8 @@ class BrokerUnit:
         self._failures = 0
         self._well = False
         """In this life it has been healthy."""
+        self._among_others = False
+        """In this life it is one of a cluster."""
 
     def end(self) -> None:
         self._ending.set()
@@ -283,6 +300,11 @@ class BrokerUnit:
         process = self._process
         if process is None or ended.done():
             return
+        if self._among_others:  # it gives away what it leads, and sends its clients to the others
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGUSR2)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(ended), LAME_S)
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
@@ -303,8 +325,13 @@ class BrokerUnit:
     def _write_configuration(self) -> None:
         """Made again for each life: the disk may have changed, and who is removed."""
         folder, told = self._folder, self._folder.read()
-        for name in ("log", "store", "jwt"):
+        store = str(told.get("store") or "store")
+        for name in ("log", store, "jwt"):
             _directory(folder.path / name)
+        if not folder.moving.is_packed():
+            for left in folder.path.glob("store*"):
+                if left.name != store:
+                    shutil.rmtree(left, ignore_errors=True)
         for left in folder.path.glob("*.ports"):
             left.unlink(missing_ok=True)
         if self._home.keyring.exists():
@@ -315,7 +342,10 @@ class BrokerUnit:
             listen=self._config.listen,
             operator_token=folder.text("operator.jwt").strip(),
             system_account=str(told["system"]),
+            store=store,
+            cluster=ClusterPlace(**told["cluster"]) if told.get("cluster") else None,
         )
+        self._among_others = bool(told.get("cluster"))
         write_private(folder.path / "nats.conf", json.dumps(document, indent=1).encode())
 
     def _renew_certificate(self) -> None:
@@ -386,7 +416,7 @@ async def _registrar(home: Home, urls: Sequence[str]) -> None:
     """Where the fleet's keys are, this process answers hosts that join."""
     from synapsed.fleet.registrar import Registrar
 
-    await Registrar(home.keyring, urls).run()
+    await Registrar(home.keyring, urls, BrokerFolder(home.broker).moving).run()
 
 
 def _environment() -> dict[str, str]:

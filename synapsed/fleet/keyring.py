@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from synapsed.errors import ConfigError, StoreError
 from synapsed.files import write_private
@@ -60,6 +60,14 @@ class PendingInvitation:
     used_by: str | None = None
 
 
+class PlannedBroker(NamedTuple):
+    """One of several brokers: its host, where hosts find it, and where the other brokers do."""
+
+    host: str
+    url: str
+    route: str
+
+
 @dataclass(frozen=True)
 class Plan:
     """The brokers: `urls` is where hosts find them, `store` the bytes that each keeps at most. `account`: that at a
@@ -71,6 +79,8 @@ class Plan:
     replicas: int = 1
     account: str = ""
     ca: str = ""
+    brokers: tuple[PlannedBroker, ...] = ()
+    """Those that are to be several, the one here among them; empty where there is one."""
 
 
 @dataclass
@@ -278,4 +288,5 @@ def _members(data: Mapping[str, Any]) -> Members:
 
 def _plan(told: Mapping[str, Any]) -> Plan:
     account, ca = str(told.get("account", "")), str(told.get("ca", ""))
-    return Plan(tuple(told["urls"]), int(told["store"]), int(told["replicas"]), account, ca)
+    brokers = tuple(PlannedBroker(*one) for one in told.get("brokers") or ())
+    return Plan(tuple(told["urls"]), int(told["store"]), int(told["replicas"]), account, ca, brokers)

@@ -5,6 +5,8 @@ stays a member. A connection that is made again reads the token that is kept (`h
 """
 
 import asyncio
+import json
+import tomllib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -12,6 +14,7 @@ from synapsed.errors import RemoteRefused
 from synapsed.fleet.home import Home, Identity
 from synapsed.fleet.registrar import RENEW_SHARE
 from synapsed.fleet.trust import NotTrusted, Trust
+from synapsed.fleetspec import URLS_MAX, is_url
 
 type Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Asks a subject, as a request, and returns the answer's document."""
@@ -42,6 +45,21 @@ async def renew(home: Home, ask: Ask, *, now: float) -> bool:
         )
     except NotTrusted as error:
         raise RemoteRefused(f"the answer about this host's credentials is not the fleet's: {error}") from None
+    return True
+
+
+def keep_urls(home: Home, body: bytes) -> bool:
+    """Keep where the brokers are, as their admin tells it (`admin.BROKERS_KEY`); whether that is news. What a person
+    has written into config.toml is not touched, and wins. Raises StoreError."""
+    try:
+        urls = json.loads(body)["urls"]
+        known = tomllib.loads(home.config_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    right = isinstance(urls, list) and 0 < len(urls) <= URLS_MAX and all(isinstance(url, str) for url in urls)
+    if not right or not all(map(is_url, urls)) or set(urls) <= set(known.get("urls") or ()):
+        return False
+    home.configure({**known, "urls": list(dict.fromkeys([*urls, *known.get("urls", ())]))[:URLS_MAX]})
     return True
 
 

@@ -24,6 +24,7 @@ VERSION_S: Final = 20.0
 STORE_BOUND: Final = 16 << 40
 """Bytes that the server may keep in all. The streams' own sizes bound what it keeps; a server whose bound is smaller
 than their sum would not load them."""
+CLUSTER: Final = "synapsed"
 LOG_BYTES: Final = 10 << 20
 LOG_FILES: Final = 4
 
@@ -77,7 +78,25 @@ def version_in(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def configuration(folder: Path, *, name: str, listen: str, operator_token: str, system_account: str) -> dict[str, Any]:
+class ClusterPlace(NamedTuple):
+    """A broker among others: where they reach it, what it calls that and its clients' address, and where they are."""
+
+    listen: str
+    advertise: str
+    clients: str
+    routes: tuple[str, ...]
+
+
+def configuration(
+    folder: Path,
+    *,
+    name: str,
+    listen: str,
+    operator_token: str,
+    system_account: str,
+    store: str = "store",
+    cluster: ClusterPlace | None = None,
+) -> dict[str, Any]:
     """The document that `nats-server` reads (JSON is one of its forms). `folder` has certificates, tokens and store."""
     encrypted = {"cert_file": str(folder / "cert.pem"), "key_file": str(folder / "key.pem")}
     found: dict[str, Any] = {
@@ -95,7 +114,7 @@ def configuration(folder: Path, *, name: str, listen: str, operator_token: str, 
         "max_payload": BODY_MAX,
         "write_deadline": "10s",
         "jetstream": {
-            "store_dir": str(folder / "store"),
+            "store_dir": str(folder / store),
             "max_file_store": STORE_BOUND,
             "max_memory_store": 0,
             "sync_interval": "always",  # with the default a loss of power takes whole streams
@@ -103,6 +122,18 @@ def configuration(folder: Path, *, name: str, listen: str, operator_token: str, 
         # First, so that nobody in between can leave it out of the greeting.
         "tls": {**encrypted, "handshake_first": True, "min_version": "1.3", "timeout": 10},
     }
+    if cluster is not None:
+        found["client_advertise"] = cluster.clients
+        found["lame_duck_grace_period"] = "1s"
+        found["lame_duck_duration"] = "30s"  # its least
+        found["cluster"] = {
+            "name": CLUSTER,
+            "listen": cluster.listen,
+            "advertise": cluster.advertise,
+            "routes": list(cluster.routes),
+            # Who has a certificate of the authority is a broker of the fleet.
+            "tls": {**encrypted, "ca_file": str(folder / "ca.pem"), "verify": True, "timeout": 10},
+        }
     return found
 
 

@@ -5,19 +5,17 @@ The person's tool imports nothing of the daemon's, and what it passes on has sec
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import nats.errors
 import psutil
 
 from synapsed.config import Config
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, SynapsedError, Unreachable
-from synapsed.fleet import tls
+from synapsed.fleet import clusters, tls
 from synapsed.fleet.addresses import local_url, reachable
 from synapsed.fleet.admin import administering, opened, revoke
 from synapsed.fleet.broker import BrokerFolder, ask_health
@@ -36,7 +34,6 @@ from synapsed.fleet.streams import STORE_MAX, STORE_MIN
 from synapsed.fleet.trust import NotTrusted, Trust
 from synapsed.fleetspec import HOST_NAME, FleetBroker, bytes_of, is_url
 
-JOIN_S: Final = 10.0
 SETTLE_S: Final = 80.0
 """For a broker that has just been started: it reads its store first."""
 POLL_S: Final = 0.2
@@ -112,11 +109,13 @@ async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
         try:
             _given_way(folder, body.get("not_pid"))
             async with administering(ring, members.plan.urls if members.plan.account else [url]) as admin:
+                moved = await folder.moving.unpack(admin, replicas=members.plan.replicas, store=members.plan.store)
                 done = await admin.ensure(
                     replicas=members.plan.replicas, store=members.plan.store, hosts=sorted(members.hosts)
                 )
                 await admin.publish_fleet(ring.account_token)
-                return {"done": done}
+                await admin.publish_brokers(members.plan.urls)
+                return {"done": [*moved, *done]}
         except (Unreachable, RemoteRefused) as error:
             if time.monotonic() > until:
                 log = folder.path / "log" / "nats-server.log"
@@ -210,27 +209,7 @@ async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str | None) ->
         given=invitation.given,
     )
     async with opened(invitation.urls, dialled) as client:
-        try:
-            return await _request(client.request, f"syn.adm.join.{name}", asked(invitation, pair))
-        except (nats.errors.NoRespondersError, nats.errors.TimeoutError):
-            raise Unreachable(
-                "the broker is there, but nobody answers invitations: 'synapsectl fleet broker status' where the fleet "
-                "was created",
-                sent=True,
-            ) from None
-
-
-async def _request(ask: Callable[..., Awaitable[Any]], subject: str, document: Mapping[str, Any]) -> Told:
-    message = await ask(subject, json.dumps(document).encode(), timeout=JOIN_S)
-    try:
-        told = json.loads(message.data)
-    except ValueError:
-        raise RemoteRefused("the answer is no JSON") from None
-    if not isinstance(told, dict):
-        raise RemoteRefused("the answer is no JSON object")
-    if isinstance(failed := told.get("error"), dict):
-        raise RemoteRefused(f"it is refused: {str(failed.get('message'))[:500]}")
-    return told
+        return await clusters.request(client.request, f"syn.adm.join.{name}", asked(invitation, pair))
 
 
 async def remove(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
@@ -410,6 +389,10 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "status": status,
     "repair": repair,
     "check": check,
+    "broker-add": clusters.add,
+    "broker-take": clusters.take,
+    "broker-remove": clusters.drop,
+    "scale": clusters.scale,
 }
 
 

@@ -6,6 +6,7 @@ are. At each connection it also makes what is missing at the broker, so that one
 | `syn.adm.join.<name>` | who has the invitation of that name | the host's token and the fleet's |
 | `syn.adm.renew.<name>` | a member | the same |
 | `syn.adm.classes.<name>` | a member | the consumers of these classes are there |
+| `syn.adm.broker.<name>` | a member that is to keep a broker | what its broker needs |
 
 An answer goes to the asker's own inbox only, whatever subject was asked for. `decide` is pure; the key ring is changed
 under its lock, and what is answered is kept before it is said: asking again after a lost answer gets the same.
@@ -25,8 +26,10 @@ from nats.aio.msg import Msg
 
 from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.fleet.admin import Admin, connected, revoke
+from synapsed.fleet.clusters import broker_told
 from synapsed.fleet.invitation import key_asked_for
 from synapsed.fleet.keyring import Enrolled, Keyring, Members
+from synapsed.fleet.moving import Moving
 from synapsed.fleet.rights import HOST
 from synapsed.fleet.streams import IN, mail_of
 from synapsed.fleetspec import CLASS_NAME, HOST_NAME
@@ -48,8 +51,11 @@ log = structlog.get_logger(__name__)
 class Registrar:
     """Answers for one key ring, over a connection of its own that it makes again and again."""
 
-    def __init__(self, keyring: Keyring, urls: Sequence[str], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, keyring: Keyring, urls: Sequence[str], moving: Moving, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._keyring = keyring
+        self._moving = moving
         self._urls = urls
         self._clock = clock
         self._waiting: asyncio.Queue[Msg] = asyncio.Queue(HELD_MAX)
@@ -72,9 +78,12 @@ class Registrar:
         with self._keyring.changing() as members:
             pass  # a change that was interrupted between its two files is told by this
         plan = members.plan
+        for done in await self._moving.unpack(admin, replicas=plan.replicas, store=plan.store):
+            log.info("fleet's broker: moved", done=done)
         for done in await admin.ensure(replicas=plan.replicas, store=plan.store, hosts=sorted(members.hosts)):
             log.info("fleet's broker: mended", done=done)
         await self._tell_token(admin)
+        await admin.publish_brokers(plan.urls)
         await client.subscribe("syn.adm.>", cb=self._take)
         await client.flush()
         loop = asyncio.get_running_loop()
@@ -110,6 +119,8 @@ class Registrar:
         if what == "classes":
             await admin.ensure_work(_classes(document), replicas=replicas)
             return {"ok": True}
+        if what == "broker":
+            return await asyncio.to_thread(broker_told, self._keyring, name, document)
         change = self._join if what == "join" else self._renew
         answer = await asyncio.to_thread(change, name, document)
         if what == "join":
@@ -175,7 +186,7 @@ def renew(members: Members, name: str, document: object, *, now: float) -> Enrol
     return enrolled
 
 
-_SUBJECT: Final = re.compile(r"syn\.adm\.(join|renew|classes)\.([^.]+)")
+_SUBJECT: Final = re.compile(r"syn\.adm\.(join|renew|classes|broker)\.([^.]+)")
 
 
 def _asked(subject: str) -> tuple[str | None, str]:

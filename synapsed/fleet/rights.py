@@ -46,6 +46,7 @@ HOST_PUBLISHES: Final = (
     f"$JS.API.DIRECT.GET.{FILES}.syn.file.{ANYONE}.>",
     f"syn.adm.renew.{ME}",
     f"syn.adm.classes.{ME}",
+    f"syn.adm.broker.{ME}",
 )
 HOST_SUBSCRIBES: Final = (INBOX, f"syn.say.{ME}.>")
 

@@ -27,7 +27,7 @@ from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.link import Link
 from synapsed.fleet.lostwork import EVERY_S as LOST_EVERY_S
 from synapsed.fleet.lostwork import LostWork
-from synapsed.fleet.membership import keep_newest, renew
+from synapsed.fleet.membership import keep_newest, keep_urls, renew
 from synapsed.fleet.names import MailKind, urgent
 from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import NotMet, Peers
@@ -57,6 +57,7 @@ RECONCILE_EVERY_S: Final = 600.0
 RECONCILE_AT_ONCE: Final = 200
 """Tasks in one question."""
 ASKED_AGAIN_S: Final = 60.0
+BROKERS: Final = "$KV.SYN_HOSTS._brokers"
 LEARN_S: Final = 30.0
 LEARN_FEW_S: Final = 5.0
 """In a fleet of few hosts whoever has just joined may be written to that soon."""
@@ -405,6 +406,8 @@ class Fleet:
         try:
             await asyncio.to_thread(keep_newest, self._home, self._peers.trust)
             await self._take_up_credentials()
+            if (told := await self.link.last(streams.HOSTS, BROKERS)) is not None:
+                await asyncio.to_thread(keep_urls, self._home, told.body)
             if await renew(self._home, self.link.ask, now=self._clock.wall()):
                 await self._take_up_credentials()
                 log.info("this host's credentials were renewed", until=self._identity.expires)

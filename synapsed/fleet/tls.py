@@ -27,7 +27,9 @@ __all__ = [
     "fingerprint",
     "make_authority",
     "make_broker",
+    "make_key",
     "names_in",
+    "sign_broker",
 ]
 
 BROKER_NAME: Final = "synapsed-broker"
@@ -55,21 +57,43 @@ def make_authority(fleet: str, *, now: datetime.datetime) -> Pem:
 
 def make_broker(authority: Pem, names: Iterable[str], *, now: datetime.datetime) -> Pem:
     """A broker's certificate, for `names` besides `BROKER_NAME`: host names and addresses."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return Pem(_broker_certificate(authority, key.public_key(), names, now=now), key_pem_of(key))
+
+
+def make_key() -> tuple[str, str]:
+    """A broker's key, which stays on its host, and what its admin signs (PEM)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key_pem_of(key), key.public_key().public_bytes(serialization.Encoding.PEM, form).decode("ascii")
+
+
+def sign_broker(authority: Pem, public: str, names: Iterable[str], *, now: datetime.datetime) -> str:
+    """The certificate of a broker whose key is `public` (PEM). Raises ValueError, TypeError if it is another kind of
+    key, or no key."""
+    key = serialization.load_pem_public_key(public.encode("ascii"))
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise TypeError("the key is not one of an elliptic curve")
+    return _broker_certificate(authority, key, names, now=now)
+
+
+def _broker_certificate(
+    authority: Pem, key: ec.EllipticCurvePublicKey, names: Iterable[str], *, now: datetime.datetime
+) -> str:
     issuer = x509.load_pem_x509_certificate(authority.certificate.encode())
     signer = serialization.load_pem_private_key(authority.key.encode(), password=None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
     subject = common_name(BROKER_NAME)
     alternatives = [general_name(name) for name in dict.fromkeys([BROKER_NAME, *names])]
     certificate = (
-        _builder(subject, issuer.subject, key.public_key(), now, BROKER_DAYS)
+        _builder(subject, issuer.subject, key, now, BROKER_DAYS)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(key_usage(signs=False), critical=True)
         .add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key()),  # type: ignore[arg-type]  # it is an EC key
             critical=False,
@@ -77,7 +101,7 @@ def make_broker(authority: Pem, names: Iterable[str], *, now: datetime.datetime)
         .sign(signer, hashes.SHA256())
     )
     # The authority stands in the chain: who joins has only its hash.
-    return Pem(pem_of(certificate) + authority.certificate, key_pem_of(key))
+    return pem_of(certificate) + authority.certificate
 
 
 def fingerprint(certificate: str) -> str:
