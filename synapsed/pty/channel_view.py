@@ -27,7 +27,7 @@ SAME_S = 1.0
 """A dialog on the terminal may come so long before the channel tells of it, and stay so long after what it asks is
 answered."""
 
-COMING_S = 10.0
+COMING_S = 1.0
 """A program whose terminal is ready may be reached over its channel so long after that. Until then it takes no
 messages: one that is typed has less told of it, and waits for a draft."""
 
