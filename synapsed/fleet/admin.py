@@ -238,7 +238,8 @@ async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
 
 
 async def remove_peer(keyring: Keyring, urls: Sequence[str], name: str) -> None:
-    """The broker `name` is to be left out from now on: what it kept is copied to another one. Raises Unreachable, RemoteRefused."""
+    """The broker `name` is to be left out from now on: what it kept is copied to another one. Raises Unreachable,
+    RemoteRefused."""
     async with connected(keyring, urls, system=True) as client:
         try:
             answer = await client.request(
