@@ -98,3 +98,13 @@ def test_a_menu_that_keys_of_ours_opened_is_closed_in_older_versions_too() -> No
     assert asked is not None
     assert asked.dialog is not None
     assert asked.dialog.leave == "\x1b"
+
+
+def test_a_panel_that_a_person_has_opened_is_told_and_closed_by_a_verb() -> None:
+    """codex's warnings, behind F2: messages wait until it is closed."""
+    asked = observed("codex-warnings").look(1.0).verdict.asked
+    assert asked is not None
+    assert "Codex could not find bubblewrap on PATH." in asked.prompt.prompt
+    assert [option.key for option in asked.prompt.options] == ["close", "keep"]
+    assert keys_for(asked, "close") == ([b"\x1b"], "close")
+    assert keys_for(asked, "keep") == ([b"k"], "keep")
