@@ -139,6 +139,8 @@ class Stand:
         self._tmux = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
         self._env = {**os.environ, "TERM": "xterm-256color", "PS1": "$ "}
         self._open: list[Seen] = []
+        self.term: str | None = "xterm-256color"
+        """What the terminals that are attached with are called; None: nothing says so."""
 
     def start(self, program: list[str]) -> None:
         wanted = {"profile": "generic", "name": "it", "cwd": "/", "args": program, "env": {"PS1": "$ "}}
@@ -154,7 +156,8 @@ class Stand:
         behind: Sequence[str] = (),
     ) -> Seen:
         """`behind` are lines that stand in the terminal before."""
-        env = {**self._env, **self.daemon.env}
+        env = {key: value for key, value in {**self._env, **self.daemon.env}.items() if key != "TERM"}
+        env |= {"TERM": self.term} if self.term is not None else {}
         argv = [sys.executable, "-m", "synapsectl", "attach", "it", *options]
         seen = Seen([*after(behind), *argv], env, cols, rows, answers)
         self._open.append(seen)
