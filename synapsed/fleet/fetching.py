@@ -3,13 +3,14 @@
 A message that names parcels is put off until they are here; it comes again meanwhile, and that it does drives the
 whole: what a daemon that was killed had fetched is gone on with when the message comes next. What the broker does not
 have is asked of the sender. A member can have a few of these under way at a time, and one that promises what it never
-sends holds up its own messages only.
+sends holds up its own messages only. What comes damaged, and does again when it was sent again, is refused.
 """
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +22,8 @@ from synapsed.errors import StoreError
 from synapsed.fleet import streams
 from synapsed.fleet.envelope import BadEnvelope, Envelope
 from synapsed.fleet.names import chunk
-from synapsed.fleet.parcel import BODY, WHOLE_MAX, ParcelRef, Progress, files_of
-from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker
+from synapsed.fleet.parcel import BODY, CHUNK, WHOLE_MAX, ParcelRef, Progress, files_of
+from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker, Stored
 from synapsed.fleet.spool import Coming, InSpool
 
 AT_ONCE: Final = 8
@@ -42,7 +43,10 @@ MISSED_AGAIN_S: Final = 5.0
 STALLED_S: Final = 60.0
 """Without progress for so long, it gives way to others."""
 TRIES: Final = 2
-"""So often a whole may have another hash than was said: what was kept of it may have been damaged here."""
+"""So often a whole may have another hash than was said, or a chunk not be its parcel's: what was kept of it may have
+been damaged here, or there."""
+NAMED_MAX: Final = 1024
+"""Messages of which it is known what goes with them."""
 KEPT_S: Final = 7 * 86_400.0
 """So long what has come is kept, as files are in an agent's inbox, which has a copy from its turn on."""
 
@@ -50,6 +54,28 @@ type Say = Callable[[str, dict[str, Any]], Awaitable[None]]
 """Says something to a host, which it does not confirm."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A parcel that comes, `sealed` where it is a message, with what is called `named` there. `have`: bytes; `since`:
+    in seconds since the epoch; `why`: what holds it up."""
+
+    src: str
+    ref: ParcelRef
+    named: str
+    sealed: bool
+    since: float
+    have: int = 0
+    why: str | None = None
+
+
+@dataclass(slots=True)
+class Named:
+    """What a message names: its own body, if that is a parcel, and files."""
+
+    body: str | None = None
+    files: set[str] = field(default_factory=set)
 
 
 class NotHere(Exception):
@@ -84,7 +110,12 @@ class Fetching:
         self._under_way: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._refused: dict[tuple[str, str], str] = {}
         self._false: set[tuple[str, str]] = set()
-        self._bodies: dict[tuple[str, str], str] = {}
+        self._named: dict[tuple[str, str], Named] = {}
+        self._arrivals: dict[tuple[str, str], Arrival] = {}
+
+    def under_way(self) -> list[Arrival]:
+        """What comes, or waits to be fetched."""
+        return list(self._arrivals.values())
 
     async def close(self) -> None:
         await self._tasks.cancel()
@@ -98,23 +129,51 @@ class Fetching:
         document = envelope.document()
         if BODY in document:
             ref = ParcelRef.read(document[BODY], size_max=WHOLE_MAX)
+            self._names(src, envelope.id).body = ref.id
             await self._here(src, dst, ref, envelope.id, sealed=True)
-            document = await self._body(src, ref, envelope.id)
-        for ref in files_of(document):
+            document = await self._body(src, ref)
+        refs = files_of(document)
+        if refs:
+            self._names(src, envelope.id).files |= {ref.id for ref in refs}
+        for ref in refs:
             await self._here(src, dst, ref, envelope.id, sealed=False)
         return document
 
-    async def taken(self, src: str, named: str) -> None:
-        """What `src` has said under that id was taken, or refused: its message is needed no more."""
-        if (parcel := self._bodies.pop((src, named), None)) is not None:
-            await asyncio.to_thread(self._spool.drop, src, parcel)
+    def _names(self, src: str, named: str) -> Named:
+        while len(self._named) >= NAMED_MAX:
+            del self._named[next(iter(self._named))]
+        return self._named.setdefault((src, named), Named())
 
-    async def _body(self, src: str, ref: ParcelRef, named: str) -> dict[str, Any]:
+    async def taken(self, src: str, named: str) -> None:
+        """What `src` has said under that id was taken: its message is needed no more, its files are."""
+        if (known := self._named.pop((src, named), None)) is None:
+            return
+        if known.body is not None:
+            self._arrivals.pop((src, known.body), None)
+            await asyncio.to_thread(self._spool.drop, src, known.body)
+
+    async def refused(self, src: str, envelope: Envelope) -> None:
+        """It never will be taken: what has come of it so far is removed, unless another message waits for the same."""
+        known = self._names(src, envelope.id)
+        document = envelope.document()
+        with suppress(BadEnvelope):  # where its message is a parcel, its files are known if that had come
+            known.files |= {ref.id for ref in files_of(document)}
+            known.body = ParcelRef.read(document[BODY]).id if BODY in document else known.body
+        await self.taken(src, envelope.id)
+        others = {file for (host, _), one in self._named.items() if host == src for file in one.files}
+        for named in (known.files | ({known.body} if known.body is not None else set())) - others:
+            if (task := self._under_way.get((src, named))) is not None:
+                task.cancel()
+                await asyncio.wait([task])
+            self._arrivals.pop((src, named), None)
+            self._refused.pop((src, named), None)
+            await asyncio.to_thread(self._spool.drop_part, src, named)
+
+    async def _body(self, src: str, ref: ParcelRef) -> dict[str, Any]:
         body = await asyncio.to_thread(self._spool.body, src, ref)
         if body is None:
             await asyncio.to_thread(self._spool.drop, src, ref.id)
             raise NotHere
-        self._bodies[src, named] = ref.id
         try:
             read = await asyncio.to_thread(json.loads, body)
         except (ValueError, RecursionError):
@@ -127,17 +186,27 @@ class Fetching:
         """Returns if it is here. Raises NotHere, and has it fetched; BadEnvelope, StoreError."""
         key = (src, ref.id)
         if await asyncio.to_thread(self._spool.path(src, ref.id).is_file):
+            self._arrivals.pop(key, None)
             return
         if (why := self._refused.pop(key, None)) is not None:
             raise StoreError(why, reason="disk")
         if key in self._false:
             self._false.discard(key)
+            self._arrivals.pop(key, None)
             raise FalseParcel("a file that goes with it is not the one that it names")
         task = self._under_way.get(key)
         if task is None:
-            if len(self._under_way) >= FETCHES_MAX or self._of(src) >= PER_HOST_MAX:
+            full = len(self._under_way) >= FETCHES_MAX or self._of(src) >= PER_HOST_MAX
+            arrival = self._arrivals.get(key)
+            if arrival is None and len(self._arrivals) < NAMED_MAX:
+                arrival = Arrival(src, ref, named, sealed, self._clock.wall())
+                self._arrivals[key] = arrival
+            if full:
+                if arrival is not None:
+                    arrival.why = "others come before it"
                 raise NotHere
-            task = self._under_way[key] = self._tasks.spawn(self._fetch(src, dst, ref, named, sealed=sealed))
+            arrival = arrival or Arrival(src, ref, named, sealed, self._clock.wall())
+            task = self._under_way[key] = self._tasks.spawn(self._fetch(arrival, dst))
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
             if ref.size <= QUICK:
                 await asyncio.wait([task], timeout=self._quick_s)
@@ -147,60 +216,83 @@ class Fetching:
     def _of(self, src: str) -> int:
         return sum(1 for host, _ in self._under_way if host == src)
 
-    async def _fetch(self, src: str, dst: str, ref: ParcelRef, named: str, *, sealed: bool) -> None:
+    async def _fetch(self, arrival: Arrival, dst: str) -> None:
+        src, ref = arrival.src, arrival.ref
         try:
-            coming = await asyncio.to_thread(self._spool.coming, src, ref, sealed=sealed)
+            coming = await asyncio.to_thread(self._spool.coming, src, ref, sealed=arrival.sealed)
             try:
-                await self._all_chunks(coming, src, dst, ref, named)
+                await self._all_chunks(coming, arrival, dst)
             finally:
                 await asyncio.to_thread(coming.close)
         except NoBroker as error:
+            arrival.why = f"no broker: {error}"
             log.debug("a file waits for the broker", host=src, why=str(error))
         except BrokerRefused as error:
+            arrival.why = f"the broker refuses it: {error}"
             log.warning("the broker refuses a file", host=src, why=str(error))
         except StoreError as error:
+            arrival.why = self._refused[src, ref.id] = error.message
             log.warning("a file that comes cannot be kept", host=src, why=error.message)
-            self._refused[src, ref.id] = error.message
+            have = arrival.have // CHUNK
+            with suppress(NoBroker):
+                await self._tell(src, Progress(ref.id, arrival.named, have, missing=False, why=_without_path(error)))
 
-    async def _all_chunks(self, coming: Coming, src: str, dst: str, ref: ParcelRef, named: str) -> None:
+    async def _all_chunks(self, coming: Coming, arrival: Arrival, dst: str) -> None:
         """Returns when it is whole, or has stalled."""
-        now = self._clock.monotonic
+        now, src, ref, named = self._clock.monotonic, arrival.src, arrival.ref, arrival.named
         moved_at, tell_at, told = now(), now() + self._missed_s, coming.have
-        tries = 0
+        tries, damaged = 0, set[int]()
         while True:
+            arrival.have = min(coming.have * CHUNK, ref.size)
             if coming.have == ref.chunks:
                 if await asyncio.to_thread(coming.end):
+                    self._arrivals.pop((src, ref.id), None)
                     return await self._tell(src, Progress(ref.id, named, ref.chunks, missing=False))
                 if (tries := tries + 1) >= TRIES:
                     return self._false.add((src, ref.id))
                 await self._tell(src, Progress(ref.id, named, 0, missing=True))
-            if await self._next_chunks(coming, src, dst, ref):
-                moved_at, tell_at = now(), now() + self._missed_s
+            added, false = await self._next_chunks(coming, dst, arrival)
+            if added:
+                moved_at, tell_at, damaged, arrival.why = now(), now() + self._missed_s, set(), None
                 if coming.have - told >= TELL_EVERY:
                     told = coming.have
                     await self._tell(src, Progress(ref.id, named, told, missing=False))
                 continue
+            if false is not None:
+                damaged.add(false)
+                if len(damaged) >= TRIES:
+                    return self._false.add((src, ref.id))
             if now() - moved_at > STALLED_S:
                 return None
             if now() >= tell_at:
                 tell_at = now() + MISSED_AGAIN_S
+                arrival.why = f"{src} has been asked for the next part of it"
                 await self._tell(src, Progress(ref.id, named, coming.have, missing=True))
             await asyncio.sleep(LOOK_S)
 
-    async def _next_chunks(self, coming: Coming, src: str, dst: str, ref: ParcelRef) -> int:
-        """How many of the next came."""
-        some = range(coming.have, min(coming.have + AT_ONCE, ref.chunks))
-        asked = (self._broker.last(streams.FILES, chunk(dst, src, ref.id, n)) for n in some)
+    async def _next_chunks(self, coming: Coming, dst: str, arrival: Arrival) -> tuple[int, int | None]:
+        """How many of the next came; the place at the broker of what stands there for the next, and is not."""
+        some = range(coming.have, min(coming.have + AT_ONCE, arrival.ref.chunks))
+        asked = (self._broker.last(streams.FILES, chunk(dst, arrival.src, arrival.ref.id, n)) for n in some)
         stored = await asyncio.gather(*asked, return_exceptions=True)
-        raws: list[bytes] = []
+        found: list[Stored] = []
         for one in stored:
-            if isinstance(one, BaseException) and not raws:
+            if isinstance(one, BaseException) and not found:
                 raise one
-            if one is None or isinstance(one, BaseException):
+            if one is None or isinstance(one, BaseException) or not one.body:  # an empty one was released
                 break
-            raws.append(one.body)
-        return await asyncio.to_thread(coming.add, raws) if raws else 0
+            found.append(one)
+        if not found:
+            return 0, None
+        added = await asyncio.to_thread(coming.add, [one.body for one in found])
+        return added, found[0].seq if added == 0 else None
 
     async def _tell(self, src: str, progress: Progress) -> None:
         with suppress(BrokerRefused):  # its mail is full; it is told again
             await self._say(src, progress.told())
+
+
+def _without_path(error: StoreError) -> str:
+    """For another host, which a path of this one does not concern."""
+    path = str(error.details.get("file") or "")
+    return error.message.replace(f"{path} cannot be written", "it cannot be written there") if path else error.message

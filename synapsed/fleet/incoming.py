@@ -230,12 +230,15 @@ class Incoming:
     # --- messages ---
 
     async def _message(self, origin: FleetOrigin, envelope: Envelope) -> None:
-        if await self._table.taken(*origin) is not None:
+        if (known := await self._table.taken(*origin)) is not None:
+            if known.refused is not None:
+                await self._fetching.refused(origin.src, envelope)
             return await self._table.owe(*origin)
         try:
             document = await self._fetching.document(envelope, origin.src, self._me.name)
         except FalseParcel as error:
-            return await self._refuse(*origin, MailKind.MESSAGE, "UNDELIVERED", str(error))
+            await self._refuse(*origin, MailKind.MESSAGE, "UNDELIVERED", str(error))
+            return await self._fetching.refused(origin.src, envelope)
         try:
             addressed = bodies.read_message(document, origin, persons=self._persons)
             await self.hand_over(self._accepting.agent(addressed.to), addressed.request)

@@ -126,18 +126,24 @@ def files_of(document: Mapping[str, Any]) -> list[ParcelRef]:
     return [ParcelRef.read(one) for one in told]
 
 
+WHY_MAX: Final = 200
+"""Characters of why a receiver cannot go on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """What the receiver of a parcel says while it comes, which belongs to what is called `of` there: it has the first
-    `have` chunks; `missing`: and waits for the next, which is not at the broker."""
+    `have` chunks; `missing`: and waits for the next, which is not at the broker; `why`: and cannot take more now."""
 
     parcel: str
     of: str
     have: int
     missing: bool
+    why: str | None = None
 
     def told(self) -> dict[str, Any]:
-        return {"do": "parcel", "parcel": self.parcel, "of": self.of, "have": self.have, "missing": self.missing}
+        told = {"do": "parcel", "parcel": self.parcel, "of": self.of, "have": self.have, "missing": self.missing}
+        return told if self.why is None else {**told, "why": self.why[:WHY_MAX]}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
@@ -146,4 +152,6 @@ class Progress:
         right = isinstance(of, str) and NAMED.fullmatch(of) is not None and type(have) is int
         if not is_id(parcel) or not right or not 0 <= int(str(have)) <= SIZE_MAX // CHUNK:
             raise BadEnvelope("it says nothing of a parcel")
-        return cls(str(parcel), str(of), int(str(have)), document.get("missing") is True)
+        why = document.get("why")
+        said = why[:WHY_MAX] if isinstance(why, str) else None
+        return cls(str(parcel), str(of), int(str(have)), document.get("missing") is True, said)

@@ -47,6 +47,8 @@ UNUSED_S: Final = 24 * 3600.0
 """So long a file is kept that was given to be sent, and is not sent."""
 SENT_S: Final = 3600.0
 """So long a file is kept after it has arrived."""
+DOUBTED_AGAIN_S: Final = 60.0
+"""So often at most a parcel is looked at that its receiver asks for again."""
 UPLOADS_MAX: Final = 64
 """Files that are here and not sent yet."""
 
@@ -79,14 +81,37 @@ class Parcels:
         self._settled_at = -SETTLE_S
         self._looked_at = -SETTLE_S
         self._room = WINDOW_MIN
+        self._doubted: dict[str, int] = {}
+        """Chunks that were asked for again, of which parcel: they may be damaged here."""
+        self._looked_through: dict[str, float] = {}
+        self._whys: dict[tuple[str, str], str] = {}
+        """Why a parcel does not go on with a row, as its receiver or the broker has said."""
         self.bell = Bell()
 
     async def load(self) -> None:
         """What the last daemon has left."""
         self._kept = {parcel.id: parcel for parcel in await asyncio.to_thread(self._spool.load)}
 
-    def under_way(self) -> list[Parcel]:
-        return [parcel for parcel in self._kept.values() if parcel.legs]
+    def kept(self) -> list[Parcel]:
+        """All that is here to be sent, or was sent."""
+        return list(self._kept.values())
+
+    def why(self, parcel: Parcel, leg: Leg) -> str | None:
+        """What holds it up, as far as that is known here."""
+        if (why := self._whys.get((parcel.id, leg.row))) is not None:
+            return why
+        if not self._room:
+            return "the broker's room for files is full"
+        chunks = self._ref(parcel).chunks
+        if leg.have < leg.published < chunks and leg.published - leg.have >= self._room:
+            return f"{leg.dst} takes what the broker has of it before more is sent"
+        return None
+
+    def _say_why(self, parcel: Parcel, leg: Leg, why: str | None) -> None:
+        if why is None:
+            self._whys.pop((parcel.id, leg.row), None)
+        else:
+            self._whys[parcel.id, leg.row] = why
 
     # --- given to be sent ---
 
@@ -176,7 +201,10 @@ class Parcels:
             return
         for leg in legs:
             have = min(progress.have, self._ref(parcel).chunks)
+            self._say_why(parcel, leg, progress.why)
             if progress.missing:
+                if have < leg.published:
+                    self._doubted[parcel.id] = have
                 leg.published = min(leg.published, have)
             elif have > leg.have:
                 self._releases.append((leg.dst, parcel.id, leg.have, have))
@@ -196,12 +224,25 @@ class Parcels:
         """Some chunks of each parcel that has any left; whether there were. Raises NoBroker."""
         await self._settle()
         await self._release()
+        await self._look_through()
         waiting = [(parcel, leg) for parcel in self._kept.values() for leg in parcel.legs if self._left(parcel, leg)]
         room = await self._window() if waiting else self._room
         busy = False
         for parcel, leg in waiting:
             busy = await self._send(parcel, leg, room) or busy
         return busy
+
+    async def _look_through(self) -> None:
+        """What is asked for again was lost by the broker, or is damaged here: that would be asked for for ever."""
+        now, doubted = self._clock.monotonic(), self._doubted
+        self._doubted = {}
+        for named, n in doubted.items():
+            parcel = self._kept.get(named)
+            if parcel is None or now - self._looked_through.get(named, -DOUBTED_AGAIN_S) < DOUBTED_AGAIN_S:
+                continue
+            self._looked_through[named] = now
+            if not await asyncio.to_thread(self._spool.is_whole, parcel, self._ref(parcel), n):
+                await self._gone(parcel, "is damaged on the disk here")
 
     def _left(self, parcel: Parcel, leg: Leg) -> bool:
         return max(leg.published, leg.have) < self._ref(parcel).chunks
@@ -226,32 +267,40 @@ class Parcels:
         try:
             raws = await asyncio.to_thread(lambda: [self._spool.chunk(parcel, ref, n) for n in some])
         except OSError:
-            await self._gone(parcel)
+            await self._gone(parcel, "is not here any more")
             return True
         subjects = [chunk(leg.dst, self._name, parcel.id, n) for n in some]
         try:
             await together(self._broker.say(subject, raw) for subject, raw in zip(subjects, raws, strict=True))
         except BrokerRefused as error:
             log.info("the broker takes no more of a file", why=str(error))
+            self._say_why(parcel, leg, f"the broker takes no more of it: {error}")
             return False
+        self._say_why(parcel, leg, None)
         if max(leg.published, leg.have) == begin:  # it was not asked for again meanwhile
             leg.published = some.stop
             if some.stop == ref.chunks or some.stop // KEEP_EVERY != begin // KEEP_EVERY:
                 await asyncio.to_thread(self._spool.keep, parcel)
         return True
 
-    async def _gone(self, parcel: Parcel) -> None:
+    async def _gone(self, parcel: Parcel, how: str) -> None:
         """Its content is lost here: a message is made again, of a file its task is told."""
-        log.warning("what was to be sent is gone from the disk", parcel=parcel.id, name=parcel.name)
-        self._kept.pop(parcel.id, None)
-        await asyncio.to_thread(self._spool.drop, parcel.id)
+        log.warning("what was to be sent is lost here", parcel=parcel.id, name=parcel.name, how=how)
+        await self._drop(parcel)
         for leg in parcel.legs:
             if (row := await self._table.row(leg.row)) is None:
                 continue
             if parcel.sealed or row.kind == "upd":
                 await self._table.again([row])
             else:
-                await self._lost(row, f"the file {parcel.name!r} is not here any more")
+                await self._lost(row, f"the file {parcel.name!r} {how}")
+
+    async def _drop(self, parcel: Parcel) -> None:
+        self._kept.pop(parcel.id, None)
+        self._looked_through.pop(parcel.id, None)
+        for leg in parcel.legs:
+            self._say_why(parcel, leg, None)
+        await asyncio.to_thread(self._spool.drop, parcel.id)
 
     async def _settle(self) -> None:
         """Let go of what belongs to rows that are closed."""
@@ -263,14 +312,15 @@ class Parcels:
             closed = [leg for leg in list(parcel.legs) if not await self._is_open(leg)]
             if closed:
                 chunks = self._ref(parcel).chunks
+                for leg in closed:
+                    self._say_why(parcel, leg, None)
                 self._releases += [(leg.dst, parcel.id, leg.have, chunks) for leg in closed]
                 parcel.legs = [leg for leg in parcel.legs if not any(leg is one for one in closed)]
                 if not parcel.sealed:
                     parcel.at = self._clock.wall()  # an agent may be given it again with what follows
             age = self._clock.wall() - parcel.at
             if not parcel.legs and (parcel.sealed or age > (SENT_S if parcel.sent else UNUSED_S)):
-                del self._kept[parcel.id]
-                await asyncio.to_thread(self._spool.drop, parcel.id)
+                await self._drop(parcel)
             elif closed:
                 await asyncio.to_thread(self._spool.keep, parcel)
 

@@ -118,6 +118,16 @@ class OutSpool:
             raise FileNotFoundError(errno.ENOENT, "its content is not whole")
         return raw if parcel.sealed else Cipher(ref).seal(n, raw)
 
+    def is_whole(self, parcel: Parcel, ref: ParcelRef, n: int) -> bool:
+        """Whether chunk `n` is what was kept; of a file that is told by the whole of it only."""
+        try:
+            if parcel.sealed:
+                return Cipher(ref).open(n, self.chunk(parcel, ref, n)) is not None
+            with self._content(parcel.id).open("rb") as file:
+                return hash_of(file) == parcel.sha256
+        except OSError:
+            return False
+
     def drop(self, parcel_id: str) -> None:
         (self._folder / f"{parcel_id}.json").unlink(missing_ok=True)
         self._content(parcel_id).unlink(missing_ok=True)
@@ -194,9 +204,24 @@ class InSpool:
         body = b"".join(one for one in opened if one is not None)
         return body if hashlib.sha256(body).hexdigest() == ref.sha256 else None
 
+    def whole(self) -> list[tuple[str, str, int, float]]:
+        """What has come whole: from which host, its id, its bytes, and when, in seconds since the epoch."""
+        found = []
+        for path in sorted(self._folder.glob("*/*")):
+            with contextlib.suppress(OSError):
+                if is_id(path.name):
+                    told = path.stat()
+                    found.append((path.parent.name, path.name, told.st_size, told.st_mtime))
+        return found
+
     def drop(self, src: str, parcel_id: str) -> None:
         path = self.path(src, parcel_id)
         path.unlink(missing_ok=True)
+        path.with_name(f"{path.name}.part").unlink(missing_ok=True)
+
+    def drop_part(self, src: str, parcel_id: str) -> None:
+        """What has come of it so far; nothing of what is whole."""
+        path = self.path(src, parcel_id)
         path.with_name(f"{path.name}.part").unlink(missing_ok=True)
 
     def sweep(self, before: float) -> int:
@@ -262,11 +287,16 @@ class Coming:
         self._file.close()
 
     def _hash(self) -> str:
-        made = hashlib.sha256()
         self._file.seek(0)
-        while piece := self._file.read(HASHED_AT_ONCE):
-            made.update(piece)
-        return made.hexdigest()
+        return hash_of(self._file)
+
+
+def hash_of(file: IO[Any]) -> str:
+    """The SHA-256 of what is left to be read."""
+    made = hashlib.sha256()
+    while piece := file.read(HASHED_AT_ONCE):
+        made.update(piece)
+    return made.hexdigest()
 
 
 def check_room(folder: Path, more: int) -> None:

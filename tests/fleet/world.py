@@ -111,6 +111,7 @@ class Broker:
         self.streams: dict[str, Stream] = {}
         self.records: dict[str, Stored] = {}
         self.files: dict[str, Stored] = {}
+        self.said = 0
         self.away = False
         self.lose_acks = 0
         self.lose_receipts = 0
@@ -177,7 +178,8 @@ class Wire:
     async def say(self, subject: str, body: bytes) -> None:
         async with self._reached():
             kept = self._broker.files if subject.startswith("syn.file.") else self._broker.records
-            kept[subject] = Stored(subject, {}, body, 1)
+            self._broker.said += 1
+            kept[subject] = Stored(subject, {}, body, self._broker.said)
 
     async def release(self, subject: str) -> None:
         async with self._reached():

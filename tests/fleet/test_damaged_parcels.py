@@ -1,0 +1,116 @@
+"""Parcels that are damaged on a disk, or by a member that lies: each ends with a verdict, and is not asked for for ever."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from synapsed.fleet.names import MailKind, MailSubject, chunk
+from synapsed.fleet.parcel import CHUNK, ParcelRef
+from synapsed.model.task import Artifact, TaskState, TextPart
+from tests.fleet.test_parcels import LONG, ended, kept_at, ref_of
+from tests.fleet.world import Host, World
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path)
+    laptop, box = await made.host("laptop"), await made.host("box")
+    await box.peers.learn("laptop", f"laptop|{laptop.pair.public}")
+    await laptop.peers.learn("box", f"box|{box.pair.public}")
+    yield made
+    await made.close()
+
+
+def damage(world: World, host: str, at: int = CHUNK + 5) -> None:
+    """One byte of what is kept to be sent is another, in its second chunk."""
+    (path,) = [path for path in world.folder.glob(f"{host}.files/out/*") if path.suffix != ".json"]
+    with path.open("r+b") as file:
+        file.seek(at)
+        old = file.read(1)
+        file.seek(at)
+        file.write(bytes([old[0] ^ 1]))
+
+
+def coming(world: World, host: str) -> list[Path]:
+    return list(world.folder.glob(f"{host}.files/in/*/*"))
+
+
+async def test_a_message_that_is_damaged_here_is_made_again(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    task = await laptop.send("codex@box", LONG, key="1")
+    await laptop.outgoing.publish()
+    damage(world, "laptop")
+    found = await ended(world, laptop, task)
+    assert found.status is TaskState.COMPLETED
+    (there,) = await box.tasks()
+    assert there.message.text == LONG
+
+
+async def test_a_file_that_is_damaged_here_fails_its_task_and_leaves_nothing_there(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    given = await laptop.give("film.mp4", os.urandom(3 * CHUNK))
+    damage(world, "laptop")
+    task = await laptop.send("codex@box", "see", key="1", files=[given])
+    found = await ended(world, laptop, task)
+    assert found.status is TaskState.FAILED
+    assert found.error is not None
+    assert found.error.code == "UNDELIVERED"
+    assert "film.mp4" in found.error.message
+    assert await box.tasks() == []
+    await world.rest(audits=1)
+    assert coming(world, "box") == [], "what had come of it is removed"
+    assert box.fetching.under_way() == []
+
+
+async def test_an_answer_whose_file_is_damaged_comes_without_it(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    drawing = await box.give("drawing.png", os.urandom(2 * CHUNK))
+    damage(world, "box")
+    box.mailbox.blocks = [Artifact(artifact_id="drawing", type="file", parts=[drawing])]
+    found = await ended(world, laptop, await laptop.send("codex@box", "draw", key="1"))
+    assert found.status is TaskState.COMPLETED
+    (block,) = [artifact for artifact in found.artifacts if artifact.is_block]
+    assert block.parts == [TextPart(text="(drawing.png: box has it no more)")]
+
+
+def named(laptop: Host, ref: ParcelRef) -> None:
+    """What a member says whose chunks are none: a message with a file."""
+    parts = [{"text": "see"}, {"url": f"syn-file:{ref.id}"}]
+    body = {"tenant": "codex", "message": {"messageId": "1", "role": "ROLE_USER", "parts": parts}, "files": [ref.told()]}
+    subject = str(MailSubject("box", "laptop", MailKind.MESSAGE))
+    said = laptop.outgoing.sign(subject, "task-0001", json.dumps(body).encode())
+    laptop.world.broker.put(said, first=False)
+
+
+async def test_chunks_that_are_none_though_they_are_sent_again_are_refused(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    ref = ref_of(os.urandom(2 * CHUNK))
+    named(laptop, ref)
+    refused = None
+    while refused is None:
+        await laptop.wire.say(chunk("box", "laptop", ref.id, 0), b"x" * CHUNK)
+        world.broker.forget_who_has_what()
+        await box.turn()
+        await asyncio.sleep(0.01)  # what is fetched is fetched beside
+        refused = await box.store.fleet.taken("laptop", "task-0001")
+    assert "is not the one that it names" in (refused.refused or "")
+    assert await box.tasks() == []
+    assert coming(world, "box") == []
+    assert box.fetching.under_way() == []
+
+
+async def test_a_file_that_another_message_waits_for_stays(world: World) -> None:
+    """One message is refused, and the other is not: they name the same."""
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    content = os.urandom(3 * CHUNK)
+    given = await laptop.give("film.mp4", content)
+    wrong = await laptop.send("nobody@box", "see", key="1", files=[given])
+    right = await laptop.send("codex@box", "see", key="2", files=[given])
+    assert (await ended(world, laptop, wrong)).status is TaskState.REJECTED
+    assert (await ended(world, laptop, right)).status is TaskState.COMPLETED
+    (task,) = await box.tasks()
+    assert kept_at(world, "box", task.message.parts[1]) == content
