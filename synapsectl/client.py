@@ -10,7 +10,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from synapsectl.ahead import CONNECT_TIMEOUT
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs, TimedOut
@@ -33,6 +33,7 @@ ANSWER_MAX = 256 * 1024 * 1024
 """Bytes of an answer's body, above any spool's retention."""
 
 CHUNK = 64 * 1024
+SAVED_AT_ONCE = 1024 * 1024
 _ANOTHER_PLACE = "remove it if you can, or set XDG_RUNTIME_DIR to a folder of your own"
 _IN_A_SANDBOX = (
     "the system keeps this command from sockets, as the sandbox of an agent's program does. It has tools for this "
@@ -117,6 +118,27 @@ class Client:
         if reply.status != 200:
             document_of(reply)
         return reply.body
+
+    def save(self, path: str, file: BinaryIO) -> int:
+        """Write the raw body at `path` into `file`, piece by piece; its bytes. Raises ApiError, BadAnswer, NoDaemon,
+        TimedOut; OSError of the file's."""
+        with self.connect() as connection:
+            connection.settimeout(self._within(REQUEST_TIMEOUT))
+            self._send(connection, "GET", path, None, body=None, accept="*/*")
+            try:
+                status, headers, piece = read_head(connection)
+                if status != 200:
+                    document_of(HttpReply(status, headers, read_body(connection, piece, headers)))
+                size, length = 0, int(headers.get("content-length", "-1"))
+                while True:
+                    size += file.write(piece)
+                    if size == length or not (piece := connection.recv(SAVED_AT_ONCE)):
+                        break
+            except TimeoutError:
+                raise TimedOut(f"the daemon did not go on within {self._told(REQUEST_TIMEOUT)} (GET {path})") from None
+        if size != length:
+            raise BadAnswer("the daemon went away while it answered")
+        return size
 
     def request(
         self,

@@ -8,6 +8,7 @@ from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, CtlError, NoDaemon
 from synapsectl.fleet.asking import ask_fleet
+from synapsectl.fleet.showing import on_its_way
 from synapsectl.fleet.unit import service_of
 from synapsed.extras import FLEET_INSTALL, has_fleet
 
@@ -73,6 +74,9 @@ def _daemon(ctx: CommandContext) -> Iterator[Finding]:
         waiting = sum(told["outbox"].values())
         oldest = f", the oldest for {age(told['oldest'])}" if told["oldest"] else ""
         yield Finding("fleet's connection", OK, f"to {told['broker']}; {waiting} without a receipt{oldest}")
+    for file in told.get("files") or ():
+        if file["problem"]:
+            yield Finding("fleet's files", NOTE, on_its_way(file), "synapsectl fleet files")
     if told["quarantined"]:
         detail = f"{told['quarantined']} messages were refused: unsigned, forged or not to be read"
         yield Finding("fleet's quarantine", NOTE, detail, "synapsectl fleet quarantine")

@@ -15,6 +15,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
 from synapsectl.fleet.asking import ask_fleet, persons_only
 from synapsectl.fleet.brokers import BROKER, SCALE
+from synapsectl.fleet.files import SUBVERBS as FILES
 from synapsectl.fleet.showing import HOST_HEADINGS, host_row, status_lines
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed.files import write_whole
@@ -441,6 +442,15 @@ SUBVERBS = {
             "retry": _row_verb("retry", "is sent again"),
             "cancel": _row_verb("cancel", "is given up"),
         },
+        default="list",
+    ),
+    "files": SubVerb(
+        "the files that go to other hosts, and that came from them",
+        examples=(
+            ("synapsectl fleet files", "how far each is, and what holds it up"),
+            ("synapsectl fleet files get box/0123456789abcdef0123456789abcdef", "copy one that has come here"),
+        ),
+        subverbs=FILES,
         default="list",
     ),
     "quarantine": SubVerb(

@@ -7,7 +7,7 @@ from typing import Any
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
-from synapsectl.messages import build_parts, read_text
+from synapsectl.messages import build_parts, divided, give, read_text
 from synapsectl.output import one_line
 
 EXAMPLES = (
@@ -34,7 +34,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise UsageError("there is no text: synapsectl reply TEXT")
     if sender is None:
         raise UsageError("this is no agent's shell: say with --from which agent replies")
-    parts = build_parts(read_text(given, sys.stdin.buffer) if given else "", args.file)
+    small, large = divided(args.file)
+    parts = build_parts(read_text(given, sys.stdin.buffer) if given else "", small, large)
+    parts += [give(ctx.client, path) for path in large]
     body: dict[str, Any] = {"message": {"role": "agent", "parts": parts}}
     if args.to:
         body["metadata"] = {"in_reply_to": args.to}

@@ -7,6 +7,7 @@ from typing import Any
 from synapsectl.ages import age
 
 HOST_HEADINGS = ("HOST", "STATE", "SEEN", "VERSION", "AGENTS")
+FILE_HEADINGS = ("ID", "STATE", "TO", "SIZE", "FOR", "FILE")
 GIB = 1 << 30
 DAY_S = 86_400
 EXPIRES_SOON_DAYS = 60
@@ -39,8 +40,40 @@ def _of_daemon(daemon: Mapping[str, Any]) -> Iterator[str]:
     counts = daemon.get("outbox") or {}
     oldest = f", the oldest for {age(daemon['oldest'])}" if daemon.get("oldest") else ""
     yield f"under way   {sum(counts.values())} without a receipt{oldest}"
+    for file in daemon.get("files") or ():
+        yield f"            {on_its_way(file)}"
     if daemon.get("quarantined"):
         yield f"refused     {daemon['quarantined']}: 'synapsectl fleet quarantine' shows them"
+
+
+def on_its_way(file: Mapping[str, Any]) -> str:
+    """A file, or a long message, that is under way: how far it has come, and what holds it up."""
+    what = "a message" if file["message"] else file["name"] or f"file {file['id'][:8]}"
+    where = f"{'to' if file['state'] == 'going' else 'from'} {file['host']}"
+    problem = f"; {file['problem']}" if file["problem"] else ""
+    return f"{what} {where}: {size_of(file['have'])} of {size_of(file['size'])}, for {age(file['since'])}{problem}"
+
+
+def size_of(size: int) -> str:
+    for unit, name in ((GIB, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} B"
+
+
+def file_row(file: Mapping[str, Any]) -> tuple[Any, ...]:
+    """`ID` is what `get` and `remove` take."""
+    came = file["state"] in ("coming", "here")
+    have = "" if file["have"] == file["size"] else f"{size_of(file['have'])} of "
+    what = "(a message)" if file["message"] else file["name"] or "-"
+    return (
+        f"{file['host']}/{file['id']}" if came else file["id"],
+        file["state"],
+        "-" if came else file["host"] or "-",
+        f"{have}{size_of(file['size'])}",
+        age(file["since"]),
+        f"{what}: {file['problem']}" if file["problem"] else what,
+    )
 
 
 def _of_broker(broker: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[str]:

@@ -33,7 +33,7 @@ class HostRemoved(_Answer):
 
 
 class FleetRow(_Answer):
-    status: Literal["retried", "canceled"]
+    status: Literal["retried", "canceled", "removed"]
     id: str
 
 

@@ -68,6 +68,10 @@ class Arrival:
     since: float
     have: int = 0
     why: str | None = None
+    tries: int = 0
+    """So often it was not what its sender says."""
+    damaged: set[int] = field(default_factory=set)
+    """Places at the broker of what stands there for its next chunk, and is not."""
 
 
 @dataclass(slots=True)
@@ -238,30 +242,21 @@ class Fetching:
                 await self._tell(src, Progress(ref.id, arrival.named, have, missing=False, why=_without_path(error)))
 
     async def _all_chunks(self, coming: Coming, arrival: Arrival, dst: str) -> None:
-        """Returns when it is whole, or has stalled."""
+        """Returns when it is whole, false, or has stalled."""
         now, src, ref, named = self._clock.monotonic, arrival.src, arrival.ref, arrival.named
         moved_at, tell_at, told = now(), now() + self._missed_s, coming.have
-        tries, damaged = 0, set[int]()
         while True:
             arrival.have = min(coming.have * CHUNK, ref.size)
-            if coming.have == ref.chunks:
-                if await asyncio.to_thread(coming.end):
-                    self._arrivals.pop((src, ref.id), None)
-                    return await self._tell(src, Progress(ref.id, named, ref.chunks, missing=False))
-                if (tries := tries + 1) >= TRIES:
-                    return self._false.add((src, ref.id))
-                await self._tell(src, Progress(ref.id, named, 0, missing=True))
-            added, false = await self._next_chunks(coming, dst, arrival)
-            if added:
-                moved_at, tell_at, damaged, arrival.why = now(), now() + self._missed_s, set(), None
+            if coming.have == ref.chunks and await self._ended(coming, arrival):
+                return None
+            if await self._next_chunks(coming, dst, arrival):
+                moved_at, tell_at = now(), now() + self._missed_s
                 if coming.have - told >= TELL_EVERY:
                     told = coming.have
                     await self._tell(src, Progress(ref.id, named, told, missing=False))
                 continue
-            if false is not None:
-                damaged.add(false)
-                if len(damaged) >= TRIES:
-                    return self._false.add((src, ref.id))
+            if len(arrival.damaged) >= TRIES:
+                return self._false.add((src, ref.id))
             if now() - moved_at > STALLED_S:
                 return None
             if now() >= tell_at:
@@ -270,8 +265,22 @@ class Fetching:
                 await self._tell(src, Progress(ref.id, named, coming.have, missing=True))
             await asyncio.sleep(LOOK_S)
 
-    async def _next_chunks(self, coming: Coming, dst: str, arrival: Arrival) -> tuple[int, int | None]:
-        """How many of the next came; the place at the broker of what stands there for the next, and is not."""
+    async def _ended(self, coming: Coming, arrival: Arrival) -> bool:
+        """All of it has come: whether it is in its place, or false; else it is begun again."""
+        src, ref = arrival.src, arrival.ref
+        if await asyncio.to_thread(coming.end):
+            self._arrivals.pop((src, ref.id), None)
+            await self._tell(src, Progress(ref.id, arrival.named, ref.chunks, missing=False))
+            return True
+        arrival.tries += 1
+        if arrival.tries >= TRIES:
+            self._false.add((src, ref.id))
+            return True
+        await self._tell(src, Progress(ref.id, arrival.named, 0, missing=True))
+        return False
+
+    async def _next_chunks(self, coming: Coming, dst: str, arrival: Arrival) -> int:
+        """How many of the next came."""
         some = range(coming.have, min(coming.have + AT_ONCE, arrival.ref.chunks))
         asked = (self._broker.last(streams.FILES, chunk(dst, arrival.src, arrival.ref.id, n)) for n in some)
         stored = await asyncio.gather(*asked, return_exceptions=True)
@@ -283,9 +292,14 @@ class Fetching:
                 break
             found.append(one)
         if not found:
-            return 0, None
+            return 0
         added = await asyncio.to_thread(coming.add, [one.body for one in found])
-        return added, found[0].seq if added == 0 else None
+        if added:
+            arrival.damaged.clear()
+            arrival.why = None
+        else:
+            arrival.damaged.add(found[0].seq)
+        return added
 
     async def _tell(self, src: str, progress: Progress) -> None:
         with suppress(BrokerRefused):  # its mail is full; it is told again

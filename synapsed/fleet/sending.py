@@ -172,6 +172,14 @@ class Parcels:
         self._kept[parcel.id] = parcel
         return parcel
 
+    async def remove(self, parcel_id: str) -> bool:
+        """A file that was given here, and is not under way, is let go of; whether there was such a one."""
+        parcel = self._kept.get(parcel_id)
+        if parcel is None or parcel.legs:
+            return False
+        await self._drop(parcel)
+        return True
+
     async def _go(self, parcel: Parcel, row: OutRow) -> None:
         leg = next((leg for leg in parcel.legs if (leg.dst, leg.row) == (row.dst, row.id)), None)
         if leg is None or leg.n != row.n:

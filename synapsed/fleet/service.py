@@ -7,7 +7,6 @@ The daemon loads this module only where there is `[fleet]`. What it gives: `carr
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -21,6 +20,7 @@ from synapsed.fleet.bell import Bell
 from synapsed.fleet.carrier import FleetCarrier
 from synapsed.fleet.envelope import encoded
 from synapsed.fleet.fetching import Fetching
+from synapsed.fleet.files import UNDER_WAY_MAX, Files
 from synapsed.fleet.hearing import EventHearing
 from synapsed.fleet.home import Home
 from synapsed.fleet.incoming import Incoming
@@ -36,7 +36,6 @@ from synapsed.fleet.presence import Records
 from synapsed.fleet.pull import Pull
 from synapsed.fleet.sending import Parcels
 from synapsed.fleet.telling import EventTelling
-from synapsed.fleet.uploads import Uploads
 from synapsed.fleet.views import FleetTold
 from synapsed.fleet.waiting import Waiting, inbox
 from synapsed.fleet.working import AGAIN_S, Claims, WorkDeps, Working
@@ -47,8 +46,7 @@ from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import alias_of, carried_by_fleet
 from synapsed.model.fleet import FleetChange, OutRow
-from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetOut, FleetStatus
-from synapsed.model.keptfile import KeptFile
+from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.store import SqliteStore
 
 RECEIPTS_AFTER_S: Final = 0.02
@@ -146,13 +144,13 @@ class Fleet:
             folder=home.files / "out",
             lost=self._undeliverable,
         )
-        self._uploads = Uploads(self.parcels, clock)
         self._outgoing = Outgoing(
             me=me, table=table, tasks=store, parcels=self.parcels, broker=self.link, clock=clock, rng=random.random
         )
         self._fetching = Fetching(
             broker=self.link, clock=clock, folder=home.files / "in", say=self._outgoing.say_control
         )
+        self.files = Files(parcels=self.parcels, fetching=self._fetching, clock=clock, folder=home.files / "in")
         self._due, self._owed, self._audit, self._ask = Bell(), Bell(), Bell(), Bell()
         claims = Claims(self.link, peers)
         persons = frozenset(config.persons)
@@ -282,7 +280,7 @@ class Fleet:
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._tasks.cancel()
         await self._fetching.close()
-        await self._uploads.close()
+        await self.files.close()
 
     # --- signals ---
 
@@ -462,7 +460,7 @@ class Fleet:
         return await self.presence.teams()
 
     async def status(self) -> FleetStatus:
-        return await self._told.status()
+        return (await self._told.status()).model_copy(update={"files": self.files.under_way()[:UNDER_WAY_MAX]})
 
     async def hosts(self) -> Sequence[FleetHost]:
         return await self._told.hosts()
@@ -474,16 +472,6 @@ class Fleet:
 
     async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
         return await self._told.outbox(host)
-
-    async def file_begin(self, name: str) -> FleetFile:
-        return await self._uploads.begin(name)
-
-    async def file_add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
-        return await self._uploads.add(file_id, offset, piece, last=last)
-
-    async def file(self, host: str, file_id: str) -> Path | None:
-        path = self._home.files / KeptFile(host, file_id).path
-        return path if await asyncio.to_thread(path.is_file) else None
 
     async def quarantine(self) -> Sequence[FleetHeld]:
         return await self._told.quarantine()

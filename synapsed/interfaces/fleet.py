@@ -6,7 +6,31 @@ from typing import Protocol
 
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetKept, FleetOut, FleetStatus
+
+
+class FleetFiles(Protocol):
+    """What is given here, goes, comes, and has come."""
+
+    async def begin(self, name: str) -> FleetFile:
+        """A file is to be given here, which is sent later. Raises Busy, InvalidRequest, StoreError."""
+        ...
+
+    async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
+        """Its next piece. Raises TaskNotFound, InvalidRequest, TooLarge, StoreError."""
+        ...
+
+    async def path(self, host: str, file_id: str) -> Path | None:
+        """Where a file is that came from another host."""
+        ...
+
+    async def listed(self) -> Sequence[FleetKept]:
+        """What is under way first."""
+        ...
+
+    async def remove(self, host: str | None, file_id: str) -> None:
+        """Remove one that has come from `host`, or was given here. Raises TaskNotFound, Busy for what is under way."""
+        ...
 
 
 class FleetControl(Protocol):
@@ -50,17 +74,8 @@ class FleetControl(Protocol):
         """Give it up: its task fails, UNDELIVERED; whether there is such a row."""
         ...
 
-    async def file_begin(self, name: str) -> FleetFile:
-        """A file is to be given here, which is sent later. Raises Busy, InvalidRequest, StoreError."""
-        ...
-
-    async def file_add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
-        """Its next piece. Raises TaskNotFound, InvalidRequest, TooLarge, StoreError."""
-        ...
-
-    async def file(self, host: str, file_id: str) -> Path | None:
-        """Where a file is that came from another host."""
-        ...
+    @property
+    def files(self) -> FleetFiles: ...
 
     async def quarantine(self) -> Sequence[FleetHeld]:
         """The newest first."""

@@ -9,6 +9,23 @@ class _View(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class FleetKept(_View):
+    """A file of the fleet's here, or a `message` that is too large to go as one. It was `given` here, is `going` to
+    `host` with the `row` of the outbox, was `sent`, is `coming` from `host`, or has come and is `here`. Of its `size`
+    in bytes the receiver has `have`; `problem`: what holds it up."""
+
+    id: str
+    host: str | None = None
+    state: Literal["given", "going", "sent", "coming", "here"]
+    name: str | None = None
+    message: bool = False
+    size: int
+    have: int
+    since: str
+    row: str | None = None
+    problem: str | None = None
+
+
 class FleetStatus(_View):
     """This host in its fleet. `broker`: where it is connected, `problem`: why it is not, for people; `since`: for how
     long that holds."""
@@ -25,6 +42,8 @@ class FleetStatus(_View):
     quarantined: int = 0
     expires: str | None = None
     """Until when this host's credentials count; they are renewed long before."""
+    files: list[FleetKept] = []
+    """What is under way that is too large for a message, at most 50."""
 
 
 class FleetAgent(_View):

@@ -5,14 +5,39 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from synapsed.errors import NotReady
+from synapsed.errors import Busy, NotReady, TaskNotFound
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.fleetviews import FleetAgent, FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetAgent, FleetEvent, FleetHeld, FleetHost, FleetKept, FleetOut, FleetStatus
 from synapsed.model.host import HostState
 from tests.api.serving import Api
 
 AT = "2026-05-01T12:00:00Z"
+
+
+FILE = "ab" * 16
+OTHER = "cd" * 16
+
+
+class FakeFiles:
+    """One that comes from `laptop`, and one that was given here."""
+
+    def __init__(self) -> None:
+        self.there = [
+            FleetKept(id=FILE, host="laptop", state="coming", size=7, have=3, since=AT, problem="it waits"),
+            FleetKept(id=OTHER, state="given", name="notes.txt", size=7, have=7, since=AT),
+        ]
+
+    async def listed(self) -> list[FleetKept]:
+        return self.there
+
+    async def remove(self, host: str | None, file_id: str) -> None:
+        if host is not None:
+            raise Busy(f"{file_id} is under way")
+        found = [one for one in self.there if one.id == file_id and one.host is None]
+        if not found:
+            raise TaskNotFound("it is not kept", id=file_id)
+        self.there.remove(found[0])
 
 
 class FakeFleet:
@@ -20,6 +45,7 @@ class FakeFleet:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str | None]] = []
+        self.files = FakeFiles()
 
     async def status(self) -> FleetStatus:
         return FleetStatus(host="box", connected=True, broker="tls://box:4222", since=AT, outbox={"new": 1}, oldest=AT)
@@ -138,6 +164,21 @@ async def test_a_row_is_sent_again_or_given_up(api: Api, fleet: FakeFleet):
         assert (status, answer["error"]["code"]) == (404, "TASK_NOT_FOUND")
 
 
+async def test_files_are_told_and_removed_unless_they_are_under_way(api: Api, fleet: FakeFleet):
+    status, told = await api.json(api.http, "GET", "/fleet/files")
+    assert (status, [one["state"] for one in told]) == (200, ["coming", "given"])
+    assert told[0]["problem"] == "it waits"
+    assert await api.json(api.http, "DELETE", f"/fleet/files/{OTHER}") == (200, {"status": "removed", "id": OTHER})
+    for path, code in (
+        (f"laptop/{FILE}", "BUSY"),
+        (OTHER, "TASK_NOT_FOUND"),
+        ("host.creds", "TASK_NOT_FOUND"),
+        (f"Laptop/{FILE}", "TASK_NOT_FOUND"),
+    ):
+        _, answer = await api.json(api.http, "DELETE", f"/fleet/files/{path}")
+        assert answer["error"]["code"] == code, path
+
+
 async def test_a_host_in_no_fleet_says_so(api: Api):
     for method, path in (
         ("GET", "/fleet"),
@@ -159,6 +200,9 @@ async def test_only_a_person_may(api: Api, fleet: FakeFleet):
         ("GET", "/fleet"),
         ("GET", "/fleet/outbox"),
         ("GET", "/fleet/quarantine"),
+        ("GET", "/fleet/files"),
+        ("DELETE", f"/fleet/files/{OTHER}"),
+        ("DELETE", f"/fleet/files/laptop/{FILE}"),
         ("GET", "/fleet/events?stream=sse"),
         ("POST", "/fleet/outbox/r1/retry"),
         ("POST", "/fleet/outbox/r1/cancel"),

@@ -1,4 +1,4 @@
-"""Parcels that are damaged on a disk, or by a member that lies: each ends with a verdict, and is not asked for for ever."""
+"""Parcels that are damaged on a disk, or by a member that lies: each ends with a verdict."""
 
 import asyncio
 import json
@@ -80,7 +80,11 @@ async def test_an_answer_whose_file_is_damaged_comes_without_it(world: World) ->
 def named(laptop: Host, ref: ParcelRef) -> None:
     """What a member says whose chunks are none: a message with a file."""
     parts = [{"text": "see"}, {"url": f"syn-file:{ref.id}"}]
-    body = {"tenant": "codex", "message": {"messageId": "1", "role": "ROLE_USER", "parts": parts}, "files": [ref.told()]}
+    body = {
+        "tenant": "codex",
+        "message": {"messageId": "1", "role": "ROLE_USER", "parts": parts},
+        "files": [ref.told()],
+    }
     subject = str(MailSubject("box", "laptop", MailKind.MESSAGE))
     said = laptop.outgoing.sign(subject, "task-0001", json.dumps(body).encode())
     laptop.world.broker.put(said, first=False)
@@ -114,3 +118,30 @@ async def test_a_file_that_another_message_waits_for_stays(world: World) -> None
     assert (await ended(world, laptop, right)).status is TaskState.COMPLETED
     (task,) = await box.tasks()
     assert kept_at(world, "box", task.message.parts[1]) == content
+
+
+async def test_why_a_receiver_cannot_keep_it_is_told_to_its_sender_and_it_goes_on_after(world: World) -> None:
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    content = os.urandom(3 * CHUNK)
+    given = await laptop.give("film.mp4", content)
+    folder = world.folder / "box.files" / "in" / "laptop"
+    folder.parent.mkdir(parents=True)
+    folder.write_bytes(b"")  # nothing can be kept below it
+    task = await laptop.send("codex@box", "see", key="1", files=[given])
+    (parcel,) = laptop.parcels.kept()
+    while not parcel.legs or laptop.parcels.why(parcel, parcel.legs[0]) is None:
+        world.broker.forget_who_has_what()
+        await laptop.turn()
+        await box.turn()
+        await asyncio.sleep(0.01)  # what is fetched is fetched beside
+    why = laptop.parcels.why(parcel, parcel.legs[0])
+    assert why is not None
+    assert "cannot be written there" in why
+    assert str(world.folder) not in why, "another host is told no path of this one"
+    (arrival,) = box.fetching.under_way()
+    assert arrival.why is not None
+    folder.unlink()
+    assert (await ended(world, laptop, task)).status is TaskState.COMPLETED
+    (there,) = await box.tasks()
+    assert kept_at(world, "box", there.message.parts[1]) == content
+    assert box.fetching.under_way() == []

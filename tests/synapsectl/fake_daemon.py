@@ -5,6 +5,7 @@ so that the tool may be called in the test's thread or as a process.
 """
 
 import asyncio
+import base64
 import json
 import socket
 import threading
@@ -117,6 +118,8 @@ class FakeDaemon:
         """What needs a person."""
         self.hosts_said: list[dict[str, Any]] = []
         self.fleet: list[dict[str, Any]] | None = None
+        self.fleet_files: list[dict[str, Any]] = []
+        self.file_content = b""
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
@@ -260,6 +263,12 @@ class FakeDaemon:
             [
                 web.get("/agents", self._list),
                 web.get("/fleet/hosts", self._fleet_hosts),
+                web.get("/fleet/files", self._fleet_files),
+                web.post("/fleet/files", self._file_begun),
+                web.post("/fleet/files/{file}", self._file_piece),
+                web.delete("/fleet/files/{file}", self._file_removed),
+                web.get("/fleet/files/{host}/{file}", self._file_content),
+                web.post("/agents/{agent}/tasks/reply", self._reply),
                 web.get("/inbox", self._inbox),
                 web.get("/teams", self._teams),
                 web.get("/hosts", self._hosts),
@@ -334,6 +343,32 @@ class FakeDaemon:
         if self.fleet is None:
             raise NotInFleet("this host is in no fleet")
         return web.json_response(self.fleet)
+
+    async def _fleet_files(self, request: web.Request) -> web.Response:
+        return web.json_response(self.fleet_files)
+
+    async def _file_begun(self, request: web.Request) -> web.Response:
+        told = await request.json()
+        self.file_content = b""
+        return web.json_response({"id": "ab" * 16, "uri": f"syn-file:{'ab' * 16}", "size": 0, "name": told["name"]})
+
+    async def _file_piece(self, request: web.Request) -> web.Response:
+        told = await request.json()
+        assert told["offset"] == len(self.file_content)
+        self.file_content += base64.b64decode(told["bytes"])
+        size = len(self.file_content)
+        return web.json_response({"id": "ab" * 16, "uri": f"syn-file:{'ab' * 16}", "size": size, "whole": told["last"]})
+
+    async def _file_removed(self, request: web.Request) -> web.Response:
+        return web.json_response({"status": "removed", "id": request.match_info["file"]})
+
+    async def _file_content(self, request: web.Request) -> web.Response:
+        if request.match_info["host"] != "box":
+            raise TaskNotFound("no such file is kept here")
+        return web.Response(body=self.file_content)
+
+    async def _reply(self, request: web.Request) -> web.Response:
+        return web.json_response({"task": {"id": "t1"}})
 
     async def _hosts(self, request: web.Request) -> web.Response:
         return web.json_response([])

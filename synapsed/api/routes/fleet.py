@@ -20,10 +20,11 @@ from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import Busy, InvalidRequest, NotInFleet, NotReady, TaskNotFound, TooLarge
 from synapsed.interfaces.fleet import FleetControl
 from synapsed.model.events.wire import TYPES
-from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetKept, FleetOut, FleetStatus
 from synapsed.model.keptfile import SCHEME, KeptFile
 
 SEE = person("see how the fleet is reached")
+REMOVE = person("remove files of others")
 
 HostToken = Annotated[str | None, text_like(r"^[a-z0-9][a-z0-9-]{0,30}$", "the name of a host")]
 
@@ -82,9 +83,12 @@ def routes() -> list[web.RouteDef]:
         web.post("/fleet/outbox/{row}/retry", retry),
         web.post("/fleet/outbox/{row}/cancel", give_up),
         web.get("/fleet/quarantine", quarantine),
+        web.get("/fleet/files", list_files),
         web.post("/fleet/files", begin_file),
         web.post("/fleet/files/{file}", add_to_file),
+        web.delete("/fleet/files/{file}", remove_given_file),
         web.get("/fleet/files/{host}/{file}", read_file),
+        web.delete("/fleet/files/{host}/{file}", remove_file),
     ]
 
 
@@ -170,7 +174,7 @@ async def _documents(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator
 async def begin_file(request: web.Request, body: FileBegun, context: ApiContext) -> FleetFile:
     """At most 1 GiB. Once it is whole, a part of a message to a host of the fleet names it, by its `uri`. It is kept
     for a day, and as long as it is under way."""
-    return await _fleet(context).file_begin(body.name)
+    return await _fleet(context).files.begin(body.name)
 
 
 @operation("The next piece of the file", "what is here of it", errors=(NotInFleet, TaskNotFound, TooLarge))
@@ -182,7 +186,7 @@ async def add_to_file(request: web.Request, body: FilePiece, context: ApiContext
     except (binascii.Error, ValueError):
         raise InvalidRequest("bytes: must be base64", field="bytes") from None
     file_id = request.match_info["file"]
-    return await to_the_end(_fleet(context).file_add(file_id, body.offset, piece, last=body.last))
+    return await to_the_end(_fleet(context).files.add(file_id, body.offset, piece, last=body.last))
 
 
 @operation("A file that came with a task", "its content", allowed=SEE, errors=(NotInFleet, TaskNotFound))
@@ -190,10 +194,38 @@ async def read_file(request: web.Request, context: ApiContext) -> web.FileRespon
     host, file_id = request.match_info["host"], request.match_info["file"]
     fleet = _fleet(context)
     known = KeptFile.of(f"{SCHEME}{host}/{file_id}")
-    path = await fleet.file(host, file_id) if known is not None else None
+    path = await fleet.files.path(host, file_id) if known is not None else None
     if path is None:
         raise TaskNotFound(f"no file {file_id[:40]!r} of {host[:40]!r} is kept here", id=file_id[:40])
     return web.FileResponse(path, headers={hdrs.CONTENT_TYPE: "application/octet-stream"})
+
+
+@operation("The files of this host in the fleet", "what is under way first", allowed=SEE, errors=(NotInFleet,))
+async def list_files(request: web.Request, context: ApiContext) -> list[FleetKept]:
+    """Those that were given here, go to other hosts, come from them, and have come; with the messages that are too
+    large to go as one."""
+    return list(await _fleet(context).files.listed())
+
+
+@operation("Remove a file that came from a host", "it is", allowed=REMOVE, errors=(NotInFleet, TaskNotFound, Busy))
+async def remove_file(request: web.Request, context: ApiContext) -> FleetRow:
+    """One that has come; what comes yet is refused."""
+    return await _remove(context, request.match_info["host"], request.match_info["file"])
+
+
+@operation("Remove a file that was given here", "it is", allowed=REMOVE, errors=(NotInFleet, TaskNotFound, Busy))
+async def remove_given_file(request: web.Request, context: ApiContext) -> FleetRow:
+    """One that is not under way."""
+    return await _remove(context, None, request.match_info["file"])
+
+
+async def _remove(context: ApiContext, host: str | None, file_id: str) -> FleetRow:
+    fleet = _fleet(context)
+    where = file_id if host is None else f"{host}/{file_id}"
+    if KeptFile.of(f"{SCHEME}{where}") is None:
+        raise TaskNotFound(f"{where[:80]!r} is no file: 'synapsectl fleet files' lists them", id=where[:80])
+    await to_the_end(fleet.files.remove(host, file_id))
+    return FleetRow(status="removed", id=where)
 
 
 def _fleet(context: ApiContext) -> FleetControl:
