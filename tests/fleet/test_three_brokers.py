@@ -155,8 +155,8 @@ def test_a_broker_that_is_lost_is_replaced(three: Three, tmp_path: Path) -> None
     attic, barn = three.others
     with pytest.raises(Refused, match="three are needed"):
         three.box.do("broker-remove", name="barn")
-    barn.kill()
     shed = three.box.joined(tmp_path / "shed", "shed")
+    barn.kill()
     added(three.box, shed)
     started(shed)
     try:
