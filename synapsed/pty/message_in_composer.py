@@ -12,6 +12,11 @@ HIDDEN_S = 1.0
 ROW_KNOWN_BY = 30
 """Characters but for blanks of a wrapped message's first row by which it is known again."""
 
+FOUND_BY = range(12, 20)
+"""Of so many characters but for blanks, of a message's first line, it is found behind other text."""
+
+_WORD = re.compile(r"\w")
+
 
 class MessageInComposer:
     """`text` is what was typed."""
@@ -46,6 +51,15 @@ class MessageInComposer:
         stopped before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
         rests = state.busy_seen and seen.verdict.settled and seen.composer == "draft"
         return rests and state.left and bool(state.shown) and self.holds(seen.text, state)
+
+    def stands_behind_other(self, composer: str) -> bool:
+        """Whether that row of a composer has other text, and then the message: a program that was stopped may give back
+        what it had at that very moment. Submitted, both would be one message."""
+        first, row = squeezed(self._text.strip().split("\n")[0])[: FOUND_BY.stop], squeezed(composer)
+        before, found, _ = row.partition(first)
+        if self._line_oriented or len(first) < FOUND_BY.start or not found or _WORD.search(before) is None:
+            return False
+        return row not in squeezed(self._text)  # a later line of it may quote the first
 
     def holds(self, composer: str, state: TurnState) -> bool:
         """Whether a composer with this text in its row holds the message, and nothing else. What was shown as a

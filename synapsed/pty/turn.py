@@ -283,6 +283,8 @@ class PtyTurn:
             seen.composer == "draft" or unseen or (self._line_oriented and seen.echoed)
         ) and seen.offset > self._pasted_at_offset
         if took and (seen.now >= quiet_at or seen.now >= latest):
+            if seen.composer == "draft" and self._composed.stands_behind_other(seen.text):
+                return self._undelivered("other text stood before it in the composer")
             return self._submit(seen)
         if seen.now >= latest:
             if self._profile.composer.line is None or self._line_oriented:

@@ -83,9 +83,9 @@ def seen(
     )
 
 
-def pasted() -> PtyTurn:
+def pasted(text: str = "hello") -> PtyTurn:
     """A turn whose paste was written at 0.1 s, at offset 10."""
-    machine = turn()
+    machine = turn(text=text)
     machine.begin(0.0)
     machine.seen(seen(0.0))
     machine.saved()

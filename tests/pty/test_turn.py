@@ -132,6 +132,31 @@ def test_a_paste_that_is_not_read_is_undelivered_and_told_so() -> None:
     assert command == says_undelivered("the program does not read what is typed")
 
 
+QUOTED = "what do you say of this\nhe wrote: what do you say of this"
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "submits"),
+    [
+        ("tell me the time of day", "the message beforetell me the time of day", False),
+        ("tell me the time of day, in words of more than a row", "before tell me the time of day, in wo", False),
+        ("tell me the time of day", "tell me the time of day", True),
+        ("tell me the time of day", "[Pasted text #1 +20 lines]", True),
+        ("tell me the time of day", "! tell me the time of day", True),
+        ("ok", "is it ok", True),
+        (QUOTED, "he wrote: what do you say of this", True),
+    ],
+)
+def test_a_message_behind_other_text_is_not_submitted_with_it(text: str, row: str, submits: bool) -> None:
+    """A stopped program gave back what it had while the next message was on its way: that one is taken out again."""
+    machine = pasted(text)
+    (command,) = machine.seen(seen(1.0, composer="draft", offset=15, changed_at=0.12, text=row))
+    if submits:
+        assert command == Save()
+    else:
+        assert command == says_undelivered("other text stood before it in the composer")
+
+
 @pytest.mark.parametrize("unread", [True, False])
 def test_a_program_that_gets_little_of_a_busy_machine_is_waited_for(unread: bool) -> None:
     """It is about to read the message, or to show it, and would have it while its sender was told that it has not."""
