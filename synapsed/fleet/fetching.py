@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import structlog
 
+from synapsed import aio
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import StoreError
@@ -223,11 +224,12 @@ class Fetching:
     async def _fetch(self, arrival: Arrival, dst: str) -> None:
         src, ref = arrival.src, arrival.ref
         try:
-            coming = await asyncio.to_thread(self._spool.coming, src, ref, sealed=arrival.sealed)
+            opening = asyncio.to_thread(self._spool.coming, src, ref, sealed=arrival.sealed)
+            coming = await aio.whole(opening, undo=_close)
             try:
                 await self._all_chunks(coming, arrival, dst)
             finally:
-                await asyncio.to_thread(coming.close)
+                await aio.whole(_close(coming))
         except NoBroker as error:
             arrival.why = f"no broker: {error}"
             log.debug("a file waits for the broker", host=src, why=str(error))
@@ -304,6 +306,10 @@ class Fetching:
     async def _tell(self, src: str, progress: Progress) -> None:
         with suppress(BrokerRefused):  # its mail is full; it is told again
             await self._say(src, progress.told())
+
+
+async def _close(coming: Coming) -> None:
+    await asyncio.to_thread(coming.close)
 
 
 def _without_path(error: StoreError) -> str:

@@ -3,11 +3,14 @@
 import asyncio
 import json
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from synapsed.fleet.fetching import Arrival, Fetching
 from synapsed.fleet.names import MailKind, MailSubject, chunk
 from synapsed.fleet.parcel import CHUNK, ParcelRef
 from synapsed.model.task import Artifact, TaskState, TextPart
@@ -145,3 +148,29 @@ async def test_why_a_receiver_cannot_keep_it_is_told_to_its_sender_and_it_goes_o
     (there,) = await box.tasks()
     assert kept_at(world, "box", there.message.parts[1]) == content
     assert box.fetching.under_way() == []
+
+
+async def test_a_file_that_is_being_opened_is_closed_by_whoever_ends_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, may_open, closed = asyncio.Event(), threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(*_: object, **__: object) -> object:
+        loop.call_soon_threadsafe(opening.set)
+        may_open.wait(60.0)
+        return SimpleNamespace(close=lambda: loop.call_soon_threadsafe(closed.set))
+
+    async def say(_host: str, _what: object) -> None:
+        pytest.fail("nothing has come")
+
+    fetching = Fetching(broker=world.broker, clock=world.clock, folder=tmp_path / "in", say=say)
+    monkeypatch.setattr(fetching._spool, "coming", slow)
+    arrival = Arrival("laptop", ref_of(b"content"), "named", sealed=False, since=0.0)
+    fetched = asyncio.create_task(fetching._fetch(arrival, "box"))
+    await opening.wait()
+    fetched.cancel()
+    may_open.set()
+    with pytest.raises(asyncio.CancelledError):
+        await fetched
+    assert closed.is_set()

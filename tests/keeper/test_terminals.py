@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.keeper import terminals
-from synapsed.keepers.client import KeeperClient, TerminalKeys
+from synapsed.keepers.client import KeeperClient, Output, TerminalKeys
 from synapsed.keepers.launchers import LaunchedKeeper
 from synapsed.keepers.terminals import join_terminal
 from tests.keeper.conftest import DEADLINE_S, Lab, Watcher
@@ -102,9 +102,10 @@ async def test_text_passes_and_is_told_and_output_comes_as_bytes(lab: Lab, join:
     await joined.shows("ady añ\x03\x7f".encode())
     assert joined.shown.startswith(b"ady ")
     await joined.told(("añ\x03\x7f".encode(), True))
-    # Word of a key comes before its echo.
-    kinds = [type(event).__name__ for event in joined.owner.events]
-    assert kinds.index("TerminalKeys") < len(kinds) - 1
+    await joined.owner.until_output(b"\x7f")
+    first = next(n for n, event in enumerate(joined.owner.events) if isinstance(event, TerminalKeys))
+    before = b"".join(event.data for event in joined.owner.events[:first] if isinstance(event, Output))
+    assert before == b"ready ", "word of a key comes before its echo"
 
 
 async def test_any_other_key_is_handed_over_and_nothing_overtakes_it(lab: Lab, join: Join) -> None:
