@@ -248,7 +248,7 @@ def test_equal_size_and_resizes(stand: Stand) -> None:
     ours.type(b"\x1d\x1d")
     theirs.type(b"\x02d")
     for seen, words in ((ours, ["[it:", "[detached"]), (theirs, ["[detached"])):
-        seen.until(shows("[detached"), "it has left")
+        seen.until(lambda lines: shows("[detached")(lines) and shows(MINE[-1])(lines), "it has left")
         assert seen.process.wait(PATIENCE_S) == 0
         lines = seen.everything
         assert lines[: len(MINE)] == MINE, "what stood there stands there again"
