@@ -24,7 +24,7 @@ def test_reports_come_in_order_and_wait_until_they_are_settled(launch: Launch) -
 
 
 def test_what_is_no_file_is_no_report(launch: Launch) -> None:
-    """It is in nobody's way, and nobody waits for what comes through a pipe."""
+    """It holds nothing up, and nothing waits for what comes through a pipe."""
     new = launch.context.hooks / "new"
     (new / f"{1:020}-1.json").mkdir()
     (new / f"{2:020}-1.json").symlink_to("/dev/zero")

@@ -81,7 +81,7 @@ async def test_an_answer_whose_file_is_damaged_comes_without_it(world: World) ->
 
 
 def named(laptop: Host, ref: ParcelRef) -> None:
-    """What a member says whose chunks are none: a message with a file."""
+    """What a member says whose chunks hold nothing true: a message with a file."""
     parts = [{"text": "see"}, {"url": f"syn-file:{ref.id}"}]
     body = {
         "tenant": "codex",

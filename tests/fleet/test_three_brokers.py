@@ -160,7 +160,7 @@ def test_a_broker_that_is_lost_is_replaced(three: Three, tmp_path: Path) -> None
     added(three.box, shed)
     started(shed)
     try:
-        until(lambda: removed(three.box, "barn"), "barn is none any more", 120)
+        until(lambda: removed(three.box, "barn"), "barn is no broker any more", 120)
         three.others = [attic, shed]
         until(three.current, "shed has everything", 120)
         assert len(three.box.do("status")["urls"]) == 3
