@@ -162,7 +162,7 @@ async def look(client: Client) -> GivenFacts:
     limits = told.get("limits") or {}
     streams = int(limits.get("max_streams", -1))
     if 0 <= streams < len(STREAMS):
-        raise ConfigError(f"the account may have {streams} streams, and a fleet needs {len(STREAMS)}")
+        raise ConfigError(f"the account allows at most {streams} streams, and a fleet needs {len(STREAMS)}")
     return GivenFacts(version, int(limits.get("max_storage", -1)))
 
 

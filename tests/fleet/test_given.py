@@ -205,7 +205,7 @@ def test_what_cannot_be_a_fleets_is_refused_before_anything_is_made(theirs: Thei
         "no JetStream": {"account_key": keys["none"].seed},
         "may keep 100 MiB": {"account_key": keys["small"].seed},
         "less than --max-store": {"account_key": keys["small"].seed, "max_store": "1GiB"},
-        "may have 3 streams": {"account_key": keys["few"].seed},
+        "allows at most 3 streams": {"account_key": keys["few"].seed},
         "the stream ORDERS of this account": {"account_key": keys["other"].seed},
         "not let in": {"account_key": KeyPair.generate("account").seed},
         "without a scope": {"account_key": theirs.scoped.seed, "account": keys["signed"].public},
