@@ -34,6 +34,7 @@ async def test_what_another_host_asks_is_answered_here_once(two_hosts: Devices, 
     box.daemon.task_in(task, "completed")
     again = box.daemon.send("ask y/n")
     box.daemon.task_in(again, "input_required")
+    await expect(desk.locator(".outcome")).to_have_count(0)  # the card of the first one is gone: `j` would go there
     await expect(desk.locator(CARD)).to_have_count(1)
     await expect(desk.locator(".choices")).to_be_visible()
     await desk.keyboard.press("j")
