@@ -526,10 +526,12 @@ class PtyTurn:
             self._ready_since = None
         return []
 
-    def found(self, answer: AnswerFound) -> list[Command]:
+    def found(self, answer: AnswerFound, now: float) -> list[Command]:
         """The answer's search is over."""
         if self.state.phase is not Phase.READING:
             return []
+        if answer.interrupted:
+            return self._stopped("screen: interrupted", now)
         if not self._untold or answer.exact or answer.text.strip():
             found = (answer.text, answer.exact, answer.evidence, answer.truncated)
             return self._over(LinkTurnEnded(self.task_id, *found))

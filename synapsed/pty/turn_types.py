@@ -119,12 +119,13 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
     """What the answer's search gave. `exact` is False where it was read off the screen; `truncated`: its beginning had
-    left that by then."""
+    left that by then; `interrupted`: the screen says that the turn was stopped."""
 
     text: str
     exact: bool
     evidence: str
     truncated: bool = False
+    interrupted: bool = False
 
 
 def works(seen: Seen) -> bool:

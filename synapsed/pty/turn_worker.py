@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from synapsed import aio
@@ -26,7 +27,9 @@ from synapsed.pty.session import Session, SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
+from synapsed.terminal.chrome import said_of_turn
 from synapsed.terminal.composer import needs_composer
+from synapsed.terminal.look import Look
 from synapsed.terminal.stage import KeysTyped, LinesWanted, Stage
 
 STALLED_S = 3.0
@@ -208,15 +211,14 @@ class TurnWorker:
         if turn.state.reader is not None and await self._kernel.works():
             return turn.at_work(self._clock.monotonic())
         answer = await self._find_answer(turn, command)
-        if not answer.exact and needs_composer(self._profile.composer) and not await self._rests():
-            return turn.at_work(self._clock.monotonic())
-        return turn.found(answer)
-
-    async def _rests(self) -> bool:
-        """The program stands at its composer: what is on its screen is an answer, and not half of one below which it
-        asks something."""
-        verdict = (look := await self._looks.look()).verdict
-        return verdict.activity is Activity.READY and look.composer.state != "absent"
+        if not answer.exact:
+            look = await self._looks.look()
+            if needs_composer(self._profile.composer) and not _rests(look):
+                return turn.at_work(self._clock.monotonic())
+            # Hooks tell of an end after a person stopped the turn, too.
+            _, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks)
+            answer = replace(answer, interrupted=interrupted)
+        return turn.found(answer, self._clock.monotonic())
 
     async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
         for channel in self._channels:
@@ -243,6 +245,12 @@ class TurnWorker:
         text = await self._stage.read_lines(wanted)
         cut = first > begin or text.count("\n") + screen.rows >= SCROLLBACK_LINES
         return turns.AnswerFound(text, False, "screen", truncated=cut)
+
+
+def _rests(look: Look) -> bool:
+    """The program stands at its composer: what is on its screen is an answer, and not half of one below which it asks
+    something."""
+    return look.verdict.activity is Activity.READY and look.composer.state != "absent"
 
 
 def _again(command: turns.Command) -> turns.Command:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.library import ProfileLibrary
+from synapsed.terminal.answer import from_screen
 from synapsed.terminal.composer import read_composer
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.screen import Screen
@@ -83,3 +84,8 @@ def test_gemini_s_composer_has_a_border_where_there_are_true_colours(
         f"{'─' * 40} Shift+Tab to accept edits\r\n{border.replace('▀', '▄')}\r\n > {text}\r\n{border}\r\n".encode()
     )
     assert read_composer(library.get("gemini").composer, screen.snapshot()).state == state
+
+
+def test_the_border_below_a_message_is_no_answer_of_gemini_s(library: ProfileLibrary) -> None:
+    shown = [f"{'▄' * 40}", " > one", "▀" * 40, "", "ℹ Request cancelled.", "─" * 40, " >   Type your message"]
+    assert from_screen(library.get("gemini").answer, "\n".join(shown), "one") == ""

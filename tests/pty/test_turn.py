@@ -404,7 +404,7 @@ def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_
             case "refuse" if not machine.over:
                 commands = list(machine.refuse(note))
             case "found":
-                commands = list(machine.found(AnswerFound("t", False, "screen")))
+                commands = list(machine.found(AnswerFound("t", False, "screen"), 5.0))
             case "typed-paste" | "typed-submit" if pending is not None:
                 commands = list(machine.typed(pending, 10, now))
                 pending = None

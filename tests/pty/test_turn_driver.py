@@ -11,6 +11,7 @@ from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
 from synapsed.keepers.client import KeeperRefused
 from synapsed.model.agent import Activity
+from synapsed.model.facts import TurnEnded
 from synapsed.model.link import (
     LinkEvent,
     LinkObserved,
@@ -509,5 +510,28 @@ async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_take
     await terminal.judge(0.1)
     await terminal.record()
     assert type(terminal.events[-1]) is LinkTurnInterrupted
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_an_end_without_an_answer_is_none_where_the_screen_says_that_the_turn_was_stopped() -> None:
+    """Hooks tell of an end after a person's Esc, too; before the first request nothing else is recorded of it."""
+    terminal = Terminal(MARKED)
+    worker = await terminal.begin("one")
+    await until(terminal.driver.turn.idle.is_set)
+    terminal.draw(*OLD, "> one")
+    await terminal.judge(1.0)
+    await terminal.record()
+    terminal.draw(*OLD, "  one", "working")
+    await terminal.judge(5.0)
+    await terminal.record()
+    turn = terminal.session.turn
+    assert turn is not None
+    terminal.draw(*OLD, "  one", "! cancelled", "> ")
+    ended = TurnEnded(channel="hooks", at_ns=int(terminal.clock.monotonic() * 1e9), answer=None)
+    terminal.driver.turn.add(turn.told(ended, terminal.clock.monotonic()))
+    await terminal.record()
+    assert [event.reason for event in terminal.events if isinstance(event, LinkTurnInterrupted)] == ["person"]
+    assert not any(isinstance(event, LinkTurnEnded) for event in terminal.events)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)

@@ -77,7 +77,7 @@ def test_ready_without_a_report_waits_for_the_channel_and_then_looks_the_answer_
     assert machine.seen(seen(3.0, offset=90)) == []
     assert machine.deadline == pytest.approx(4.5)
     assert machine.seen(seen(4.6, offset=90)) == [FindAnswer(ns(1.0))]
-    assert machine.found(AnswerFound("text", False, "screen")) == [says_ended("text", False, "screen")]
+    assert machine.found(AnswerFound("text", False, "screen"), 5.0) == [says_ended("text", False, "screen")]
 
 
 def test_a_silent_gap_is_not_the_end() -> None:
@@ -183,7 +183,7 @@ NOTHING = AnswerFound(" \n", False, "screen")
 
 def test_no_answer_of_a_turn_that_no_channel_tells_of_is_not_its_end() -> None:
     machine, since = untold()
-    assert machine.found(NOTHING) == []
+    assert machine.found(NOTHING, 5.0) == []
     assert machine.phase is Phase.WORKING
     assert machine.seen(seen(since + EMPTY_UNTOLD_S - 0.1, offset=60)) == []
     assert machine.told(accepted(40.0, "hello", "t1"), 40.0) == []
@@ -192,23 +192,23 @@ def test_no_answer_of_a_turn_that_no_channel_tells_of_is_not_its_end() -> None:
 
 def test_it_is_not_known_what_became_of_one_that_has_no_answer_for_long() -> None:
     machine, since = untold()
-    machine.found(NOTHING)
+    machine.found(NOTHING, 5.0)
     machine.seen(seen(since + 1, offset=60))
     assert machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60)) == [FindAnswer(ns(1.0))]
-    assert machine.found(NOTHING) == [says_failed("TIMEOUT", UNKNOWN, "screen")]
+    assert machine.found(NOTHING, 5.0) == [says_failed("TIMEOUT", UNKNOWN, "screen")]
 
 
 def test_an_answer_on_the_screen_counts_where_no_channel_tells() -> None:
     machine, since = untold()
-    machine.found(NOTHING)
+    machine.found(NOTHING, 5.0)
     machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60))
-    assert machine.found(AnswerFound("Hi.", False, "screen")) == [says_ended("Hi.", False, "screen")]
+    assert machine.found(AnswerFound("Hi.", False, "screen"), 5.0) == [says_ended("Hi.", False, "screen")]
 
 
 @pytest.mark.parametrize("more", [{"command": True}, {"channels": False}], ids=["a command", "no channel"])
 def test_a_turn_of_which_nothing_is_told_may_have_no_answer(more: dict[str, bool]) -> None:
     machine, _ = untold(**more)
-    assert machine.found(NOTHING) == [says_ended(" \n", False, "screen")]
+    assert machine.found(NOTHING, 5.0) == [says_ended(" \n", False, "screen")]
 
 
 @pytest.mark.parametrize("told", [accepted(1.6, "hello", "t1"), ended(1.6, None)], ids=["accepted", "ended"])
@@ -220,4 +220,4 @@ def test_a_turn_that_was_told_may_have_no_answer(told: ChannelFact) -> None:
         machine.seen(seen(2.0, offset=60))
         assert machine.deadline is not None
         machine.seen(seen(machine.deadline, offset=60))
-    assert machine.found(NOTHING) == [says_ended(" \n", False, "screen")]
+    assert machine.found(NOTHING, 5.0) == [says_ended(" \n", False, "screen")]

@@ -353,7 +353,7 @@ def test_a_refusal_is_told_to_the_model_although_an_answer_is_being_looked_for(l
     machine.refuse("It was refused.")
     assert machine.told(ended(2.0, answer=None), 2.0) == [FindAnswer(ns(1.0))]
     assert machine.told(late, 2.5) == [Save()]
-    assert machine.found(AnswerFound("", False, "screen")) == []
+    assert machine.found(AnswerFound("", False, "screen"), 5.0) == []
     assert (machine.phase, machine.text) == (Phase.PREPARED, "It was refused.")
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.real import hookdump
+from tests.real.terminal import Terminal
 
-__all__ = ["LAUNCHES", "LOOKS", "SERVER_PORT", "Look"]
+__all__ = ["LAUNCHES", "LOOKS", "SERVER_PORT", "Look", "press_interrupt"]
 
 SERVER_PORT = 4096  # of opencode, in its own namespace
 CLAUDE_SESSION = "7b1e4f0a-5c7d-4a51-9f0e-2d6f3c1b8a90"
@@ -109,6 +110,7 @@ class Look:
     reject: str
     refuse_with_reason: Sequence[str] = ()
     interrupt: Sequence[str]
+    again: str | None = None  # what asks for the second of them, which counts for some seconds only
     interrupted: str
     trust: str | None
     trust_keys: Sequence[str] = ("\r",)
@@ -172,6 +174,7 @@ LOOKS: Mapping[str, Look] = {
         accept="\r",
         reject="\x1b",
         interrupt=["\x1b", "\x1b"],
+        again=r"esc again to interrupt",
         interrupted=r"interrupted",
         trust=None,
         error=r"scripted failure 400",
@@ -179,3 +182,13 @@ LOOKS: Mapping[str, Look] = {
         leave=["\x03"],
     ),
 }
+
+
+def press_interrupt(person: Terminal, look: Look) -> None:
+    """Presses what stops a turn, in a program that is at work: what it draws meanwhile never settles."""
+    first, *others = look.interrupt
+    person.send(first)
+    for key in others:
+        if look.again is not None:
+            person.wait_screen(look.again)
+        person.send(key)

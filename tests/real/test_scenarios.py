@@ -13,10 +13,10 @@ import pytest
 from synapsed.keepers.client import KeeperClient
 from synapsed.terminal.delivery import clean
 from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
+from tests.real.looks import LOOKS, press_interrupt
 from tests.real.model import Model
 from tests.real.programs import Prepared
 from tests.real.script import expected_answer
-from tests.real.terminal import Terminal
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -41,14 +41,6 @@ def test_48_kilobytes_in_many_lines_arrive_whole(start_agent: StartAgent) -> Non
         digest = hashlib.sha256(received(agent, word).strip().encode()).hexdigest()
         assert digest == hashlib.sha256(message.encode()).hexdigest()
         assert agent.model.submissions(word) == 1
-
-
-def press_esc(person: Terminal, cli: str) -> None:
-    """What stops a turn; opencode wants it twice, soon after each other."""
-    person.send("\x1b")
-    if cli == "opencode":
-        person.wait_screen("esc again to interrupt")
-        person.send("\x1b")
 
 
 HOSTILE = (
@@ -166,7 +158,7 @@ def test_a_person_who_stops_a_turn_in_the_terminal(cli: str, start_agent: StartA
     agent.daemon.task_in(task_id, "working")
     with agent.attached() as person:
         person.wait_screen("Line 00")
-        press_esc(person, cli)
+        press_interrupt(person, LOOKS[cli])
         done = agent.daemon.task_in(task_id, "completed", "failed", "canceled")
         assert (done["status"], done["metadata"].get("reason")) == ("canceled", "person"), done
     assert agent.pid == pid
@@ -189,7 +181,7 @@ def test_a_person_who_stops_a_turn_before_the_model_said_anything(cli: str, star
         agent.model.wait_for_turn(word)
         agent.daemon.task_in(task_id, "working")
         with agent.attached() as person:
-            press_esc(person, cli)
+            press_interrupt(person, LOOKS[cli])
             done = agent.daemon.ended(task_id)
             assert (done["status"], done["metadata"].get("reason")) == ("canceled", "person"), done
         agent.ask_exactly(f"Next, {after}.")

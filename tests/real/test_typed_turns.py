@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
-from tests.real.looks import LOOKS
+from tests.real.looks import LOOKS, press_interrupt
 from tests.support.daemon import eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -37,9 +37,7 @@ def test_what_a_person_types_is_told_and_what_is_sent_is_not(cli: str, start_age
         person.settle(1.5)
         person.submit(f"I stop {stopped} [[hold-mid:never-{stopped}]] [[answer:lines20]]")
         person.wait_screen("Line 005", timeout=120)
-        for key in LOOKS[cli].interrupt:
-            person.send(key)
-            person.settle(0.2)
+        press_interrupt(person, LOOKS[cli])
         person.wait_screen(LOOKS[cli].interrupted, timeout=60)
     agent.daemon.kill9()
     agent.daemon.start()
