@@ -18,7 +18,7 @@ from tests.fleet.proxy import Proxy
 pytestmark = [needs_broker, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("FLEET_KILLS", "6"))
-MESSAGES = int(os.environ.get("FLEET_MESSAGES", "600"))
+MESSAGES = int(os.environ.get("FLEET_MESSAGES", "300"))
 WORK = 1000 if MESSAGES > 10_000 else 60
 TURN_S = 1.0
 """So long that a host that was killed is back while there is still work to give out."""

@@ -18,7 +18,7 @@ from tests.fleet.world import ANSWER, Host, Kept, Killed, World
 
 STEPS_MAX = 400
 """More steps than any of these takes: a kill beyond the last one is no kill."""
-EVERY = int(os.environ.get("FLEET_EVERY", "4"))
+EVERY = int(os.environ.get("FLEET_EVERY", "8"))
 """Every so manyth step is the one of a kill; `make test-fleet` takes each."""
 
 

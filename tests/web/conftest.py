@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from synapsed.interfaces import NewEvent
@@ -131,8 +132,16 @@ class Worker:
         return [call[1:] for call in self.control.calls if call[0] == "input"]
 
 
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a module here share a browser, so they share an event loop."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browsers() -> AsyncGenerator[Browser]:
     path = chromium()
     if path is None:
         pytest.skip("*** THE PAGE NOT TRIED IN A BROWSER: no chromium (apt-get install chromium) ***")
@@ -140,6 +149,14 @@ async def browser() -> AsyncGenerator[Browser]:
         browser = await playwright.chromium.launch(executable_path=path, args=_FLAGS)
         yield browser
         await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def browser(browsers: Browser) -> AsyncGenerator[Browser]:
+    """The module's one, without windows; what a test opens is closed at its end."""
+    yield browsers
+    for context in browsers.contexts:
+        await context.close()
 
 
 @pytest.fixture
@@ -150,18 +167,18 @@ def control() -> FakeControl:
     return control
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def api(control: FakeControl, tmp_path: Path) -> AsyncGenerator[Api]:
     async with serving(control, tmp_path) as api:
         yield api
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def worker(control: FakeControl, api: Api) -> Worker:
     return Worker(control, api)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def devices(browser: Browser, api: Api) -> AsyncGenerator[Devices]:
     devices = Devices(browser, api.url)
     yield devices

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.daemon import Daemon, eventually
@@ -32,7 +33,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def devices(browser: Browser, daemon: Daemon) -> AsyncGenerator[Devices]:
     token = next(daemon.home.rglob("token")).read_text().strip()
     devices = Devices(browser, f"http://127.0.0.1:{daemon.port}", token)

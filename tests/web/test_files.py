@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from synapsed.api.routes.page import POLICY, page_files
 from tests.api.serving import Api, serving
@@ -22,7 +23,7 @@ IMPORT = re.compile(r'(?:from|import)\s*"(\.[^"]+)"')
 LOADED_LATER = re.compile(r'import\("(\.[^"]+)"\)')
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def api(tmp_path: Path) -> AsyncGenerator[Api]:
     async with serving(FakeControl(), tmp_path) as api:
         yield api

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.daemon.test_hosts import Box, box, here, host
@@ -12,7 +12,7 @@ from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
 __all__ = ["box", "here"]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def two_hosts(browser: Browser, here: Daemon) -> AsyncGenerator[Devices]:
     token = next(here.home.rglob("token")).read_text().strip()
     devices = Devices(browser, f"http://127.0.0.1:{here.port}", token)

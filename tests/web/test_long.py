@@ -1,6 +1,6 @@
 """Much of everything: what has not changed is not drawn again, and a long answer comes in pieces."""
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from synapsed.model.agent import Activity
@@ -47,7 +47,7 @@ async def test_pieces_of_a_text_mean_what_they_mean_together(devices: Devices, w
     assert unended == [[2, True, True]]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def told(worker: Worker) -> list[str]:
     tasks = []
     for answer in (LONG, "short", LONG):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, Worker, expect
 
 from tests.daemon.test_menus import answer_of, asked
@@ -97,7 +98,7 @@ class Phone:
         raise AssertionError(found)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def phone(browser: Browser, daemon: Daemon, service: PushService) -> AsyncGenerator[Phone]:
     code = daemon.post("/control/web/code", {"rights": ["look", "answer"], "name": "phone"}).json["code"]
     context = await browser.new_context(**PHONE, permissions=["notifications"])

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, expect
 
 from tests.support.daemon import Daemon
@@ -21,7 +22,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def context(browser: Browser) -> AsyncGenerator[BrowserContext]:
     """A person who has told the browser to go on."""
     context = await browser.new_context(ignore_https_errors=True, **DESK)
