@@ -18,6 +18,7 @@ from synapsed.agents.alerts import Alerts
 from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
+from synapsed.agents.held_messages import HeldMessages
 from synapsed.agents.last_screen import rest_screen
 from synapsed.agents.parking import Parking
 from synapsed.agents.process import AgentProcess
@@ -114,6 +115,7 @@ class Agent:
         )
         self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
+        self._held = HeldMessages()
         self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
         self.tools = ToolEvents(record.id, store=store, clock=clock, actor=self._actor, turns=self.turns)
         self.approvals = Approvals(self, store=store)
@@ -214,8 +216,11 @@ class Agent:
 
     def sweep(self) -> None:
         """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
-        missed; and whether it is to be parked."""
+        missed; whether it is to be parked, and whether messages wait behind a draft."""
         self.parking.sweep()
+        held = self._seen.held if self._seen is not None else None
+        if (alert := self._held.look(held, self.turns.queue, self._clock.monotonic())) is not None:
+            self._actor.post(self._alert, alert)
         if (link := self.process.link) is None:
             return
         if self.turns.current is not None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from synapsed.agents.held_messages import HELD_UP, HELD_UP_S
 from synapsed.errors import KeeperLost, NotTaken
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AttentionChanged, Event, InputAnswered, InputRequired, Origin, ScreenRested
@@ -249,3 +250,22 @@ async def test_a_program_that_works_is_not_asked_for_its_screen(world: World, mo
     world.link.ready()
     await until(lambda: world.manager.directory.view(AGENT).activity is Activity.READY)
     assert asked == [Activity.READY]
+
+
+async def test_messages_that_wait_behind_a_draft_for_long(world: World) -> None:
+    await world.start(ready=False)
+    world.link.observe_as(Activity.READY, held="typing")
+    await until(lambda: world.manager.directory.view(AGENT).held == "typing")
+    world.clock.advance(2 * HELD_UP_S)  # nothing waits: a draft may stand there for as long as it likes
+    await world.send(AGENT)
+    world.clock.advance(HELD_UP_S - 5.0)
+    world.link.observe_as(Activity.READY, evidence="looked at once more", held="typing")
+    await until(lambda: world.manager.directory.view(AGENT).evidence == "looked at once more")
+    assert world.told(AttentionChanged) == []
+    world.clock.advance(10.0)
+    await until(lambda: attention(world) == [("opened", HELD_UP)])
+    assert world.told(AttentionChanged, lambda told: told.question)[0].startswith("1 message waits behind")
+    world.link.ready()
+    await world.delivered()
+    world.clock.advance(5.0)
+    await until(lambda: attention(world) == [("opened", HELD_UP), ("gone", HELD_UP)])
