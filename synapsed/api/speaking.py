@@ -28,6 +28,7 @@ log = structlog.get_logger("synapsed.api")
 def speaking(server: web.Server, loop: asyncio.AbstractEventLoop) -> Callable[[], web.RequestHandler]:
     """The protocols of `server`, each for one connection."""
     server.request_handler = _in_our_shape(server.request_handler)
+    server.request_factory = _alone_if_chunked(server.request_factory)
     return lambda: _Speaker(
         server,
         loop=loop,
@@ -92,6 +93,16 @@ def _invalid(message: str) -> web.Response:
 
 def _other_version(version: str) -> web.Response:
     return plain_problem(505, "INVALID_REQUEST", f"{version} is not spoken here: use HTTP/1.1")
+
+
+def _alone_if_chunked(make: Callable[..., web.BaseRequest]) -> Any:
+    """`make`, but a connection ends with its first request in chunks: aiohttp's parser takes the last line of what may
+    follow the chunks for a header of the next request, which is another client's where a proxy stands before us."""
+
+    def request(message: Any, *others: Any) -> web.BaseRequest:
+        return make(message._replace(should_close=True) if message.chunked else message, *others)
+
+    return request
 
 
 def _in_our_shape(handle: Callable[[Any], Awaitable[web.StreamResponse]]) -> Any:

@@ -138,3 +138,14 @@ async def test_a_parameter_may_be_as_long_as_it_is_described(api: Api) -> None:
     cwd = "%F0%9F%A6%94" * 4096
     status, answer = await api.json(api.unix, "GET", f"/control/conversations?profile=claude&cwd=/{cwd[12:]}")
     assert status == 200, answer
+
+
+async def test_what_follows_chunks_is_no_header_of_the_next_request(api: Api) -> None:
+    """aiohttp's parser would give it to that one, whoever's it is."""
+    sent = (
+        b"POST /agents/claude/tasks/send HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+    )
+    body = b"\r\n2\r\n{}\r\n0\r\nX-Of: one\r\nAuthorization: Bearer one\r\n\r\n"
+    status, headers, answer = await answers(api.port, [sent + HOST + body + GET + b"\r\n"])
+    assert (status, json.loads(answer)["error"]["code"]) == INVALID
+    assert headers["connection"] == "close"
