@@ -10,12 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady
-from synapsed.interfaces import SideChannel, Store
 from synapsed.keepers.client import KeeperRefused
-from synapsed.keepers.kept_program import KeptProgram
-from synapsed.profiles import Profile
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.keyboard import (
@@ -35,11 +31,12 @@ from synapsed.pty.keyboard import (
     WaitForExit,
     Work,
 )
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.looks import Looks
-from synapsed.pty.session import AnswerQuery, LookSoon, Poll, SaveScreen, Session, SessionCommand
+from synapsed.pty.session import AnswerQuery, LookSoon, Poll, SaveScreen, SessionCommand
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import KeysTyped, Stage, StopAsked
+from synapsed.terminal.stage import KeysTyped, StopAsked
 
 
 async def nobody_types() -> None:
@@ -52,51 +49,23 @@ class Driver:
 
     def __init__(
         self,
-        agent_id: str,
-        profile: Profile,
+        terminal: LinkedTerminal,
         *,
-        clock: Clock,
-        session: Session,
-        stage: Stage,
-        program: KeptProgram,
-        channels: Sequence[SideChannel],
-        store: Store,
         looked: Callable[[Look], None] = lambda _look: None,
         resized: Callable[[int, int], None] = lambda _cols, _rows: None,
         hands_off: Callable[[], Awaitable[None]] = nobody_types,
     ) -> None:
-        self._agent_id = agent_id
-        self._clock = clock
-        self._session = session
-        self._stage = stage
-        self._program = program
-        self._keeper = program.keeper
-        self._channels = channels
-        self._store = store
+        self._terminal = terminal
+        self._session = terminal.session
+        self._stage = terminal.stage
+        self._program = terminal.program
+        self._clock = terminal.clock
         self._resized = resized
         self.hands_off = hands_off
-        self.unread = Unread(program.keeper, self._read)
-        self.looks = Looks(
-            clock=clock,
-            session=session,
-            stage=stage,
-            program=program,
-            unread=self.unread,
-            do=self.do,
-            looked=looked,
-        )
-        self.kernel = KernelChecks(clock=clock, session=session, looks=self.looks)
-        self.turn = TurnWorker(
-            profile,
-            clock=clock,
-            session=session,
-            stage=stage,
-            program=program,
-            channels=channels,
-            looks=self.looks,
-            kernel=self.kernel,
-            performer=self,
-        )
+        self.unread = Unread(terminal.program.keeper, self._read)
+        self.looks = Looks(terminal, self.unread, do=self.do, looked=looked)
+        self.kernel = KernelChecks(terminal, self.looks)
+        self.turn = TurnWorker(terminal, self.looks, self.kernel, performer=self)
 
     # --- what the session wants ---
 
@@ -120,18 +89,18 @@ class Driver:
 
     async def _answer_query(self, input_id: str, data: bytes) -> None:
         with contextlib.suppress(KeeperRefused, KeeperLost):
-            await self._keeper().write(data, input_id)
+            await self._program.keeper().write(data, input_id)
 
     async def save_screen(self) -> None:
         try:
             checkpoint = await self._stage.checkpoint()
             self._session.saving(checkpoint.offset)
-            await self._store.save_checkpoint(self._agent_id, checkpoint)
+            await self._terminal.store.save_checkpoint(self._terminal.agent_id, checkpoint)
         finally:
             self._session.saved()
 
     async def poll(self) -> None:
-        for channel in self._channels:
+        for channel in self._terminal.channels:
             await channel.poll()
 
     def _read(self) -> None:
@@ -170,15 +139,15 @@ class Driver:
             case Press(data):
                 await self.hands_off()
                 self._stage.note(KeysTyped(self._clock.monotonic()))
-                return (await self._keeper().write(data)).hidden
+                return (await self._program.keeper().write(data)).hidden
             case LookNow():
                 return await self.looks.look()
             case SendSignal(number):
-                return await self._keeper().signal(number)
+                return await self._program.keeper().signal(number)
             case StopPressed():
                 self._stage.note(StopAsked(self._clock.monotonic()))
             case Resize(cols, rows):
-                keeper = self._keeper()
+                keeper = self._program.keeper()
                 # First: what the program draws for the new size may be here before the keeper's answer is.
                 self._resized(cols, rows)
                 await keeper.resize(cols, rows)

@@ -2,19 +2,18 @@
 
 import asyncio
 
-from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.pty.foreground import Foreground
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.looks import Looks
-from synapsed.pty.session import Session
 
 
 class KernelChecks:
     """All that ask may raise KeeperLost."""
 
-    def __init__(self, *, clock: Clock, session: Session, looks: Looks) -> None:
-        self._clock = clock
-        self._session = session
+    def __init__(self, terminal: LinkedTerminal, looks: Looks) -> None:
+        self._clock = terminal.clock
+        self._session = terminal.session
         self._looks = looks
         self._unread = looks.unread
         self._foreground = Foreground()

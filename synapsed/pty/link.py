@@ -35,6 +35,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
 from synapsed.pty.foreground import KernelWitness
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.person_keys import PersonKeys
 from synapsed.pty.readiness import SILENT_KEEPER
@@ -102,34 +103,10 @@ class PtyLink:
         self._sweeping: asyncio.Task[None] | None = None
         self._first_look: asyncio.Timeout | None = None
         """While it is waited for."""
-        self._driver = driver = Driver(
-            agent_id,
-            profile,
-            clock=clock,
-            session=self._session,
-            stage=stage,
-            program=program,
-            channels=channels,
-            store=store,
-            looked=self._looked,
-            resized=self._resized,
-            hands_off=self._hands_off,
-        )
-        self._stopping = Stopping(
-            profile,
-            self._session,
-            exited=program.exited.done,
-            perform=driver.undertake,
-        )
-        self._person_keys = PersonKeys(
-            profile,
-            session=self._session,
-            stage=stage,
-            driver=driver,
-            stopping=self._stopping,
-            keeper=program.keeper,
-            clock=clock,
-        )
+        terminal = LinkedTerminal(agent_id, profile, self._session, stage, program, channels, store, clock)
+        self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized, hands_off=self._hands_off)
+        self._stopping = Stopping(profile, self._session, exited=program.exited.done, perform=driver.undertake)
+        self._person_keys = PersonKeys(terminal, driver, self._stopping)
         self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
         self._seen = seen
         self._theme = Theme(seen.outer)

@@ -8,12 +8,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from synapsed.clock import Clock
-from synapsed.keepers.kept_program import KeptProgram
 from synapsed.pty.input_backlog import Unread
-from synapsed.pty.session import Session, SessionCommand
+from synapsed.pty.linked_terminal import LinkedTerminal
+from synapsed.pty.session import SessionCommand
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import Stage
 
 EVALUATE_EVERY_S = 0.015
 """The screen is judged at most so often: a look costs about a millisecond, a program draws in bursts."""
@@ -24,19 +22,16 @@ class Looks:
 
     def __init__(
         self,
-        *,
-        clock: Clock,
-        session: Session,
-        stage: Stage,
-        program: KeptProgram,
+        terminal: LinkedTerminal,
         unread: Unread,
+        *,
         do: Callable[[Sequence[SessionCommand]], None],
         looked: Callable[[Look], None],
     ) -> None:
-        self._clock = clock
-        self._session = session
-        self._stage = stage
-        self._program = program
+        self._clock = terminal.clock
+        self._session = terminal.session
+        self._stage = terminal.stage
+        self._program = terminal.program
         self.unread = unread
         self._do = do
         self._looked = looked

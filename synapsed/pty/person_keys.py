@@ -4,21 +4,18 @@ They wait while a message or an answer is being typed, which is a moment: nothin
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady
-from synapsed.keepers.client import KeeperClient
-from synapsed.profiles import Profile
 from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import CTRL_Z, TAKE_BACK_S
-from synapsed.pty.session import Session
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.viewers import FOCUS, are_reports
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import as_bytes, encode
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import KeysTyped, Stage, StopAsked
+from synapsed.terminal.stage import KeysTyped, StopAsked
 
 ECHO_S = 5.0
 """How long a program may take to show what a person typed: only a line addressed to another agent waits for it."""
@@ -34,28 +31,18 @@ PRESS_WAIT_S = 3.0
 
 
 class PersonKeys:
-    """`keeper` raises KeeperLost while the link is not open."""
+    """All that types raises KeeperLost while the link is not open."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        *,
-        session: Session,
-        stage: Stage,
-        driver: Driver,
-        stopping: Stopping,
-        keeper: Callable[[], KeeperClient],
-        clock: Clock,
-    ) -> None:
-        spec = profile.delivery
+    def __init__(self, terminal: LinkedTerminal, driver: Driver, stopping: Stopping) -> None:
+        spec = terminal.profile.delivery
         self._patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
-        self._session = session
-        self._keyboard = session.keyboard
-        self._stage = stage
+        self._session = terminal.session
+        self._keyboard = terminal.session.keyboard
+        self._stage = terminal.stage
         self._driver = driver
         self._stopping = stopping
-        self._keeper = keeper
-        self._clock = clock
+        self._keeper = terminal.program.keeper
+        self._clock = terminal.clock
 
     async def composes(self) -> bool:
         """Whether a person is writing in the program's own input."""

@@ -11,26 +11,23 @@ from dataclasses import replace
 from typing import Protocol
 
 from synapsed import aio
-from synapsed.clock import Clock
 from synapsed.errors import KeeperLost
-from synapsed.interfaces import SideChannel
 from synapsed.keepers.client import KeeperRefused
-from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews, LinkTurnRecord, LinkUndelivered
-from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.keyboard import Steps
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.looks import Looks
-from synapsed.pty.session import Session, SessionCommand
+from synapsed.pty.session import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
 from synapsed.terminal.chrome import said_of_turn
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import KeysTyped, LinesWanted, Stage
+from synapsed.terminal.stage import KeysTyped, LinesWanted
 
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""
@@ -53,25 +50,13 @@ class Performer(Protocol):
 class TurnWorker:
     """`run` is one task, of one turn after the other."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        *,
-        clock: Clock,
-        session: Session,
-        stage: Stage,
-        program: KeptProgram,
-        channels: Sequence[SideChannel],
-        looks: Looks,
-        kernel: KernelChecks,
-        performer: Performer,
-    ) -> None:
-        self._profile = profile
-        self._clock = clock
-        self._session = session
-        self._stage = stage
-        self._program = program
-        self._channels = channels
+    def __init__(self, terminal: LinkedTerminal, looks: Looks, kernel: KernelChecks, *, performer: Performer) -> None:
+        self._profile = terminal.profile
+        self._clock = terminal.clock
+        self._session = terminal.session
+        self._stage = terminal.stage
+        self._program = terminal.program
+        self._channels = terminal.channels
         self._looks = looks
         self._unread = looks.unread
         self._kernel = kernel

@@ -24,6 +24,7 @@ from synapsed.pty.keyboard import (
     WaitFor,
     WaitForExit,
 )
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import Session
 from synapsed.terminal.stage import KeysTyped, Note, Start, StopAsked, StopOver
 from tests.fakes.clock import FakeClock, until
@@ -43,14 +44,16 @@ class Terminal:
         self.never = asyncio.Event()
         surroundings: Any = self
         self.driver = Driver(
-            "a",
-            PROFILE,
-            clock=FakeClock(),
-            session=Session(PROFILE, Start(0), channels_tell=False),
-            stage=surroundings,
-            program=kept_by(surroundings),
-            channels=[],
-            store=surroundings,
+            LinkedTerminal(
+                "a",
+                PROFILE,
+                Session(PROFILE, Start(0), channels_tell=False),
+                stage=surroundings,
+                program=kept_by(surroundings),
+                channels=[],
+                store=surroundings,
+                clock=FakeClock(),
+            )
         )
         self.driver.looks.look = surroundings.look  # type: ignore[method-assign]
         self.driver.looks.until = surroundings.until  # type: ignore[method-assign]

@@ -116,7 +116,7 @@ async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Op
     link, _ = opens()
     client = link._program.client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
     prints(link, b"more")
-    link._driver._store.refuse = StoreError("the disk is full", reason="full")
+    link._store.refuse = StoreError("the disk is full", reason="full")
     await link.close()
     assert client.closed
 

@@ -13,6 +13,7 @@ from synapsed.model.link import LinkExited
 from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Ready, Signs
 from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import Steps
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
@@ -53,14 +54,16 @@ class Program:
         self.draw("> ")
         keeper: Any = SimpleNamespace(write=self.write)
         self.driver = driver = Driver(
-            "a",
-            profile,
-            clock=self.clock,
-            session=self.session,
-            stage=self.stage,
-            program=kept_by(keeper),
-            channels=[],
-            store=MemoryStore(self.clock),
+            LinkedTerminal(
+                "a",
+                profile,
+                self.session,
+                self.stage,
+                program=kept_by(keeper),
+                channels=[],
+                store=MemoryStore(self.clock),
+                clock=self.clock,
+            )
         )
         driver.looks.look = self.looks  # type: ignore[method-assign]
         driver.looks.until = self.until  # type: ignore[method-assign]

@@ -35,6 +35,7 @@ from synapsed.profiles import (
     Signs,
 )
 from synapsed.pty.driver import Driver
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import HANDS_OFF_S, Session
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
@@ -86,14 +87,16 @@ class Terminal:
         keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, read=self.read, lost=None)
         self.session = Session(profile, self.stage.start, channels_tell=False)
         self.driver = Driver(
-            "a",
-            profile,
-            clock=self.clock,
-            session=self.session,
-            stage=self.stage,
-            program=kept_by(keeper),
-            channels=[],
-            store=MemoryStore(self.clock),
+            LinkedTerminal(
+                "a",
+                profile,
+                self.session,
+                self.stage,
+                program=kept_by(keeper),
+                channels=[],
+                store=MemoryStore(self.clock),
+                clock=self.clock,
+            )
         )
         self.driver._program.emit = self.emit
         self.driver.looks.until = self.until  # type: ignore[method-assign]
@@ -340,7 +343,7 @@ async def test_a_program_that_ends_before_the_submit_key_did_not_refuse_the_mess
         tried.append(data)
         raise KeeperRefused("the program has ended", reason="exited")
 
-    monkeypatch.setattr(terminal.driver._keeper(), "write", write)
+    monkeypatch.setattr(terminal.driver._program.keeper(), "write", write)
     await terminal.judge(1.0)
     await terminal.record()
     assert tried == [b"\r"]
