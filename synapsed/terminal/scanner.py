@@ -5,14 +5,15 @@ that only the daemon answers them. Both look at escape characters only: ESC begi
 terminal's parser, so text between sequences is skipped at the speed of the regular expression engine, and memory is
 bounded by `MAX_SEQUENCE`.
 
-What is not read: sequences with control characters inside them, 8-bit C1 forms (they are not valid UTF-8), and ENQ.
+What is not read: sequences with control characters inside them, C1 forms (a byte of their own is not valid UTF-8, and
+the characters of UTF-8 do nothing here: see `sequences.without_c1`), and ENQ.
 """
 
 import re
 from dataclasses import dataclass
 from enum import Enum
 
-from synapsed.terminal.sequences import MAX_SEQUENCE, incomplete_sequence
+from synapsed.terminal.sequences import C1_LEAD, MAX_SEQUENCE, incomplete_sequence, without_c1
 
 MAX_STATUS = 4096
 """Bytes of a whole OSC 7501 sequence, as its specification limits it; a longer one is no report."""
@@ -216,19 +217,26 @@ class Scanner:
 class ViewerFilter:
     """A copy of a terminal's output without its queries, for terminals that watch.
 
+    C1 controls are U+FFFD, as on the daemon's screen: some terminals act on them, and would be asked by them.
     Everything else is byte for byte what came, OSC 7501 reports among it; an unfinished sequence waits for its end.
     """
 
     def __init__(self) -> None:
         self._carry = _Carry()
+        self._lead = b""
+        """The first byte of what may be a C1 control."""
 
     @property
     def holds(self) -> bool:
-        """Whether what was fed ends inside of a sequence."""
-        return not self._carry.empty
+        """Whether what was fed ends inside of a sequence, or of what may be a C1 control."""
+        return bool(self._lead) or not self._carry.empty
 
     def feed(self, data: bytes) -> bytes:
         """What a viewer gets now."""
+        if self._lead or b"\xc2" in data:
+            data = self._lead + data
+            self._lead = C1_LEAD if data.endswith(C1_LEAD) else b""
+            data = without_c1(data.removesuffix(C1_LEAD))
         if b"\x1b" not in data and self._carry.empty:
             return data
         whole, _ = self._carry.take(data)

@@ -46,6 +46,12 @@ _REPEAT = re.compile(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
 _REPEAT_MAX = 65535
 """What terminals take a larger parameter for."""
 
+C1_LEAD = b"\xc2"
+"""The first byte of a C1 control (U+0080 to U+009F) in UTF-8."""
+
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")
+_REPLACEMENT = "\ufffd".encode()
+
 _CONTINUATION = range(0x80, 0xC0)
 _LONGEST_CHARACTER = 4
 
@@ -91,12 +97,19 @@ def _straight(found: re.Match[bytes]) -> bytes:
     return head.translate(None, _NO_CONTROL) + b"\x1b" + head.translate(None, _STRAYS) + string.translate(None, _HIGH)
 
 
+def without_c1(data: bytes) -> bytes:
+    """``data`` with each whole C1 control in UTF-8 as U+FFFD. Terminals differ in what they do with one: some begin a
+    sequence or a string, most do nothing. What stands for it here has a width that all of them know."""
+    return _C1.sub(_REPLACEMENT, data) if C1_LEAD in data else data
+
+
 def cleaned(data: bytes, *, inside: bool = False) -> bytes:
     """``data``, which ends in no unfinished sequence, without what has no effect, as valid UTF-8.
 
-    Each invalid part of a character becomes U+FFFD. Control characters that do nothing are left out, so are sequences
-    that were aborted, and bytes beyond ASCII in a sequence or in a string that is no OSC, which some of them would end;
-    control characters in a sequence are put before it. ``inside``: it begins in such a string.
+    Each invalid part of a character becomes U+FFFD, and so does each C1 control. Control characters that do nothing are
+    left out, so are sequences that were aborted, and bytes beyond ASCII in a sequence or in a string that is no OSC,
+    which some of them would end; control characters in a sequence are put before it. ``inside``: it begins in such a
+    string.
     """
     plain = data.isascii()
     if not plain:
@@ -105,6 +118,7 @@ def cleaned(data: bytes, *, inside: bool = False) -> bytes:
             data.decode("utf-8")
         except UnicodeDecodeError:
             data = data.decode("utf-8", "replace").encode("utf-8")
+        data = without_c1(data)
     data = data.translate(None, _NO_EFFECT)
     if inside and not plain:
         data = _GOES_ON.sub(lambda head: head[0].translate(None, _HIGH), data, count=1)

@@ -20,7 +20,7 @@ from synapsed.terminal.scanner import (
     TitleChanged,
     ViewerFilter,
 )
-from synapsed.terminal.sequences import MAX_SEQUENCE
+from synapsed.terminal.sequences import MAX_SEQUENCE, without_c1
 
 QUERIES = {
     b"\x1b[c": (QueryKind.DEVICE_ATTRIBUTES, ""),
@@ -186,6 +186,30 @@ def test_every_cut_gives_viewers_the_same() -> None:
         assert viewer.feed(STREAM[:cut]) + viewer.feed(STREAM[cut:]) == whole, cut
 
 
+CONTROLS = [
+    ("a\x9bcb", "a\ufffdcb"),
+    ("\x9d52;c;aGVsbG8=\x9c", "\ufffd52;c;aGVsbG8=\ufffd"),
+    ("\x1b]0;a title\x9cand text\x07", "\x1b]0;a title\ufffdand text\x07"),
+    ("£ \xa0 Â", "£ \xa0 Â"),
+]
+"""Some terminals act on U+0080 to U+009F: ask for their answers, or set the clipboard."""
+
+
+@pytest.mark.parametrize(("text", "shown"), CONTROLS)
+def test_viewers_get_no_controls_in_utf8(text: str, shown: str) -> None:
+    data = text.encode()
+    for cut in range(len(data) + 1):
+        viewer = ViewerFilter()
+        first = viewer.feed(data[:cut])
+        assert viewer.holds or first == shown.encode()[: len(first)]
+        assert (first + viewer.feed(data[cut:])).decode() == shown, cut
+        assert not viewer.holds
+
+
+def test_no_control_is_put_together_of_what_stands_around_one() -> None:
+    assert b"\xc2\x9b" not in ViewerFilter().feed(b"\xc2\xc2\x9b\x9b31m")
+
+
 PIECES = st.lists(
     st.one_of(
         st.binary(max_size=8),
@@ -209,7 +233,8 @@ def test_what_viewers_get_holds_no_query_and_loses_nothing_else(data: bytes, cut
     viewer = ViewerFilter()
     seen = b"".join(viewer.feed(data[start:end]) for start, end in pairwise(edges))
     assert seen == ViewerFilter().feed(data)
-    ended = data + b"\x18"  # CAN ends whatever is unfinished
+    assert without_c1(seen) == seen
+    ended = without_c1(data) + b"\x18"  # CAN ends whatever is unfinished
     if not any(isinstance(event, QueryReceived) for event in scan(ended)):
         assert ViewerFilter().feed(ended) == ended
 

@@ -161,6 +161,11 @@ def test_control_characters_are_not_text() -> None:
     assert fed(b"a\x00b\x10c\x18d\x1ae\x1ff\x7fg").snapshot().lines[0] == "abcdefg"
 
 
+def test_control_characters_in_utf8_become_replacement_characters() -> None:
+    assert fed("a\x9b31mb\x85\x80c".encode()).snapshot().lines[0] == "a\ufffd31mb\ufffd\ufffdc"
+    assert fed(b"\x1b]0;t\xc2\x9cu\x07").snapshot().title == "t\ufffdu"
+
+
 def test_invalid_bytes_become_replacement_characters() -> None:
     assert fed(b"a\xff\xc3(\xe2\x82z").snapshot().lines[0] == "a��(�z"
 
