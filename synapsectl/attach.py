@@ -569,6 +569,8 @@ class AttachedTerminal:
         if self._outer.told is not None and self._outer.told != self._outer_told:
             self._outer_told = self._outer.told
             socket.command({"type": "terminal", **self._outer.told})
+        if self._display.status.strays():
+            socket.command({"type": "redraw"})
         self._send_typed(socket)
 
     def _send_typed(self, socket: TerminalConnection) -> None:

@@ -71,7 +71,7 @@ class Display:
     def screen(self, data: bytes, *, drawn: bool) -> None:
         """The program's whole screen, which may be `drawn` already."""
         self.refresh()
-        screen = self.status.begin() + self.status.feed(data)
+        screen = self.status.screen(data)
         self.show(self.status.counted() if drawn else screen)
 
     def begin(self) -> None:

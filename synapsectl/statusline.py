@@ -2,7 +2,9 @@
 
 The program's window is one row shorter than the terminal, and its output passes as it is, but for what would reach
 beyond: scrolling regions end above the row, the cursor is not put on it, and where something erased it it is drawn
-again. Pure: output in, output out. It comes from the daemon, which never cuts a sequence in two.
+again. To draw it takes the terminal's one saved cursor: a program that goes back to one which it has not just saved
+strays, and its screen is drawn again by the daemon, which knows. Pure: output in, output out. It comes from the daemon,
+which never cuts a sequence in two.
 """
 
 import re
@@ -16,7 +18,9 @@ _SEQUENCE = re.compile(
     rb"|(?P<other>[c78]|\#8))"
 )
 _ALTERNATE = frozenset({b"47", b"1047", b"1049"})
-_ORIGIN = b"6"
+_ORIGIN, _WRAP, _MARGINS, _CURSOR = b"6", b"7", b"69", b"1048"
+_CURSOR_TOO = b"1049"
+"""The other screen, with the cursor saved before and put back after it."""
 _MOUSE = frozenset({b"9", b"1000", b"1002", b"1003"})
 _FORMS = frozenset({b"1005", b"1006", b"1015", b"1016"})
 WHEEL_ON, WHEEL_OFF = b"\x1b[?1000;1006h", b"\x1b[?1000;1006l"
@@ -41,7 +45,15 @@ class StatusRow:
         """The program's own."""
         self._saved = False
         """The program has saved a cursor, which ours would replace."""
+        self._replaced = True
+        """What is saved is ours, or nobody's."""
         self._origin = False
+        self._margins = False
+        self._wraps = True
+        self._alternate = False
+        self._scrolls = (1, size[1] - 1)
+        """The first and the last row of the scrolling region."""
+        self._strayed = self._told = False
         self._stale = False
         """It is to be drawn when that can be done."""
         self._whole = True
@@ -58,11 +70,25 @@ class StatusRow:
 
     def begin(self) -> bytes:
         """What is sent before a whole screen is drawn."""
-        self._saved = self._origin = self._stale = False
-        self._whole = True
+        self._saved = self._origin = self._margins = self._alternate = self._stale = False
+        self._replaced = self._wraps = self._whole = True
+        self._strayed = self._told = False
+        self._scrolls = (1, self.size[1] - 1)
         self.mouse.clear()
-        kept = b"\x1b[?6l" + self._region() + self._draw() if self.kept else b""
+        kept = b"\x1b[?6;69l" + self._region() + self._draw() if self.kept else b""
         return kept + WHEEL_ON if self._wheel else kept
+
+    def screen(self, data: bytes) -> bytes:
+        """What is shown where the whole screen is drawn by `data`."""
+        shown = self.begin() + self.feed(data)
+        self._strayed = False
+        return shown
+
+    def strays(self) -> bool:
+        """Whether the program has done what cannot be followed here, so that its screen is to be drawn again; told once
+        until it is."""
+        told, self._told = self._told, self._told or self._strayed
+        return self._strayed and not told
 
     def end(self) -> bytes:
         """What gives the row back."""
@@ -74,19 +100,20 @@ class StatusRow:
         return self._if_stale()
 
     def _if_stale(self) -> bytes:
-        if not self._stale or not self.kept or self._saved or self._origin or not self._whole:
+        if not self._stale or not self.kept or self._saved or self._origin or self._margins or not self._whole:
             return b""
-        self._stale = False
+        self._stale, self._replaced = False, True
         return b"\x1b7\x1b(B\x0f" + self._draw() + b"\x1b8"
 
     def _draw(self) -> bytes:
         columns, rows = self.size
         text = clip(self.text, columns)
         text += " " * (columns - display_width(text))
-        return b"\x1b[%d;1H\x1b[?7l\x1b[0;7m%b\x1b[m\x1b[?7h" % (rows, text.encode("utf-8", "replace"))
+        wraps = b"\x1b[?7h" if self._wraps else b""
+        return b"\x1b[%d;1H\x1b[?7l\x1b[0;7m%b\x1b[m%b" % (rows, text.encode("utf-8", "replace"), wraps)
 
     def _region(self) -> bytes:
-        return b"\x1b[1;%dr" % (self.size[1] - 1)
+        return b"\x1b[%d;%dr" % self._scrolls
 
     # --- output -----------------------------------------------------------------------------------------------------
 
@@ -129,9 +156,7 @@ class StatusRow:
     def _keep(self, match: re.Match[bytes], whole: bytes) -> bytes:
         last = self.size[1] - 1
         if match["region"] is not None:
-            top, _, bottom = match["region"].partition(b";")
-            end = int(bottom or 0)
-            return b"\x1b[%d;%dr" % (int(top or 1) or 1, end if 0 < end < last else last)
+            return self._bounded(match["region"], last)
         if match["to"] is not None:
             if int(match["row"]) <= last:
                 return whole
@@ -143,25 +168,55 @@ class StatusRow:
                 self._stale = True
             return whole + self._if_stale()
         if match["put"] is not None or match["other"] in (b"7", b"8"):
-            self._saved = match["put"] == b"s" or match["other"] == b"7"
+            self._put(saves=match["put"] == b"s" or match["other"] == b"7")
             return whole
-        # A reset, of which the softer one leaves the cursor where it is; or a test pattern all over.
-        self._saved = self._origin = False
+        return whole + self._reset(match, last) + self._if_stale()
+
+    def _bounded(self, region: bytes, last: int) -> bytes:
+        top, _, bottom = region.partition(b";")
+        end = int(bottom or 0)
+        rows = int(top or 1) or 1, end if 0 < end < last else last
+        if rows[0] < rows[1]:  # else it counts for nothing
+            self._scrolls = rows
+        return b"\x1b[%d;%dr" % rows
+
+    def _reset(self, match: re.Match[bytes], last: int) -> bytes:
+        """What is sent behind a reset, or a test pattern all over."""
         self._stale = True
+        if match["soft"]:  # terminals differ in what it resets
+            self._strayed = self._replaced = True
+            return b"\x1b7" + self._region() + b"\x1b8"
+        # Both of the others end the region, and leave the cursor at home.
+        self._saved = self._origin = False
+        self._scrolls = (1, last)
         if match["other"] == b"c":
-            return whole + self._region() + self._if_stale()
-        return whole + (b"\x1b7" + self._region() + b"\x1b8" if match["soft"] else b"") + self._if_stale()
+            self._margins = self._alternate = False
+            self._wraps = True
+        return self._region()
+
+    def _put(self, *, saves: bool) -> None:
+        """The program saves a cursor, or goes back to it."""
+        self._saved = saves
+        if saves:
+            self._replaced = False
+        elif self._replaced:
+            self._strayed = True
 
     def _switched(self, modes: list[bytes], *, on: bool) -> bytes:
         if _ORIGIN in modes:
             self._origin = on
+        if _WRAP in modes:
+            self._wraps = on
+        if _MARGINS in modes:
+            self._margins = on
+        if _CURSOR in modes or (_CURSOR_TOO in modes and not on and not self._alternate):
+            self._put(saves=on)
         if _ALTERNATE.isdisjoint(modes):
-            return b""
-        # Each screen may have a region and a saved cursor of its own.
-        self._saved = False
-        self._stale = True
-        region = self._region() if on else b"\x1b7" + self._region() + b"\x1b8"
-        return region + self._if_stale()
+            return self._if_stale()
+        # Each screen may have a region and a saved cursor of its own; the cursor stays where it is.
+        self._saved, self._replaced, self._stale = False, True, True
+        self._alternate = on
+        return b"\x1b7" + self._region() + b"\x1b8" + self._if_stale()
 
     # --- the title --------------------------------------------------------------------------------------------------
 

