@@ -49,6 +49,10 @@ class Pull:
         self._refused = False
         self._left = 0
 
+    def reconnected(self) -> None:
+        """What was asked over the connection before is not answered any more."""
+        self._heard.set()
+
     async def run(self) -> None:
         try:
             while True:

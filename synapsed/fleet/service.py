@@ -286,6 +286,7 @@ class Fleet:
 
     def _connected(self) -> None:
         self._outgoing.reconnected()
+        self._pull.reconnected()
         for signal in (self._due, self._owed, self._audit, self._ask, self.parcels.bell):
             signal.set()
         self._tasks.spawn(self._make_classes())
