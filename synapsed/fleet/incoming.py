@@ -42,7 +42,7 @@ from synapsed.fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed.fleet.outgoing import Outgoing, Speaker, update_taken
 from synapsed.fleet.parcel import Progress
 from synapsed.fleet.peers import NotMet, Peers
-from synapsed.fleet.ports import Broker, Delivered, NoBroker
+from synapsed.fleet.ports import Broker, Came, Delivered, NoBroker
 from synapsed.fleet.sending import Parcels
 from synapsed.interfaces import NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import TaskStatusChanged
@@ -53,6 +53,7 @@ from synapsed.model.sender import KEY as SENDER
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TaskState
 from synapsed.store.fleet import FleetTable
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 
 LATER_S: Final = 5.0
@@ -186,15 +187,15 @@ class Incoming:
             raise BadEnvelope("it is for another host")
         return parsed
 
-    async def quarantine(self, delivered: Delivered, reason: str) -> None:
-        log.warning("something has come that no member says", subject=delivered.subject[:200], why=reason)
+    async def quarantine(self, came: Came, reason: str) -> None:
+        log.warning("something has come that no member says", subject=came.subject[:200], why=reason)
         await self._table.quarantine(
             Quarantined(
                 at=self._clock.wall(),
-                subject=delivered.subject,
+                subject=came.subject,
                 reason=reason,
-                headers=json.dumps(dict(delivered.headers), ensure_ascii=False),
-                size=len(delivered.body),
+                headers=json.dumps(dict(came.headers), ensure_ascii=False),
+                size=len(came.body),
             )
         )
 
@@ -304,7 +305,8 @@ class Incoming:
             if there is None:
                 return await self._lose(task, src, taken)
             now = self._clock.wall()
-            commit = outcome(task, there, by=_there_called(task, src), now=now)
+            told = await told_before(self._store.events, task_id) if there.state is TaskState.COMPLETED else ""
+            commit = outcome(task, there, by=_there_called(task, src), now=now, told=told)
             change = FleetChange(taken=(taken,), closed=((task_id, 0, src), (task_id, 0, task.agent_id)))
             learned = {"host": src, "task_id": there.id, "context_id": there.context_id, "n": n}
             await self._commit(task, commit, learned, change)

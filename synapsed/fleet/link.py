@@ -11,7 +11,7 @@ import json
 import random
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -38,6 +38,9 @@ AFTER_MAX: Final = 1 << 20
 """Bytes of messages that are read at once."""
 FIRST_AFTER_S: Final = 0.5
 LONGEST_AFTER_S: Final = 10.0
+LIVE_MAX: Final = 256
+LIVE_SIZE: Final = 4 << 20
+"""Messages, and bytes of them, of what is kept nowhere that wait here at most; what comes beyond is lost."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
@@ -90,6 +93,7 @@ class Link:
         self._waiting: dict[str, asyncio.Queue[Msg | None]] = {}
         self._numbers = itertools.count()
         self._prefix = ""
+        self._listeners: dict[str, Callable[[Stored], Awaitable[None]]] = {}
         self._connected = asyncio.Event()
         self._closed = asyncio.Event()
         self.error = "it was not reached yet"
@@ -115,6 +119,10 @@ class Link:
         if self._client is None or not self.up:
             raise NoBroker(self.error)
         return self._client
+
+    def listen(self, subject: str, take: Callable[[Stored], Awaitable[None]]) -> None:
+        """From the next connection on `take` is given what is told under the subject, one after the other."""
+        self._listeners[subject] = take
 
     async def wait_up(self) -> None:
         await self._connected.wait()
@@ -150,6 +158,10 @@ class Link:
         self._client = client = await connect(**asked)
         self._prefix = f"{self._inbox}.{secrets.token_hex(9)}"
         await client.subscribe(f"{self._prefix}.*", cb=self._answered)
+        for subject, take in self._listeners.items():
+            await client.subscribe(
+                subject, cb=_given_to(take), pending_msgs_limit=LIVE_MAX, pending_bytes_limit=LIVE_SIZE
+            )
         await self._on_again()
 
     async def _disconnect(self) -> None:
@@ -238,6 +250,12 @@ class Link:
             raise NoBroker("the broker answers what is no ack")
         return Piped(seq, told.get("duplicate") is True)
 
+    async def tell(self, envelope: Envelope) -> None:
+        try:
+            await self.client.publish(envelope.subject, envelope.body, headers=envelope.headers())
+        except (NatsError, OSError) as error:
+            raise NoBroker(str(error) or type(error).__name__) from error
+
     async def say(self, subject: str, body: bytes) -> None:
         _answer_of(await self._request(subject, body))
 
@@ -308,6 +326,16 @@ class Link:
         finally:
             self._waiting.pop(number, None)
         return None if _status(msg) else StreamMessage(msg, client)
+
+
+def _given_to(take: Callable[[Stored], Awaitable[None]]) -> Callable[[Msg], Awaitable[None]]:
+    async def come(msg: Msg) -> None:
+        try:
+            await take(Stored(msg.subject, msg.headers or {}, msg.data, 0))
+        except Exception:
+            log.exception("what was told by another host is lost", subject=msg.subject[:200])
+
+    return come
 
 
 def _status(msg: Msg) -> str:

@@ -6,6 +6,7 @@
     syn.work.<class>.<src>         work for any host that takes the class
     syn.claim.<src>.<task>.<round> who took it
     syn.ev.<host>.<type>           an event of that host
+    syn.say.<dst>.<src>            text while it is said, of which nothing is kept
     syn.file.<dst>.<src>.<id>.<n>  chunk n of what is too large for a message
     $KV.SYN_HOSTS.<host>           a host's record
 
@@ -84,6 +85,25 @@ class WorkSubject:
         if len(tokens) != 4 or tokens[:2] != ["syn", "work"] or CLASS.fullmatch(tokens[2]) is None:
             raise BadName("it is no subject of work for any")
         return cls(tokens[2], host(tokens[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class SaySubject:
+    """`syn.say.<dst>.<src>`."""
+
+    dst: str
+    src: str
+
+    def __str__(self) -> str:
+        return f"syn.say.{self.dst}.{self.src}"
+
+    @classmethod
+    def parse(cls, subject: str) -> Self:
+        """Raises BadName."""
+        tokens = subject.split(".")
+        if len(tokens) != 4 or tokens[:2] != ["syn", "say"]:
+            raise BadName("it is no subject of live text")
+        return cls(host(tokens[2]), host(tokens[3]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,10 @@ class Broker(Protocol):
         """Into the stream of its subject; `first`: only if there is no message of that subject."""
         ...
 
+    async def tell(self, envelope: Envelope) -> None:
+        """To whoever listens now, and is kept nowhere: nobody says whether it has come."""
+        ...
+
     async def say(self, subject: str, body: bytes) -> None:
         """A plain message, into the stream of its subject if there is one."""
         ...
@@ -99,8 +103,8 @@ class Broker(Protocol):
         ...
 
 
-class Delivered(Protocol):
-    """One message of one's own mail, or of work: to be acked once it is committed."""
+class Came(Protocol):
+    """What the broker has given."""
 
     @property
     def subject(self) -> str: ...
@@ -110,6 +114,10 @@ class Delivered(Protocol):
 
     @property
     def body(self) -> bytes: ...
+
+
+class Delivered(Came, Protocol):
+    """One message of one's own mail, or of work: to be acked once it is committed."""
 
     @property
     def times(self) -> int:

@@ -14,7 +14,7 @@ import structlog
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import ConfigError, Forbidden, RemoteRefused, StoreError, SynapsedError
-from synapsed.fleet import bodies, streams
+from synapsed.fleet import bodies, livetext, streams
 from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
 from synapsed.fleet.bell import Bell
 from synapsed.fleet.carrier import FleetCarrier
@@ -238,6 +238,20 @@ class Fleet:
             accepts=agents.accepts,
             content=config.events.content,
         )
+        self._live = livetext.LiveTelling(
+            me=me, events=store.events, store=store, table=table, broker=self.link, outgoing=self._outgoing
+        )
+        heard = livetext.LiveHearing(
+            me=me,
+            store=store,
+            peers=peers,
+            broker=self.link,
+            outgoing=self._outgoing,
+            incoming=incoming,
+            clock=clock,
+            again=self._live.again,
+        )
+        self.link.listen(f"syn.say.{me.name}.*", heard.take)
         self._classes: set[str] = set(config.work.classes)
         self._asked_at: dict[str, float] = {}
         self._tasks = TaskSet()
@@ -263,6 +277,7 @@ class Fleet:
             ("candidates", self._candidates),
             ("taken", self._forget),
             ("lost work", self._look_for_lost),
+            ("live text", self._live.run),
         ]
         if self._config.work.classes:
             loops.append(("work", lambda: self._working.ask(self._config.work.classes)))

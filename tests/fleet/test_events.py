@@ -28,7 +28,8 @@ from synapsed.model.events import (
 )
 from synapsed.model.fleetviews import FleetEvent
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState, TextPart
-from tests.fleet.world import Host, Killed, World
+from tests.fleet.fakebroker import Killed
+from tests.fleet.world import Host, World
 
 AGENT = "synapse-codex-1"
 SAID = "what somebody said"

@@ -10,8 +10,9 @@ from synapsed.fleet import streams
 from synapsed.fleetspec import FleetWork
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import Task, TaskState
+from tests.fleet.fakebroker import Killed
 from tests.fleet.test_playbook import EVERY, STEPS_MAX, settle
-from tests.fleet.world import ANSWER, Host, Killed, World
+from tests.fleet.world import ANSWER, Host, World
 
 AGAIN = FleetWork(on_loss="again", lost_after=600.0)
 LONG = 14 * 86_400.0

@@ -17,7 +17,8 @@ from synapsed.fleet.parcel import CHUNK, Cipher, ParcelRef, Progress, files_of, 
 from synapsed.fleet.spool import InSpool, OutSpool
 from synapsed.model.keptfile import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Task, TaskState
-from tests.fleet.world import Host, Killed, World
+from tests.fleet.fakebroker import Killed
+from tests.fleet.world import Host, World
 
 LONG = "0123456789abcdef" * (48 * 1024)
 """768 KiB: seven chunks with what is around it."""

@@ -14,7 +14,8 @@ from synapsed.fleet.envelope import encoded
 from synapsed.fleet.names import MailKind, MailSubject
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import TaskState
-from tests.fleet.world import ANSWER, Host, Kept, Killed, World
+from tests.fleet.fakebroker import Kept, Killed
+from tests.fleet.world import ANSWER, Host, World
 
 STEPS_MAX = 400
 """More steps than any of these takes: a kill beyond the last one is no kill."""

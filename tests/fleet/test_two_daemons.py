@@ -3,6 +3,7 @@ messages only, and leaves all three up."""
 
 import json
 import os
+import select
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.brokers import FleetHome, fleet, needs_broker
-from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.support.daemon import NO_PORTS, PATIENCE_S, Daemon, eventually
 
 pytestmark = [needs_broker, pytest.mark.slow]
 
@@ -113,6 +114,24 @@ def _told_on_the_other(pair: Pair) -> None:
     assert away.code == 6, away.err
     assert "not reached now" in away.err
     pair.broker.up()
+
+
+def test_what_is_said_there_is_printed_here_while_it_is_said(pair: Pair, tmp_path: Path) -> None:
+    """The agent says the rest once some of it is printed on the other host."""
+    printed, message = tmp_path / "printed", f"lines 30\nuntil {tmp_path / 'printed'}\nlines 2"
+    tool = pair.laptop.spawn("send", "dummy@box", "--follow", message)
+    assert tool.stdout is not None
+    try:
+        assert select.select([tool.stdout], [], [], PATIENCE_S)[0], "nothing is printed while the agent works"
+        printed.touch()
+        out, err = tool.communicate(timeout=PATIENCE_S)
+    finally:
+        printed.touch()
+        tool.kill()
+    assert tool.returncode == 0, err
+    (answer,) = [one for one in pair.said(pair.laptop, message)["artifacts"] if one["artifact_id"] == "answer"]
+    assert out.strip() == answer["parts"][0]["text"].strip()
+    assert out.count("line 30\n") == 1
 
 
 def test_a_file_too_large_for_a_message_is_in_the_inbox_of_the_agent_there(pair: Pair, tmp_path: Path) -> None:
