@@ -27,6 +27,7 @@ SECTIONS = (
     "bus",
     "history",
     "telemetry",
+    "fleet",
 )
 
 

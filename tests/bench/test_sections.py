@@ -12,7 +12,7 @@ from bench.__main__ import SECTIONS
 from bench.figures import SMOKE
 from tests.web.programs import chromium
 
-SUITES = ("emulator", "keeper", "store")
+SUITES = ("emulator", "fleethosts", "keeper", "store")
 """Not among the bars. `bench.wake` and the section `ways` measure the real programs, and are tried with them."""
 COMMANDS = [("bench", section) for section in SECTIONS if section != "ways"] + [(f"bench.{suite}",) for suite in SUITES]
 AGENTS_MAX = 200

@@ -3,12 +3,9 @@
 import asyncio
 import contextlib
 import json
-import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import nats.errors
 import pytest
@@ -16,45 +13,12 @@ import pytest
 from tests.fleet.brokers import FleetHome, Refused, fleet, needs_broker, until
 from tests.fleet.member import Member
 from tests.fleet.test_members import PATIENCE_S, faults, members, settled
-from tests.support.ports import free_port
+from tests.fleet.threebrokers import Three, added, started
 
 pytestmark = [needs_broker, pytest.mark.fleet, pytest.mark.timeout(1800)]
 
 COUNT = 300
 PER_SECOND = 20.0
-
-
-@dataclass
-class Three:
-    """`box` has the keys; all are members."""
-
-    box: FleetHome
-    others: list[FleetHome]
-
-    @property
-    def all(self) -> list[FleetHome]:
-        return [self.box, *self.others]
-
-    def named(self, name: str) -> FleetHome:
-        return next(one for one in self.all if one.home.identity().name == name)
-
-    def scale(self, replicas: int) -> None:
-        before = self.box.server_pid
-        told = self.box.do("scale", replicas=replicas)
-        assert not told["again"]
-        self.box.signal_broker(signal.SIGHUP)
-        self.box.do("settle", not_pid=before)
-
-    def streams(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.box.do("status")["streams"] or []
-        return found
-
-    def current(self) -> bool:
-        """Each stream has a leader and two copies that are up to date."""
-        found = self.streams()
-        return len(found) == 6 and all(
-            one["leader"] and len([each for each in one["replicas"] if each["current"]]) == 2 for one in found
-        )
 
 
 @pytest.fixture
@@ -77,17 +41,6 @@ def three(tmp_path: Path) -> Iterator[Three]:
             started(other)
             ends.callback(other.close)
         yield made
-
-
-def added(box: FleetHome, other: FleetHome) -> None:
-    other.port = free_port()
-    name = other.home.identity().name
-    box.do("broker-add", name=name, address="127.0.0.1", port=other.port, route_port=free_port())
-
-
-def started(other: FleetHome) -> None:
-    other.do("broker-take", listen=f"127.0.0.1:{other.port}")
-    other.start()
 
 
 async def ack_after(home: FleetHome, urls: list[str]) -> float:

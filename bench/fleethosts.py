@@ -1,0 +1,236 @@
+"""Many hosts of one fleet at one broker: what they cost it, and how soon they are served.
+
+python -m bench.fleethosts [HOSTS ...]        (10, 100 and 1,000 without any; docs/fleet.md has the figures)
+
+Each simulated host is the real connection, the real pull loop and a signed token of its own; it has no database, and
+acks what comes. All hosts are in this process. Measured is the broker's process.
+"""
+
+import asyncio
+import contextlib
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from bench.figures import SMOKE, percentile, sized
+from bench.fleetpeer import quiet
+from synapsed.errors import ProgramNotFound
+from synapsed.fleet import streams
+from synapsed.fleet.admin import administering
+from synapsed.fleet.dial import options
+from synapsed.fleet.envelope import Envelope
+from synapsed.fleet.keyring import Keyring
+from synapsed.fleet.link import Link
+from synapsed.fleet.names import MailKind, MailSubject, record
+from synapsed.fleet.natsserver import find
+from synapsed.fleet.nkey import KeyPair
+from synapsed.fleet.ports import BrokerRefused, Delivered, NoBroker
+from synapsed.fleet.pull import Pull
+from synapsed.fleet.sign import signed
+from tests.fleet.brokers import FleetHome, fleet
+
+SIZES = (10, 100, 1000)
+LEASE_S = 10.0
+LEASE = b"x" * 2048
+IDLE_S = sized(20.0, 0.5)
+MAIL_S = sized(15.0, 0.5)
+AT_ONCE = 64
+"""Connections, or messages, that are begun at a time."""
+PATIENCE_S = 120.0
+
+
+class Host:
+    """One simulated host."""
+
+    def __init__(self, keyring: Keyring, url: str, name: str) -> None:
+        self.name = name
+        self.fleet = keyring.pair("account").public
+        self.pair = KeyPair.generate("user")
+        now = time.time()
+        token = keyring.host_token(name, self.pair.public, issued=now, expires=now + 3600)
+        inbox = f"_INBOX_{name}"
+        asked = options([url], token=token, pair=self.pair, ca=keyring.trusted(), inbox=inbox)
+        self.link = Link(lambda: asked, inbox, on_up=lambda: None)
+        self._pull = Pull(self.link, streams.IN, name, inbox, self._take)
+        self.came: dict[bytes, float] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def _take(self, delivered: Delivered) -> None:
+        self.came[delivered.body] = time.monotonic()
+        await delivered.ack()
+
+    def connect(self) -> None:
+        self.tasks.append(asyncio.create_task(self.link.run()))
+
+    def work(self, phase: float) -> None:
+        """Take what comes, and tell a record every 10 s."""
+        self.tasks += [asyncio.create_task(self._pull.run()), asyncio.create_task(self._lease(phase))]
+
+    async def _lease(self, phase: float) -> None:
+        await asyncio.sleep(phase)
+        while True:
+            with contextlib.suppress(NoBroker, BrokerRefused):
+                await self.link.say(record(self.name), LEASE)
+            await asyncio.sleep(LEASE_S)
+
+    async def send(self, to: "Host", text: bytes) -> float:
+        """When it was begun to be sent; it is sent again until the broker has it."""
+        began = time.monotonic()
+        subject = str(MailSubject(to.name, self.name, MailKind.MESSAGE))
+        envelope = signed(Envelope(subject=subject, id=text.decode(), body=text), self.fleet, self.pair)
+        while True:
+            try:
+                await self.link.publish(envelope)
+            except NoBroker:
+                await asyncio.sleep(0.1)
+            else:
+                return began
+
+    async def end(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+def main() -> None:
+    try:
+        find()
+    except ProgramNotFound as error:
+        print(f"      not measured: {error.message}")
+        return
+    quiet()
+    sizes = [int(each) for each in sys.argv[1:]] or list(SIZES)
+    if os.environ.get(SMOKE):
+        sizes = [3]
+    for count in sizes:
+        with tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder, fleet(Path(folder)) as box:
+            box.healthy()
+            asyncio.run(measure(box, count))
+
+
+async def measure(box: FleetHome, count: int) -> None:
+    load = os.getloadavg()[0]
+    print(f"\n{count} hosts, load {load:.0f}", flush=True)
+    keyring = box.home.keyring
+    hosts = [Host(keyring, box.url, f"host{n}") for n in range(count)]
+    async with administering(keyring, [box.url]) as admin:
+        took = await timed(
+            all_of(hosts, lambda host: admin.ensure_consumer(streams.IN, streams.mail_of(host.name, replicas=1)))
+        )
+        say(f"consumers made in {took:.1f} s")
+    async with serving(hosts):
+        await idle(box)
+        await mail(box, hosts)
+        await broadcast(hosts)
+        await restarted(box, hosts)
+
+
+@contextlib.asynccontextmanager
+async def serving(hosts: Sequence[Host]) -> AsyncIterator[None]:
+    async def connected(host: Host) -> None:
+        host.connect()
+        await host.link.wait_up()
+
+    try:
+        say(f"connected in {await timed(all_of(hosts, connected)):.1f} s")
+        for number, host in enumerate(hosts):
+            host.work(LEASE_S * number / len(hosts))
+        yield
+    finally:
+        await asyncio.gather(*(host.end() for host in hosts))
+
+
+async def all_of(hosts: Sequence[Host], do: Callable[[Host], Awaitable[object]]) -> None:
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(host: Host) -> None:
+        async with gate:
+            await do(host)
+
+    await asyncio.gather(*map(one, hosts))
+
+
+async def timed(work: Awaitable[object]) -> float:
+    began = time.monotonic()
+    await work
+    return time.monotonic() - began
+
+
+def say(text: str) -> None:
+    print(f"      {text}", flush=True)
+
+
+async def costs(box: FleetHome, seconds: float, work: Awaitable[object] | None = None) -> str:
+    """The broker's memory after `seconds`, or after the work, and its share of a core in them."""
+    server = psutil.Process(box.server_pid)
+    before, began = sum(server.cpu_times()[:2]), time.monotonic()
+    await (asyncio.sleep(seconds) if work is None else work)
+    share = (sum(server.cpu_times()[:2]) - before) / (time.monotonic() - began)
+    return f"broker {server.memory_info().rss / 2**20:.0f} MB, {share:.1%} of a core"
+
+
+async def idle(box: FleetHome) -> None:
+    say(f"idle with leases: {await costs(box, IDLE_S)}")
+
+
+async def mail(box: FleetHome, hosts: Sequence[Host]) -> None:
+    """Each host writes to the next one every 10 s."""
+    took: list[float] = []
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(MAIL_S * number / len(hosts))
+        to, text = hosts[(number + 1) % len(hosts)], f"mail-{number:08d}".encode()
+        began = await hosts[number].send(to, text)
+        took.append(await came(to, text) - began)
+
+    async def all_() -> None:
+        await asyncio.gather(*map(one, range(len(hosts))))
+
+    told = await costs(box, 0, all_())
+    p50, p99 = statistics.median(took) * 1e3, percentile(took, 0.99) * 1e3
+    say(f"{len(hosts) / MAIL_S:.0f} messages a second: {told}; sent → there p50 {p50:.0f}, p99 {p99:.0f} ms")
+
+
+async def came(host: Host, text: bytes) -> float:
+    end = time.monotonic() + PATIENCE_S
+    while text not in host.came:
+        assert time.monotonic() < end, f"{text!r} never came to {host.name}"
+        await asyncio.sleep(0.005)
+    return host.came[text]
+
+
+async def broadcast(hosts: Sequence[Host]) -> None:
+    """One writes to all others."""
+    first, others = hosts[0], hosts[1:]
+    began = time.monotonic()
+    await all_of(others, lambda host: first.send(host, f"all-{host.name:0>20}".encode()))
+    last = max([await came(host, f"all-{host.name:0>20}".encode()) for host in others])
+    say(f"one message to each other: the last is there after {last - began:.2f} s")
+
+
+async def restarted(box: FleetHome, hosts: Sequence[Host]) -> None:
+    """The broker is killed and started."""
+    await asyncio.to_thread(box.kill)
+    box.start()
+    while True:
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", box.port)
+            writer.close()
+            break
+        await asyncio.sleep(0.01)
+    began = time.monotonic()
+    await hosts[0].send(hosts[-1], b"after-the-start")
+    first = await came(hosts[-1], b"after-the-start") - began
+    await asyncio.gather(*(host.link.wait_up() for host in hosts))
+    every = time.monotonic() - began
+    say(f"broker killed: first message {first:.1f} s after its start, all connected after {every:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
