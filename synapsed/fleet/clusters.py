@@ -7,6 +7,7 @@ is lost is replaced: a fourth is added, and the lost one removed, by a person on
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,6 +33,9 @@ ROUTE_AFTER: Final = 2000
 """A broker's port for the others, after that for hosts."""
 BROKERS_MAX: Final = 5
 ANSWER_S: Final = 10.0
+ELECTION_S: Final = 20.0
+"""So long brokers may take to elect a leader, and who answers for the fleet to be back at them."""
+AGAIN_S: Final = 0.5
 
 type Told = dict[str, Any]
 
@@ -173,8 +177,27 @@ async def drop(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     return _told(plan)
 
 
-async def request(ask: Callable[..., Any], subject: str, document: Mapping[str, Any]) -> Told:
-    """The answer of who answers for the fleet. Raises RemoteRefused with its words, Unreachable."""
+async def request(
+    ask: Callable[..., Any],
+    subject: str,
+    document: Mapping[str, Any],
+    *,
+    patience: float = ELECTION_S,
+    pause: float = AGAIN_S,
+) -> Told:
+    """The answer of who answers for the fleet; while nobody does, or has a leader to ask, it is asked again, for
+    `patience` seconds: what it is asked so may be asked twice. Raises RemoteRefused with its words, Unreachable."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return await _request(ask, subject, document)
+        except Unreachable:
+            if time.monotonic() >= until:
+                raise
+        await asyncio.sleep(pause)
+
+
+async def _request(ask: Callable[..., Any], subject: str, document: Mapping[str, Any]) -> Told:
     try:
         message = await ask(subject, json.dumps(document).encode(), timeout=ANSWER_S)
         told = json.loads(message.data)
@@ -189,7 +212,10 @@ async def request(ask: Callable[..., Any], subject: str, document: Mapping[str, 
     if not isinstance(told, dict):
         raise RemoteRefused("the answer is no JSON object")
     if isinstance(failed := told.get("error"), dict):
-        raise RemoteRefused(f"it is refused: {str(failed.get('message'))[:500]}")
+        why = str(failed.get("message"))[:500]
+        if failed.get("code") == Unreachable.code:
+            raise Unreachable(f"who answers for the fleet says: {why}", sent=True)
+        raise RemoteRefused(f"it is refused: {why}")
     return told
 
 

@@ -3,12 +3,14 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
+import nats.errors
 import pytest
 
-from synapsed.errors import InvalidRequest
+from synapsed.errors import InvalidRequest, RemoteRefused, Unreachable
 from synapsed.fleet import tls
-from synapsed.fleet.clusters import broker_told
+from synapsed.fleet.clusters import broker_told, request
 from synapsed.fleet.home import Home
 from synapsed.fleet.keyring import Keyring, Plan, PlannedBroker
 from synapsed.fleet.membership import keep_urls
@@ -80,3 +82,40 @@ def test_members_learn_where_the_brokers_are_and_forget_nothing(tmp_path: Path) 
     told = home.config_file.read_text()
     assert all(url in told for url in urls)
     assert 'classes = [\n    "codex",\n]' in told
+
+
+class FakeAnswer:
+    """Who answers for the fleet: each question is answered by the next of `answers`, the last one again and again."""
+
+    def __init__(self, *answers: Exception | dict[str, object]) -> None:
+        self._answers = list(answers)
+        self.asked = 0
+
+    async def __call__(self, subject: str, body: bytes, *, timeout: float) -> SimpleNamespace:
+        self.asked += 1
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(data=json.dumps(answer).encode())
+
+
+NO_LEADER: dict[str, object] = {"error": {"code": "UNREACHABLE", "message": "the brokers have no leader"}}
+
+
+async def test_who_joins_during_an_election_is_answered_after_it() -> None:
+    ask = FakeAnswer(nats.errors.NoRespondersError(), nats.errors.TimeoutError(), NO_LEADER, {"jwt": "x"})
+    assert await request(ask, "syn.adm.join.laptop", {}, pause=0.0) == {"jwt": "x"}
+    assert ask.asked == 4
+
+
+@pytest.mark.parametrize("answer", [nats.errors.NoRespondersError(), NO_LEADER])
+async def test_nobody_is_asked_for_ever(answer: Exception | dict[str, object]) -> None:
+    with pytest.raises(Unreachable, match="for the fleet"):
+        await request(FakeAnswer(answer), "syn.adm.join.laptop", {}, patience=0.0, pause=0.0)
+
+
+async def test_what_is_refused_is_not_asked_again() -> None:
+    ask = FakeAnswer({"error": {"code": "INVALID_REQUEST", "message": "the invitation counts no more"}})
+    with pytest.raises(RemoteRefused, match="counts no more"):
+        await request(ask, "syn.adm.join.laptop", {}, pause=0.0)
+    assert ask.asked == 1

@@ -1,0 +1,94 @@
+"""A task elsewhere, as A2A's types tell it, read into ours. Knows no connection, and loads no client of HTTP."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf import json_format
+from google.protobuf.json_format import ParseError
+
+import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
+from synapsed.a2a.convert import STATES, parts_from, struct_dict
+from synapsed.a2a.errors import A2aError
+from synapsed.errors import RemoteRefused
+from synapsed.model.task import Artifact, Part, TaskState
+
+TEXT_SHOWN: Final = 500
+"""Characters of what another server says that are told."""
+UNREADABLE: Final = (A2aError, ParseError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
+"""What the SDK raises for an answer of another shape than it expects."""
+_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`). `artifacts` is None
+    where only its state is told."""
+
+    id: str
+    context_id: str
+    state: TaskState
+    artifacts: list[Artifact] | None
+    said: str
+    own: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactPiece:
+    """A piece of an artifact, or the whole artifact in place of what was told; of the task `task_id`."""
+
+    artifact: Artifact
+    append: bool
+    task_id: str
+    context_id: str
+
+
+def snapshot_from(document: dict[str, Any]) -> Snapshot:
+    """A task in ProtoJSON; fields that are not known are passed over. Raises RemoteRefused."""
+    try:
+        return snapshot_of(json_format.ParseDict(document, pb.Task(), ignore_unknown_fields=True))
+    except UNREADABLE as error:
+        message = f"the host answers what is not A2A: {str(error)[:TEXT_SHOWN]}"
+        raise RemoteRefused(message, remote="INVALID") from error
+
+
+def snapshot_of(task: pb.Task) -> Snapshot:
+    return _at(task.id, task, artifacts=[_artifact(artifact) for artifact in task.artifacts])
+
+
+def _at(task_id: str, told: pb.Task | pb.TaskStatusUpdateEvent, *, artifacts: list[Artifact] | None) -> Snapshot:
+    own = struct_dict(told.metadata).get("synapsed")
+    return Snapshot(
+        id=task_id,
+        context_id=told.context_id,
+        state=_STATES.get(told.status.state, TaskState.WORKING),
+        artifacts=artifacts,
+        said="\n".join(part.text for part in told.status.message.parts if part.text),
+        own=own if isinstance(own, dict) else {},
+    )
+
+
+def update_of(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:
+    """What a stream tells. Of a status only, `artifacts` is None: it says nothing of them."""
+    if update.HasField("task"):
+        return snapshot_of(update.task)
+    if update.HasField("message"):
+        return answered(update.message)
+    if update.HasField("artifact_update"):
+        piece = update.artifact_update
+        return ArtifactPiece(_artifact(piece.artifact), piece.append, piece.task_id, piece.context_id)
+    return _at(update.status_update.task_id, update.status_update, artifacts=None)
+
+
+def answered(message: pb.Message) -> Snapshot:
+    """An answer without a task is a task that is over."""
+    artifact = Artifact(artifact_id="message", parts=parts_from(message.parts))
+    return Snapshot(message.task_id, message.context_id, TaskState.COMPLETED, [artifact], "", {})
+
+
+def _artifact(artifact: pb.Artifact) -> Artifact:
+    parts: list[Part] = parts_from(artifact.parts)
+    metadata = struct_dict(artifact.metadata) if artifact.HasField("metadata") else None
+    return Artifact(
+        artifact_id=artifact.artifact_id, name=artifact.name or "output", parts=parts, metadata=metadata or None
+    )
