@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from synapsed.a2a.wire import ArtifactPiece, Snapshot
+from synapsed.a2a.snapshots import ArtifactPiece, Snapshot
 from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPart
 
 

@@ -3,7 +3,7 @@
 import hashlib
 
 from synapsed.a2a.heard import answer_of
-from synapsed.a2a.wire import Snapshot
+from synapsed.a2a.snapshots import Snapshot
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import INTERRUPTED_STATES, Prompt, Task, TaskState

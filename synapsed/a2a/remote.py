@@ -2,45 +2,36 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
-from typing import Any, Final
+from typing import Any
 
 import httpx
 from a2a.client import A2AClientError, ClientCallContext, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
-from google.protobuf import json_format
-from google.protobuf.json_format import ParseError
 
 import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
-from synapsed.a2a.convert import STATES, outgoing, parts_from, struct_dict
-from synapsed.a2a.errors import A2aError
+from synapsed.a2a.convert import outgoing
 from synapsed.a2a.hosts.tunnel import Tunnel
 from synapsed.a2a.lookup import BINDINGS, look_again
+from synapsed.a2a.snapshots import TEXT_SHOWN, UNREADABLE, ArtifactPiece, Snapshot, answered, snapshot_of, update_of
 from synapsed.a2a.wire import (
     CALL_S,
     KEY_HEADER,
     LONGEST_PAUSE_S,
     SEND_S,
     SILENCE_S,
-    TEXT_SHOWN,
-    ArtifactPiece,
     Found,
-    Snapshot,
     http_client,
     of_status,
     unreachable,
 )
 from synapsed.errors import ExternalError, RemoteRefused
 from synapsed.model.external import ExternalAgent
-from synapsed.model.task import Artifact, Message, Part, TaskState
+from synapsed.model.task import Message
 from synapsed.model.trace import headers_of
 
 LISTED = 100
 """Tasks that are looked through for one whose answer was lost."""
-
-_UNREADABLE: Final = (A2aError, ParseError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
-"""What the SDK raises for an answer of another shape than it expects."""
-_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 
 
 class Remote:
@@ -111,9 +102,9 @@ class Remote:
         with _told(self._agent.endpoint, asked=True):
             async for answer in self._calls.send_message(request, context=context):
                 if answer.HasField("task"):
-                    return _snapshot(answer.task)
+                    return snapshot_of(answer.task)
                 if answer.HasField("message"):
-                    return _answered(answer.message)
+                    return answered(answer.message)
         raise RemoteRefused(f"{self._agent.endpoint} answered with neither a task nor a message")
 
     async def stream(
@@ -128,18 +119,18 @@ class Remote:
             stream = self._streams.send_message(request, context=context)
             try:
                 async for update in stream:
-                    yield _update(update)
+                    yield update_of(update)
             finally:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
 
     async def get(self, task_id: str) -> Snapshot:
         with _told(self._agent.endpoint):
-            return _snapshot(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
+            return snapshot_of(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
 
     async def cancel(self, task_id: str) -> Snapshot:
         with _told(self._agent.endpoint):
-            return _snapshot(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
+            return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
     async def find(self, message_id: str) -> Snapshot | None:
         """The task that was made of the message, None if no task was made. Raises RemoteRefused where it is not to be
@@ -149,7 +140,7 @@ class Remote:
             listed = await self._calls.list_tasks(request, context=_call())
             for task in listed.tasks:
                 if any(message.message_id == message_id for message in task.history):
-                    return _snapshot(task)
+                    return snapshot_of(task)
             if len(listed.tasks) >= LISTED or any(not task.history for task in listed.tasks):
                 raise RemoteRefused(f"{self._agent.endpoint} does not tell of all its tasks what they were made of")
         return None
@@ -161,7 +152,7 @@ class Remote:
             stream = self._streams.subscribe(pb.SubscribeToTaskRequest(id=task_id), context=context)
             try:
                 async for update in stream:
-                    yield _update(update)
+                    yield update_of(update)
             finally:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
@@ -169,54 +160,6 @@ class Remote:
 
 def _call() -> ClientCallContext:
     return ClientCallContext(timeout=CALL_S)
-
-
-def snapshot_from(document: dict[str, Any]) -> Snapshot:
-    """A task in ProtoJSON; fields that are not known are passed over. Raises RemoteRefused."""
-    with _told("the host", asked=False):
-        return _snapshot(json_format.ParseDict(document, pb.Task(), ignore_unknown_fields=True))
-
-
-def _snapshot(task: pb.Task) -> Snapshot:
-    return _at(task.id, task, artifacts=[_artifact(artifact) for artifact in task.artifacts])
-
-
-def _at(task_id: str, told: pb.Task | pb.TaskStatusUpdateEvent, *, artifacts: list[Artifact] | None) -> Snapshot:
-    own = struct_dict(told.metadata).get("synapsed")
-    return Snapshot(
-        id=task_id,
-        context_id=told.context_id,
-        state=_STATES.get(told.status.state, TaskState.WORKING),
-        artifacts=artifacts,
-        said="\n".join(part.text for part in told.status.message.parts if part.text),
-        own=own if isinstance(own, dict) else {},
-    )
-
-
-def _update(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:
-    """What a stream tells. Of a status only, `artifacts` is None: it says nothing of them."""
-    if update.HasField("task"):
-        return _snapshot(update.task)
-    if update.HasField("message"):
-        return _answered(update.message)
-    if update.HasField("artifact_update"):
-        piece = update.artifact_update
-        return ArtifactPiece(_artifact(piece.artifact), piece.append, piece.task_id, piece.context_id)
-    return _at(update.status_update.task_id, update.status_update, artifacts=None)
-
-
-def _answered(message: pb.Message) -> Snapshot:
-    """An answer without a task is a task that is over."""
-    artifact = Artifact(artifact_id="message", parts=parts_from(message.parts))
-    return Snapshot(message.task_id, message.context_id, TaskState.COMPLETED, [artifact], "", {})
-
-
-def _artifact(artifact: pb.Artifact) -> Artifact:
-    parts: list[Part] = parts_from(artifact.parts)
-    metadata = struct_dict(artifact.metadata) if artifact.HasField("metadata") else None
-    return Artifact(
-        artifact_id=artifact.artifact_id, name=artifact.name or "output", parts=parts, metadata=metadata or None
-    )
 
 
 @contextlib.contextmanager
@@ -235,7 +178,7 @@ def _told(url: str, *, asked: bool = False) -> Iterator[None]:
     except A2AError as error:
         name = "TASK_NOT_FOUND" if isinstance(error, TaskNotFoundError) else type(error).__name__
         raise RemoteRefused(f"{url} says: {str(error)[:TEXT_SHOWN]}", remote=name) from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RemoteRefused(f"{url} answers what is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID") from error
 
 

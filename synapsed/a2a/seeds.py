@@ -18,6 +18,7 @@ import httpx
 
 from synapsed.a2a.lookup import MISSING, look_again
 from synapsed.a2a.seedsform import body_of, event_of, made_of, snapshot_of
+from synapsed.a2a.snapshots import TEXT_SHOWN, ArtifactPiece, Snapshot
 from synapsed.a2a.wire import (
     CALL_S,
     CONNECT_S,
@@ -26,10 +27,7 @@ from synapsed.a2a.wire import (
     LONGEST_PAUSE_S,
     SEND_S,
     SILENCE_S,
-    TEXT_SHOWN,
-    ArtifactPiece,
     Found,
-    Snapshot,
     http_client,
     of_status,
     unreachable,

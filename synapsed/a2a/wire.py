@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from synapsed.a2a.snapshots import TEXT_SHOWN, ArtifactPiece, Snapshot
 from synapsed.documents.counting import Meter, TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import SEEDS, ExternalAgent
-from synapsed.model.task import Artifact, Message, TaskState
+from synapsed.model.task import Message
 
 CONNECT_S = 5.0
 CARD_S = 10.0
@@ -32,30 +33,6 @@ ANSWER_BYTES = 32 << 20
 EVENT_STREAM: Final = "text/event-stream"
 _PLAIN: Final = "identity"
 KEY_HEADER = "Idempotency-Key"
-TEXT_SHOWN = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`). `artifacts` is None
-    where only its state is told."""
-
-    id: str
-    context_id: str
-    state: TaskState
-    artifacts: list[Artifact] | None
-    said: str
-    own: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactPiece:
-    """A piece of an artifact, or the whole artifact in place of what was told; of the task `task_id`."""
-
-    artifact: Artifact
-    append: bool
-    task_id: str
-    context_id: str
 
 
 @dataclass(frozen=True, slots=True)

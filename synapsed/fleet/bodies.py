@@ -15,8 +15,7 @@ import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.convert import message_dict, message_from, struct_dict, task_dict
 from synapsed.a2a.errors import A2aError
 from synapsed.a2a.extensions import taken
-from synapsed.a2a.remote import snapshot_from
-from synapsed.a2a.wire import Snapshot
+from synapsed.a2a.snapshots import Snapshot, snapshot_from
 from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
 from synapsed.fleet.envelope import BadEnvelope, encoded
 from synapsed.fleet.names import ANY, ID
