@@ -18,6 +18,7 @@ from synapsed.screens.pool import ScreenPool
 from synapsed.screens.process import PROGRAM
 from synapsed.screens.stage import RemoteStage
 from synapsed.terminal.look import Look
+from synapsed.terminal.screen import Screen
 from synapsed.terminal.stage import Ask, Harmed, StageEvent
 
 LAUNCH = "0123456789abcdef"
@@ -71,6 +72,20 @@ class Program:
 
 type MakeProgram = Callable[..., Awaitable[Program]]
 type MakePool = Callable[..., ScreenPool]
+
+
+def shown_by(redraw: bytes) -> list[str]:
+    screen = Screen(80, 24)
+    screen.feed(redraw)
+    return [line for line in screen.snapshot().lines if line]
+
+
+async def worker(pool: ScreenPool) -> int:
+    """The process of `pool`, once it has begun."""
+    async with asyncio.timeout(PATIENT_S):
+        while not pool.pids:
+            await asyncio.sleep(0.01)
+    return pool.pids[0]
 
 
 @pytest.fixture
