@@ -17,7 +17,6 @@ is made of its host and its id, so that the commit that makes the task is also t
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final, Protocol
 from uuid import UUID, uuid5
 from weakref import WeakValueDictionary
@@ -28,14 +27,13 @@ from synapsed.a2a.outcome import outcome
 from synapsed.clock import Clock
 from synapsed.errors import (
     Busy,
-    Forbidden,
     NotReady,
     QueueFull,
     StoreError,
     SynapsedError,
-    TaskNotCancelable,
 )
 from synapsed.fleet import bodies
+from synapsed.fleet.controls import Controls, refusal
 from synapsed.fleet.envelope import BadEnvelope, Envelope
 from synapsed.fleet.fetching import FalseParcel, Fetching, NotHere
 from synapsed.fleet.names import BadName, MailKind, MailSubject, parse_update
@@ -49,9 +47,7 @@ from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import carried_by_fleet
 from synapsed.model.fleet import FleetChange, FleetOrigin, InRow, OutRow, Quarantined, update_row
-from synapsed.model.sender import KEY as SENDER
-from synapsed.model.sender import Sender, Tier
-from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TaskState
+from synapsed.model.task import TERMINAL_STATES, Task, TaskState
 from synapsed.store.fleet import FleetTable
 from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
@@ -65,8 +61,6 @@ LATER_MAX: Final = 256
 UNMET_TIMES: Final = 60
 """How often something is put off whose host's certificate is not to be had."""
 _STOPS: Final = UUID("b1d6c4f2-5a1e-4f0a-8a39-2f1f6f1f7d11")
-OPEN_QUESTIONS: Final = frozenset({"question", "text", "selection"})
-"""Prompts that whoever sent the message may answer from another host; the others are for a person there."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
@@ -143,6 +137,7 @@ class Incoming:
         self._clock = clock
         self._persons = persons
         self._owed = owed
+        self._controls = Controls(me=me, store=store, table=table, tasks=tasks, persons=persons)
         self.answers = Answers()
         self.locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._in_hand: set[tuple[str, str]] = set()
@@ -269,9 +264,7 @@ class Incoming:
         return task
 
     async def _refuse(self, src: str, named: str, kind: str, code: str, message: str) -> None:
-        refused = json.dumps({"code": code, "message": message}, ensure_ascii=False)
-        row = InRow(src=src, id=named, kind=kind, refused=refused)
-        await self._table.change(FleetChange(taken=(row,)))
+        await self._table.change(FleetChange(taken=(refusal(src, named, kind, code, message),)))
 
     # --- updates ---
 
@@ -447,7 +440,8 @@ class Incoming:
                 if await self._table.taken(src, envelope.id) is not None:
                     return await self._table.owe(src, envelope.id)
                 try:
-                    await (self._cancel if what == "cancel" else self._answer)(src, envelope.id, document)
+                    do = self._controls.cancel if what == "cancel" else self._controls.answer
+                    await do(src, envelope.id, document)
                 except StoreError:
                     raise
                 except SynapsedError as error:
@@ -458,43 +452,6 @@ class Incoming:
             case _:
                 raise BadEnvelope("it asks for what is not known")
         return None
-
-    async def _cancel(self, src: str, named: str, document: dict[str, Any]) -> None:
-        origin = FleetOrigin(src, bodies.task_of(document))
-        known = await self._table.taken(*origin)
-        if known is None:  # the message is still on its way: it is not taken any more
-            await self._refuse(*origin, MailKind.MESSAGE, "CANCELED", "it was canceled before it came")
-        elif known.task_id is not None:
-            with suppress(TaskNotCancelable):
-                await self._tasks.cancel(known.task_id)
-
-    async def _answer(self, src: str, named: str, document: dict[str, Any]) -> None:
-        message, prompt_id = bodies.answer_of(document)
-        known = await self._table.taken(src, bodies.task_of(document))
-        task = None if known is None or known.task_id is None else await self._store.task(known.task_id)
-        if task is None:
-            raise Forbidden("there is no such task of that host here", host=src)
-        message = message.model_copy(update={"message_id": named})
-        if transitions.has_answer(task, message):
-            return
-        person = src in self._persons
-        asked = task.prompt
-        if not person and task.status in INTERRUPTED_STATES and asked and asked.type not in OPEN_QUESTIONS:
-            raise Forbidden(
-                f"the question is for a person of {self._me.name}: 'persons = [\"{src}\"]' under [fleet] there lets "
-                f"persons of {src} answer it",
-                prompt=asked.prompt_id,
-            )
-        sender = Sender(id=f"{bodies.PERSON}@{src}", tier=Tier.EXTERNAL)
-        request = SendRequest(
-            message=message,
-            task_id=task.id,
-            prompt_id=prompt_id,
-            named=True,
-            of_agent=not person,
-            metadata={} if person else {SENDER: sender.metadata()},
-        )
-        await self._tasks.send(task.agent_id, request)
 
     async def _unknown(self, src: str, task_ids: Sequence[str]) -> None:
         for task_id in task_ids:

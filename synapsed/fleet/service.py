@@ -13,7 +13,7 @@ import structlog
 
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
-from synapsed.errors import ConfigError, Forbidden, RemoteRefused, StoreError, SynapsedError
+from synapsed.errors import ConfigError, RemoteRefused, StoreError, SynapsedError
 from synapsed.fleet import bodies, livetext, streams
 from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
 from synapsed.fleet.bell import Bell
@@ -29,6 +29,7 @@ from synapsed.fleet.lostwork import EVERY_S as LOST_EVERY_S
 from synapsed.fleet.lostwork import LostWork
 from synapsed.fleet.membership import keep_newest, keep_urls, renew
 from synapsed.fleet.names import MailKind, urgent
+from synapsed.fleet.offered import OfferedAgents
 from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import BrokerRefused, NoBroker
@@ -41,10 +42,10 @@ from synapsed.fleet.waiting import Waiting, inbox
 from synapsed.fleet.working import AGAIN_S, Claims, WorkDeps, Working
 from synapsed.fleetspec import FleetConfig
 from synapsed.interfaces import Control
-from synapsed.model.agent import Activity, AgentView, ProcessState
+from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.external import alias_of, carried_by_fleet
+from synapsed.model.external import carried_by_fleet
 from synapsed.model.fleet import FleetChange, OutRow
 from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.store import SqliteStore
@@ -68,54 +69,6 @@ FORGET_EVERY_S: Final = 3600.0
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
-class Agents:
-    """The agents here, as other hosts may use them (`[fleet] accept`)."""
-
-    def __init__(self, control: Control, config: FleetConfig) -> None:
-        self._control = control
-        self._config = config
-
-    def accepts(self, name: str) -> bool:
-        accept = self._config.accept
-        if "*" in accept or name in accept:
-            return True
-        teams = self._control.directory.teams()
-        return any(name in teams.get(one.removeprefix("team:"), ()) for one in accept if one.startswith("team:"))
-
-    def agent(self, address: str) -> str:
-        """See `incoming.Accepting`."""
-        agent_id = self._control.directory.resolve(address, folders=False)
-        if alias_of(agent_id) is not None:
-            raise Forbidden(f"{address[:80]} is not an agent of {self._config.name}", agent=address[:80])
-        name = self._control.directory.view(agent_id).name
-        if not self.accepts(name):
-            raise Forbidden(
-                f"{self._config.name} takes no messages of other hosts for {name}: 'accept' under [fleet] of its "
-                "config.toml says for whom it does",
-                agent=name,
-            )
-        return agent_id
-
-    def idle(self, cls: str) -> str | None:
-        """See `working.IdleAgents`."""
-        skilled = {
-            profile.name
-            for profile in self._control.directory.profiles()
-            if any(skill.get("id") == cls for skill in profile.skills)
-        }
-        for view in self._control.directory.agents():
-            if (view.type == cls or view.type in skilled) and _is_idle(view) and self.accepts(view.name):
-                return view.id
-        return None
-
-
-def _is_idle(view: AgentView) -> bool:
-    there = view.state is ProcessState.PARKED or (
-        view.state is ProcessState.RUNNING and view.activity is Activity.READY
-    )
-    return there and view.queue == 0 and view.task is None and view.held is None
-
-
 class Fleet:
     """`start` it once, `close` it before the store. `version` is this program's."""
 
@@ -131,7 +84,7 @@ class Fleet:
         me = Speaker(fleet=self._identity.trust.fleet, name=self._identity.name, pair=self._identity.pair)
         self._me = me
         self._table = table = store.fleet
-        self._agents = agents = Agents(control, config)
+        self._agents = agents = OfferedAgents(control, config)
         inbox = f"_INBOX_{me.name}"
         self.link = Link(lambda: self._identity.options(config.urls), inbox, on_up=self._connected)
         self._peers = peers = Peers(table, self._identity.trust, clock)
