@@ -46,7 +46,7 @@ class StatusRow:
         self._saved = False
         """The program has saved a cursor, which ours would replace."""
         self._replaced = True
-        """What is saved is ours, or nobody's."""
+        """What is saved is ours, or nothing is saved."""
         self._origin = False
         self._margins = False
         self._wraps = True
