@@ -98,7 +98,7 @@ async def test_a_real_terminal(daemon: Daemon, devices: Devices):
     assert (size["cols"], size["rows"]) != (120, 40)
 
 
-async def test_a_daemon_killed_between_a_tap_and_its_answer(daemon: Daemon, devices: Devices):
+async def test_a_daemon_killed_between_a_tap_and_its_answer_under_five_pages(daemon: Daemon, devices: Devices):
     port = daemon.port
     daemon.end()
     daemon.config_file.write_text(f'[api]\nlisten = "127.0.0.1:{port}"\nagent_ports = false\n')
@@ -106,7 +106,12 @@ async def test_a_daemon_killed_between_a_tap_and_its_answer(daemon: Daemon, devi
     daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
     task = daemon.send("read -rp 'Really? (y/n) ' it; echo \"=$it=\" | tee -a log", "shell")
     page = await devices.open("/", **PHONE)
-    await expect(page.locator(".card .question")).to_contain_text("Really?")
+    others = [await devices.open("/", **DESK)]
+    others += [await others[0].context.new_page() for _ in range(3)]
+    for other in others[1:]:
+        await other.goto(devices.url)
+    for one in (page, *others):
+        await expect(one.locator(".card .question")).to_contain_text("Really?")
     held: list[str] = []
 
     async def hold(route: object) -> None:
@@ -126,3 +131,7 @@ async def test_a_daemon_killed_between_a_tap_and_its_answer(daemon: Daemon, devi
     assert "=y==y=" not in json.dumps(done)
     log = "\n".join(screen(daemon, "shell"))
     assert log.count("=y=") == 1
+    for one in (page, *others):
+        await expect(one.locator(".line")).to_have_count(0)
+        await expect(one.locator(".choices")).to_have_count(0)
+        await expect(one.locator(".agents .name")).to_have_text(["shell"])

@@ -6,8 +6,16 @@ from typing import Any
 from playwright.async_api import expect
 
 from synapsed.model.agent import Activity
-from synapsed.model.events import ActivityChanged, AgentAlert, AgentReported, ToolExecution
-from tests.web.conftest import DESK, PHONE, Devices, Worker, question
+from synapsed.model.events import (
+    ActivityChanged,
+    AgentAlert,
+    AgentReported,
+    DiffUpdated,
+    PlanStep,
+    PlanUpdated,
+    ToolExecution,
+)
+from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
 
 EVIL = "\"'><img src=x onerror=ran()><script>ran()</script>"
 LINKS = "[a](javascript:ran()) [b](data:text/html,<script>ran()</script>) <javascript:ran()> [c](//evil.example/x)"
@@ -55,19 +63,43 @@ async def full(worker: Worker) -> str:
         ActivityChanged(activity=Activity.BUSY, evidence=EVIL),
         AgentAlert(code=EVIL, message=EVIL, details={EVIL: EVIL}),
         AgentReported(kind=EVIL, message=EVIL),
+        PlanUpdated(steps=[PlanStep(text=EVIL, status="completed")], note=EVIL),
+        DiffUpdated(diff=f"--- a/{EVIL}\n+++ b/{EVIL}\n@@ -1 +1 @@\n-{EVIL}\n+{EVIL}"),
     ):
         await worker.control.tell(evil.id, data)
-    call = {"tool_name": EVIL, "input": {"command": EVIL, EVIL: EVIL}, "call_id": "c1"}
+    call = {"tool_name": EVIL, "input": {"file_path": EVIL, "old_string": EVIL, "new_string": EVIL}, "call_id": "c1"}
     await worker.control.tell(evil.id, ToolExecution(status="started", **call), task)
     await worker.control.tell(evil.id, ToolExecution(status="failed", error=EVIL, output={"text": EVIL}, **call), task)
     return task
 
 
+OTHER = f"{EVIL[:40]}@{EVIL}"
+HOSTS = {
+    "items": [
+        {"id": OTHER, "agent": OTHER, "agent_id": OTHER, "host": EVIL, "cwd": EVIL, "kind": EVIL, "question": EVIL}
+        | {"command": EVIL, "options": [{"key": EVIL, "label": EVIL}], "since": EVIL, "task": None, "prompt_id": None}
+        | {"prompt_type": EVIL, "own_words": False, "until": None, "looked_at": False}
+    ],
+    "hosts": [
+        {"name": EVIL, "state": "up", "items": 1, "left_out": 2, "error": None},
+        {"name": f"2{EVIL}", "state": "down", "items": 0, "left_out": 0, "error": EVIL},
+    ],
+}
+
+
 async def test_on_the_phone(devices: Devices, worker: Worker):
-    await full(worker)
-    page = await opened(devices, "/", **PHONE)
-    await expect(page.locator(".question")).to_have_text(EVIL)
+    task = await full(worker)
+    page = await opened(devices, "/web/icons/icon.svg", **PHONE)
+    await page.route("**/inbox?hosts=1", lambda route: route.fulfill(json=HOSTS))
+    await page.goto(devices.url)
+    await expect(page.locator(".silent")).to_have_text([f"{EVIL}: 2 more are not shown", f"2{EVIL}: {EVIL}"])
+    far, near = page.locator(CARD).filter(has_text=OTHER), page.locator(CARD).filter(has_not_text=OTHER)
+    await expect(far.locator(".noright")).to_have_text(f"This is seen to on {EVIL}.")
+    await expect(near.locator(".question")).to_have_text(EVIL)
     await expect(page.get_by_role("button", name="Yes, and don't ask again \"'><img")).to_be_visible()
+    await is_clean(page)
+    await worker.seen_to("evil", "i1", task, by="person", who=EVIL, where="http")
+    await expect(near.locator(".outcome")).to_contain_text(f"answered by {EVIL}")
     await is_clean(page)
 
 
@@ -88,12 +120,21 @@ async def test_at_the_desk(devices: Devices, worker: Worker):
     await page.locator(".call summary").click()
     await expect(page.locator(".call b")).to_have_text(EVIL)
     await is_clean(page)
+    who = {"device": {"id": EVIL, "name": EVIL}, "rights": ["look", EVIL], "push_key": None, "version": EVIL}
+    await page.route("**/web/me", lambda route: route.fulfill(json=who))
+    await page.goto(f"{devices.url}/#/settings")
+    await page.reload()
+    await expect(page.locator(".settings").get_by_text(EVIL, exact=True)).to_be_visible()
+    await is_clean(page)
+    await page.unroute("**/web/me")
+    await page.reload()
     for view in ("events", "history", "usage", "side/evil"):
         await page.goto(f"{devices.url}/#/{view}")
         await expect(page.locator(".bar h2")).to_be_visible()
         await is_clean(page)
     await page.goto(f"{devices.url}/#/events")
-    await expect(page.locator(".events .says").filter(has_text="<script>").first).to_be_visible()
+    for said in (f"✓ {EVIL}", f"--- a/{EVIL}"):
+        await expect(page.locator(".events .says").filter(has_text=said).first).to_be_visible()
     await is_clean(page)
 
 

@@ -47,10 +47,20 @@ async def test_pieces_of_a_text_mean_what_they_mean_together(devices: Devices, w
     assert unended == [[2, True, True]]
 
 
+_ORDER = """() => {
+  window.order = [];
+  new MutationObserver((all) => window.order.push(all.flatMap((one) => [...one.addedNodes])
+    .flatMap((node) => [...(node.querySelectorAll?.("[data-task]") ?? []), node])
+    .map((node) => node.dataset?.task).filter(Boolean)))
+    .observe(document.querySelector(".desk"), { childList: true, subtree: true });
+}"""
+"""In which order tasks are drawn: a list for each time."""
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def told(worker: Worker) -> list[str]:
     tasks = []
-    for answer in (LONG, "short", LONG):
+    for answer in (LONG, "short", "and more", "and more", LONG):
         status, sent = await worker.api.json(
             worker.api.unix, "POST", "/agents/ann/tasks/send", json={"message": "Do it."}
         )
@@ -61,10 +71,17 @@ async def told(worker: Worker) -> list[str]:
 
 
 async def test_a_long_conversation_is_drawn_once(devices: Devices, worker: Worker, told: list[str]):
-    page = await devices.open("/#/agent/ann", **DESK)
-    first, second, newest = (page.locator(f"[data-task='{task}']") for task in told)
+    page = await devices.open("/#/agent/bob", **DESK)
+    await expect(page.get_by_text("Nothing was said yet.")).to_be_visible()
+    await page.evaluate(_ORDER)
+    await page.evaluate("location.hash = '#/agent/ann'")
+    first, second, *_, newest = (page.locator(f"[data-task='{task}']") for task in told)
     await expect(newest.locator("h4").last).to_have_text("Part 99")
     await expect(first.locator("h4").last).not_to_have_text("Part 99")
+    await expect(page.locator(".task")).to_have_count(5)
+    at_once, *later = [tasks for tasks in await page.evaluate("window.order") if tasks]
+    assert at_once == told[2:], "a window of the newest comes first"
+    assert [task for tasks in later for task in tasks] in ([told[1], told[0]], told[:2])
     await page.wait_for_function(
         "() => { const talk = document.querySelector('.talk'); "
         "return talk.scrollHeight - talk.scrollTop - talk.clientHeight < 4; }"

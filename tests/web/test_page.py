@@ -104,7 +104,7 @@ async def test_who_was_faster_is_told_where_the_list_is_newer_than_the_events(de
     await expect(page.locator(".outcome")).to_have_text(re.compile("answered by a person at its terminal"))
 
 
-async def test_a_tap_on_a_bad_line_is_sent_when_it_is_back(devices: Devices, worker: Worker):
+async def test_a_tap_on_a_bad_line_is_sent_once_when_a_phone_that_slept_is_back(devices: Devices, worker: Worker):
     page = await devices.open()
     task = await worker.ask("ann", question())
     await expect(page.locator(CARD)).to_have_count(1)
@@ -113,10 +113,18 @@ async def test_a_tap_on_a_bad_line_is_sent_when_it_is_back(devices: Devices, wor
     await page.get_by_role("button", name="Approve").tap()
     await expect(page.locator(".outcome")).to_contain_text("bad line: it is sent again")
     assert worker.answers == []
+    browser = await page.context.new_cdp_session(page)
+    await browser.send("Page.setWebLifecycleState", {"state": "frozen"})  # it sleeps for ten minutes, by its clock
+    other = await worker.ask("bob", question("And this?", key="p2"), item="i2")
+    await browser.send("Page.setWebLifecycleState", {"state": "active"})
+    await page.evaluate("() => { const real = Date.now; Date.now = () => real() + 600_000; }")
     await page.context.set_offline(False)
     await expect(page.locator(".outcome")).to_contain_text("taken")
     await expect(page.get_by_text("Offline.")).to_have_count(0)
     assert worker.answers == [(task, "1", "p1")]
+    await page.locator(CARD).filter(has_text="And this?").get_by_role("button", name="Approve").tap()
+    await expect(page.locator(".outcome").last).to_contain_text("taken")
+    assert worker.answers == [(task, "1", "p1"), (other, "1", "p2")]
 
 
 async def test_an_answer_whose_word_was_lost_counts_once(devices: Devices, worker: Worker):
@@ -330,6 +338,33 @@ async def test_a_row_that_moves_keeps_the_focus(devices: Devices, worker: Worker
         await worker.does(rest, Activity.READY, "rests")
         await expect(names).to_have_text([first, other])
         assert await page.evaluate("document.activeElement.querySelector('.name')?.textContent") == "ann"
+
+
+async def test_what_was_settled_is_passed_over(devices: Devices, worker: Worker):
+    first = await worker.ask("ann", question("First?"))
+    second = await worker.ask("bob", question("Second?", key="p2"), item="i2")
+    page = await devices.open("/", **DESK)
+    await expect(page.locator(".card .question")).to_have_text(["First?", "Second?"])
+    await page.keyboard.press("j")
+    await worker.seen_to("ann", "i1", first, by="person", where="terminal")
+    await expect(page.locator(".card.done .outcome")).to_be_visible()
+    await page.evaluate(_STAYS)
+    await page.keyboard.press("n")
+    await expect(page.locator(".toast")).to_have_text("This is settled. j goes to what waits next.")
+    await page.keyboard.press("j")
+    await expect(page.locator(".card:focus-within .question")).to_have_text("Second?")
+    await page.keyboard.press("k")
+    await expect(page.locator(".card:focus-within .question")).to_have_text("Second?")
+    await page.keyboard.press("n")
+    await expect(page.locator(".card:focus-within .outcome")).to_contain_text("taken")
+    assert worker.answers == [(second, "3", "p2")]
+
+
+_STAYS = """() => import(document.querySelector("script").src.replace("main", "store")).then(({ now, put }) => {
+  const given = new Map([...now().given].map(([id, one]) => [id, { ...one, until: 0 }]));
+  put({ given });
+})"""
+"""What was settled is not taken away after six seconds."""
 
 
 _TYPES_ON = """(writes) => {

@@ -1,8 +1,9 @@
 // An answer, which may be long and may still be written: a piece of it at a time, and what has not changed is left alone.
 
 import { h } from "../vendor/preact.mjs";
-import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.mjs";
 import { markdown, pieces } from "./markdown.js";
+import { slice } from "./slices.js";
 
 /** Characters that are made into nodes at once, without anybody seeing it stutter. */
 const PIECE = 1500;
@@ -11,14 +12,13 @@ const SHORT = 2;
 
 /** @param {{text: string, newest: boolean}} props */
 export function Answer({ text, newest }) {
-  const parts = pieces(text, PIECE);
+  const parts = useMemo(() => pieces(text, PIECE), [text]);
   const [whole, setWhole] = useState(newest || parts.length <= SHORT + 1);
   const [there, setThere] = useState(1);
   const kept = useRef(/** @type {{text: string, node: any}[]} */ ([]));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (there >= (whole ? parts.length : Math.min(SHORT, parts.length))) return undefined;
-    const timer = setTimeout(() => setThere(there + 1), 16);
-    return () => clearTimeout(timer);
+    return slice(() => setThere(there + 1));
   });
   const shown = parts.slice(0, there);
   // A node that is the same as before is passed over, with all that is in it.

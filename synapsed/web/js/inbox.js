@@ -147,7 +147,7 @@ export function Inbox({ clock, chosen = null }) {
     h("ul", { class: "cards" }, items.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id }))), silent);
 }
 
-/** When a question last went away, or became another (`performance.now()`): a key may have been meant for that one. */
+/** When a question was last settled, went away, or became another (`performance.now()`): a key may have been meant for that one. */
 export const changed = { at: -Infinity };
 
 /** @param {{item: Item, given: Given|null, clock: number, chosen: boolean, key?: string}} props */
@@ -157,7 +157,8 @@ export function Card({ item, given, clock, chosen }) {
   useEffect(() => {
     if (chosen) box.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
-  useLayoutEffect(() => () => void (changed.at = performance.now()), [item.id, item.prompt_id]); // at once, not when there is time
+  const done = given?.state === "done";
+  useLayoutEffect(() => () => void (changed.at = performance.now()), [item.id, item.prompt_id, done]); // at once, not when there is time
   const asked = isAsked(item);
   const busy = given !== null && given.state !== "refused";
   const titled = `${item.agent}: ${KINDS[item.kind] ?? item.kind}`;

@@ -4,25 +4,6 @@ import { answer, changed } from "./inbox.js";
 import { now, toast } from "./store.js";
 import { choice, isAsked } from "./words.js";
 
-/** @type {[string, string][]} */
-const HELP = [
-  ["?", "these keys"],
-  ["j  k", "next, previous agent or question"],
-  ["Enter", "open"],
-  ["/", "find an agent"],
-  ["g i", "inbox"],
-  ["g e", "events"],
-  ["g h", "history"],
-  ["g u", "usage"],
-  ["y  n", "yes, no to the chosen question (the first one if none is chosen)"],
-  ["1 … 9", "its options"],
-  ["m", "write to the agent"],
-  ["t", "type in its terminal"],
-  ["s", "side by side"],
-  ["Ctrl Shift F", "search in a terminal"],
-  ["Esc", "leave a field; then show all agents"],
-];
-
 /** Milliseconds in which nobody has read the question that came to the front, or has seen that a field is gone. */
 const NOTICED = 700;
 
@@ -88,7 +69,7 @@ function act(key) {
   }
   switch (key) {
     case "?":
-      help();
+      import("./help.js").then((module) => module.help(), () => toast("A part of the page could not be loaded."));
       return true;
     case "g":
       leading = true;
@@ -138,12 +119,15 @@ function click(where) {
   return Boolean(found);
 }
 
-/** The rows that can be gone through: questions where the inbox is shown, agents elsewhere. @param {number} by */
+/** The rows that can be gone through: what waits where the inbox is shown, agents elsewhere. What was settled is passed
+ * over; who stands on it goes on from there. @param {number} by */
 function step(by) {
-  const cards = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".right .home .card .who")]);
-  const rows = cards.length ? cards : /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".left .agents a")]);
+  const here = document.activeElement;
+  const waits = (/** @type {Element} */ one) => !one.closest(".done");
+  const cards = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".right .home .card .who")]).filter((one) => one === here || waits(one));
+  const rows = cards.some(waits) ? cards : /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".left .agents a")]);
   if (!rows.length) return false;
-  let at = rows.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  let at = rows.indexOf(/** @type {HTMLElement} */ (here));
   if (at < 0) at = rows.findIndex((row) => row.getAttribute("aria-current") === "page");
   const next = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by))];
   next?.focus();
@@ -157,7 +141,11 @@ function chosen() {
     toast("Another question has come to the front: read it, then press again.");
     return null;
   }
-  const card = here ?? document.querySelector(".right .card");
+  if (here?.matches(".done")) {
+    toast("This is settled. j goes to what waits next.");
+    return null;
+  }
+  const card = here ?? document.querySelector(".right .card:not(.done)");
   const id = card?.getAttribute("data-item");
   const item = [...(now().inbox ?? []), ...now().elsewhere].find((one) => one.id === id);
   return item && isAsked(item) ? item : null;
@@ -178,39 +166,4 @@ function option(digit) {
   const found = options.find((one) => one.key === digit) ?? (options.some((one) => /^[1-9]$/.test(one.key)) ? undefined : options[Number(digit) - 1]);
   if (item && found) void answer(item, found.key, found.label);
   return Boolean(found);
-}
-
-function help() {
-  const old = document.querySelector("dialog.help");
-  if (old) {
-    old.remove();
-    return;
-  }
-  const dialog = document.createElement("dialog");
-  dialog.className = "help";
-  dialog.setAttribute("aria-label", "Keys");
-  const list = document.createElement("dl");
-  for (const [keys, does] of HELP) {
-    const term = document.createElement("dt");
-    for (const key of keys.split(/ +/)) {
-      const kbd = document.createElement("kbd");
-      kbd.textContent = key;
-      term.append(kbd, " ");
-    }
-    const meaning = document.createElement("dd");
-    meaning.textContent = does;
-    list.append(term, meaning);
-  }
-  const title = document.createElement("h2");
-  title.textContent = "Keys";
-  dialog.append(title, list);
-  dialog.addEventListener("close", () => dialog.remove());
-  dialog.addEventListener("click", () => dialog.close());
-  dialog.addEventListener("keydown", (event) => {
-    if (!dialog.open) return; // it has the focus for a moment longer: the key is the page's
-    if (event.key === "?") dialog.close();
-    event.stopPropagation();
-  });
-  document.body.append(dialog);
-  dialog.showModal();
 }

@@ -1,17 +1,20 @@
 // The tasks of one agent as a conversation: what was asked, what came back, and folded in between what was done for it.
 
 import { h } from "../vendor/preact.mjs";
-import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, get, nextOf, post } from "./api.js";
 import { Answer } from "./answer.js";
-import { diff, markdown } from "./markdown.js";
+import { markdown } from "./markdown.js";
 import { past } from "./past.js";
+import { slice } from "./slices.js";
 import { may, now, onEvent, toast } from "./store.js";
 import { ago } from "./words.js";
 
 /** @typedef {any} Task */
 
 const PAGE = 20;
+/** So many of the newest are drawn at once, which fills a window; the others a few at a time, behind it. */
+const FIRST = 3;
 const CALLS_MAX = 300;
 const OPEN_STATES = new Set(["submitted", "working", "input_required", "auth_required"]);
 
@@ -55,6 +58,10 @@ async function soFar(agent, task) {
   return [{ ...told, artifacts: [...others, ...told.artifacts] }, events.at(-1)?.id ?? 0];
 }
 
+/** A task that is over and was not changed since is the one that is there, which is not drawn again.
+ * @param {Task|undefined} before @param {Task} task @returns {Task} */
+const same = (before, task) => (before && before.updated_at === task.updated_at && before.status === task.status && !OPEN_STATES.has(task.status) ? before : task);
+
 /** Texts that continue each other are one. @param {any[]} before @param {any[]} more */
 function joined(before, more) {
   const parts = [...before];
@@ -71,11 +78,14 @@ export function Conversation({ agent, agentId, clock }) {
   const [tasks, setTasks] = useState(/** @type {Task[]|null} */ (null));
   const [problem, setProblem] = useState("");
   const [more, setMore] = useState("");
+  /** How many of the oldest are not drawn yet. */
+  const [undrawn, setUndrawn] = useState(0);
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const list = useRef(/** @type {Task[]} */ ([]));
   const drawn = useRef(/** @type {Map<string, {task: Task, when: string, newest: boolean, node: any}>} */ (new Map()));
   const within = useRef(/** @type {HTMLElement|null} */ (null));
   const low = useRef(true);
+  const tall = useRef(0);
   const put = (/** @type {Task[]} */ next) => {
     list.current = next;
     setTasks(next);
@@ -106,7 +116,9 @@ export function Conversation({ agent, agentId, clock }) {
       try {
         const found = await get(`${agentPath(agent)}/tasks?limit=${PAGE}`);
         if (left) return;
-        put(found);
+        const known = new Map(list.current.map((one) => [one.id, one]));
+        setUndrawn(found.some((/** @type {Task} */ one) => known.has(one.id)) ? 0 : Math.max(0, found.length - FIRST));
+        put(found.map((/** @type {Task} */ one) => same(known.get(one.id), one)));
         setMore(nextOf(found));
         setProblem("");
         for (const task of found) if (OPEN_STATES.has(task.status) && task.status !== "submitted") void read(task.id);
@@ -151,14 +163,18 @@ export function Conversation({ agent, agentId, clock }) {
     if (!within.current) return undefined;
     // Long answers grow for a moment after they are there.
     const grown = new ResizeObserver(() => {
-      if (low.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+      if (!box.current) return;
+      tall.current = box.current.scrollHeight;
+      if (low.current) box.current.scrollTop = tall.current;
     });
     grown.observe(within.current);
     return () => grown.disconnect();
   }, [tasks === null]);
+  useLayoutEffect(() => (undrawn ? slice(() => setUndrawn(undrawn - 1)) : undefined), [undrawn]);
   const scrolled = () => {
     const at = box.current;
-    if (at) low.current = at.scrollHeight - at.scrollTop - at.clientHeight < 240;
+    // What it has grown by since it was last laid out, nobody has scrolled.
+    if (at) low.current = tall.current - at.scrollTop - at.clientHeight < 240;
   };
   const earlier = async () => {
     try {
@@ -184,9 +200,9 @@ export function Conversation({ agent, agentId, clock }) {
     return node;
   };
   return h("div", { class: "talk", ref: box, tabIndex: 0, role: "log", "aria-label": `Conversation with ${agent}`, "aria-live": "off", onScroll: scrolled }, h("div", { ref: within },
-    more ? h("button", { type: "button", class: "quiet earlier", onClick: earlier }, "Earlier") : null,
+    more && !undrawn ? h("button", { type: "button", class: "quiet earlier", onClick: earlier }, "Earlier") : null,
     tasks.length ? null : h("p", { class: "empty" }, "Nothing was said yet."),
-    [...tasks].reverse().map(view)));
+    tasks.slice(0, tasks.length - undrawn).reverse().map(view)));
 }
 
 /** @param {{task: Task, agent: string, when: string, newest: boolean, key?: string}} props */
@@ -224,6 +240,7 @@ function TaskView({ task, agent, when, newest }) {
 function Calls({ agent, task, open, begun }) {
   const [calls, setCalls] = useState(/** @type {any[]|null} */ (null));
   const [shown, setShown] = useState(false);
+  const [Call, setCall] = useState(/** @type {any} */ (null));
   const [seen, setSeen] = useState(() => merge([], now().events.filter((event) => event.task === task && event.event === "toolExecution")));
   useEffect(() => onEvent((event) => {
     if (event.task === task && event.event === "toolExecution") {
@@ -234,6 +251,7 @@ function Calls({ agent, task, open, begun }) {
   const toggle = async (/** @type {any} */ event) => {
     setShown(event.target.open);
     if (!event.target.open || calls) return;
+    import("./call.js").then((module) => setCall(() => module.Call), () => toast("A part of the page could not be loaded."));
     try {
       setCalls(merge([], await past(`${agentPath(agent)}/events?stream=sse&types=toolExecution&tasks=${task}&after=0&until=newest`)));
     } catch {
@@ -245,7 +263,7 @@ function Calls({ agent, task, open, begun }) {
   const line = open && last && last.status === "started" ? `${last.tool_name} ${brief(last.input)}` : "";
   return h("details", { class: "steps calls", onToggle: toggle },
     h("summary", null, "Tool calls", seen.length ? ` (${seen.length})` : "", line ? h("span", { class: "quiet" }, ` · ${line}`) : null),
-    shown ? (calls ? (calls.length ? calls.map((call) => h(Call, { call, key: call.call_id ?? call.id })) : h("p", { class: "quiet" }, "None is known.")) : h("p", { class: "quiet" }, "…")) : null);
+    shown ? (calls && Call ? (calls.length ? calls.map((call) => h(Call, { call, key: call.call_id ?? call.id })) : h("p", { class: "quiet" }, "None is known.")) : h("p", { class: "quiet" }, "…")) : null);
 }
 
 /** @param {any[]} calls @param {any[]} events */
@@ -259,22 +277,9 @@ function merge(calls, events) {
   return all.slice(-CALLS_MAX);
 }
 
-/** @param {any} input */
-function brief(input) {
+/** What a call is about, in a line. @param {any} input */
+export function brief(input) {
   if (!input || typeof input !== "object") return "";
   const value = input.command ?? input.file_path ?? input.path ?? input.pattern ?? input.query ?? input.url ?? Object.values(input)[0];
   return typeof value === "string" ? value.split("\n")[0]?.slice(0, 120) ?? "" : "";
-}
-
-/** @param {{call: any, key?: any}} props */
-function Call({ call }) {
-  const sign = call.status === "started" ? "…" : call.status === "failed" ? (call.denied ? "⊘" : "✗") : "✓";
-  const input = call.input && typeof call.input === "object" ? call.input : {};
-  const change = typeof input.old_string === "string" && typeof input.new_string === "string" ? [...input.old_string.split("\n").map((/** @type {string} */ line) => `-${line}`), ...input.new_string.split("\n").map((/** @type {string} */ line) => `+${line}`)].join("\n") : "";
-  const output = call.output && typeof call.output === "object" ? (typeof call.output.text === "string" ? call.output.text : call.output.truncated ? `(${call.output.size} characters)` : JSON.stringify(call.output, null, 2)) : "";
-  return h("details", { class: `call c-${call.status}` },
-    h("summary", null, h("span", { class: "sign", role: "img", "aria-label": call.denied ? "denied" : call.status }, sign), " ", h("b", null, call.tool_name), " ", h("code", null, brief(call.input)), call.duration_ms ? h("span", { class: "quiet" }, ` ${(call.duration_ms / 1000).toFixed(1)} s`) : null),
-    change ? h("pre", { tabIndex: 0, dir: "ltr" }, diff(change)) : call.input ? h("pre", { tabIndex: 0, dir: "ltr" }, JSON.stringify(call.input, null, 2)) : null,
-    typeof call.error === "string" ? h("p", { class: "problem" }, call.error) : null,
-    output ? h("pre", { tabIndex: 0, dir: "ltr" }, output.slice(0, 20_000)) : null);
 }
