@@ -53,6 +53,8 @@ class _Speaker(web.RequestHandler):
         """What could not be read, or failed outside of everything else. The connection ends with the answer."""
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun already")
+        if isinstance(exc, ConnectionError) and request.transport is None:
+            raise exc  # whoever asked has left in the middle of a body: nothing failed, and nobody reads an answer
         if isinstance(exc, HttpProcessingError):
             response = _unread(exc)
         else:

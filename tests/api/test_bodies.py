@@ -94,6 +94,20 @@ async def test_who_leaves_while_it_waits_holds_up_nobody(api: Api) -> None:
     assert (await api.json(api.agent, "POST", "/message", json={"content": LARGE}))[0] == 200
 
 
+async def test_who_leaves_in_the_middle_of_a_body_is_no_failure_of_the_daemon(
+    api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = api.servers._context.bodies
+    _, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    head = "POST /agents/claude/tasks/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {2 * SMALL_BODY}\r\n\r\n{{".encode())
+    await until(lambda: room.used > 0, "it is read")
+    writer.transport.abort()
+    await until(lambda: room.used == 0, "the request is over")
+    captured = capsys.readouterr()
+    assert "request failed" not in captured.out + captured.err
+
+
 @pytest.mark.parametrize("coding", ["deflate", "gzip", "br", "x-own"])
 @pytest.mark.parametrize(("path", "body", "headers"), DOORS)
 async def test_a_body_that_grows_when_it_is_read_is_refused(
