@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import structlog
 from pydantic import ValidationError
 
 from synapsed.errors import ConfigError, UnknownProfile
@@ -16,8 +15,6 @@ from synapsed.profiles import Profile
 from synapsed.releases import within
 from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
 from synapsed.variants import Variant
-
-log = structlog.stdlib.get_logger(__name__)
 
 BUILTIN = Path(__file__).parent / "_profiles"
 """Where a wheel has them; a checkout has them beside the package."""
@@ -109,6 +106,9 @@ class ProfileLibrary:
         try:
             return self.get(name)
         except UnknownProfile as error:
+            import structlog  # whoever only shows a profile does without it
+
+            log = structlog.stdlib.get_logger(__name__)
             log.error("an agent's profile is gone: it can be stopped, not used", profile=name, why=error.message)  # noqa: TRY400
             return Profile(name=name, command=name)
 

@@ -1,5 +1,7 @@
 """Profiles: found, overridden key by key, and errors that say where."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,3 +184,10 @@ def test_claude_is_given_no_hook_that_its_version_does_not_know(
     assert profile.stream.source == source
     assert ("MessageDisplay" in hooks) == (source == "channel")
     assert "Stop" in hooks
+
+
+def test_who_reads_profiles_does_not_load_the_log() -> None:
+    """`synapsectl profiles show` waits for what is loaded."""
+    code = "import sys, synapsed.library; print([name for name in ('structlog', 'asyncio') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
