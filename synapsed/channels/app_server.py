@@ -47,6 +47,8 @@ from synapsed.model.facts import (
 )
 
 RETRY_S = 0.2
+LOOK_S, LOOK_MAX_S = 0.1, 2.0
+"""How soon it is looked again which thread the terminal shows, while it shows none: later each time, up to that."""
 GONE_S = 3.0
 """A server that was connected and refuses connections for so long has ended."""
 MESSAGE_MAX = 64 << 20
@@ -284,11 +286,16 @@ class AppServerChannel:
             self._refused_since = None
             server = AppConnection(socket)
             reading = asyncio.create_task(server.read(self._hear))
+            looking = None
             try:
                 await self._greet(server)
+                if self._thread is None:
+                    looking = asyncio.create_task(self._look_for_thread(server))
                 await reading
             finally:
                 reading.cancel()
+                if looking is not None:
+                    looking.cancel()
                 server.drop()
                 self._server, self._subscribed, self._greeted = None, False, False
                 self._tell()
@@ -303,8 +310,7 @@ class AppServerChannel:
             await asyncio.to_thread(self._refuse)
             raise
         await server.send({"method": "initialized"})
-        loaded = await server.call("thread/loaded/list", {})
-        await self._choose([str(id_) for id_ in _list(loaded.get("data")) if isinstance(id_, str)], server)
+        await self._choose(server)
         self._server, self._was_there = server, True
         if self._thread is not None:
             with suppress(MessageRefused):
@@ -312,8 +318,21 @@ class AppServerChannel:
         self._greeted = True
         self._tell()
 
-    async def _choose(self, loaded: list[str], server: AppConnection) -> None:
+    async def _look_for_thread(self, server: AppConnection) -> None:
+        """Nobody is told of a thread that the terminal goes on with, after a restart."""
+        pause = LOOK_S
+        while self._thread is None:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LOOK_MAX_S)
+            with suppress(ChannelAway, MessageRefused):
+                await self._choose(server)
+        if not self._subscribed:
+            self._subscribe()
+
+    async def _choose(self, server: AppConnection) -> None:
         """The thread that the terminal shows: the one that is known, unless one has begun since."""
+        told = await server.call("thread/loaded/list", {})
+        loaded = [str(id_) for id_ in _list(told.get("data")) if isinstance(id_, str)]
         found: list[tuple[float, str, Any]] = []
         for id_ in loaded[-TURNS_MAX:]:
             with suppress(MessageRefused):

@@ -47,6 +47,21 @@ async def test_the_newest_thread_is_the_terminal_s(launch: Launch, server: AppSe
         await it.close()
 
 
+async def test_a_thread_that_the_terminal_goes_on_with_is_found_though_nothing_is_told(
+    launch: Launch, server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_server, "LOOK_S", 0.0)
+    threads, server.threads = server.threads, {}
+    it = made(launch)
+    await it.open(Facts())
+    await until(lambda: len(server.called("thread/loaded/list")) > 1)
+    assert it.reach() == "away"
+    server.threads = threads
+    await reached(it, "idle")
+    await until(lambda: server.called("thread/resume"))
+    await it.close()
+
+
 async def test_a_thread_that_comes_to_rest_while_it_is_resumed(launch: Launch, server: AppServer) -> None:
     """What is told right behind an answer is newer than that, also where both are read at once."""
     server.status, server.rests_after_resume = "active", True
