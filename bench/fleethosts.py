@@ -56,10 +56,13 @@ class Host:
         token = keyring.host_token(name, self.pair.public, issued=now, expires=now + 3600)
         inbox = f"_INBOX_{name}"
         asked = options([url], token=token, pair=self.pair, ca=keyring.trusted(), inbox=inbox)
-        self.link = Link(lambda: asked, inbox, on_up=lambda: None)
+        self.link = Link(lambda: asked, inbox, on_up=self._connected)
         self._pull = Pull(self.link, streams.IN, name, inbox, self._take)
         self.came: dict[bytes, float] = {}
         self.tasks: list[asyncio.Task[None]] = []
+
+    def _connected(self) -> None:
+        self._pull.reconnected()
 
     async def _take(self, delivered: Delivered) -> None:
         self.came[delivered.body] = time.monotonic()
