@@ -71,6 +71,8 @@ it is waited for so long before that is told."""
 STARVED_S = 60.0
 """The same while it is on a processor, or waits for one: on a busy machine that may be most of the time."""
 
+NOT_TAKEN = "the program did not take the message; it stood in its composer"
+
 UNREAD = "the program does not read what is typed"
 
 UNKNOWN = (
@@ -354,7 +356,7 @@ class PtyTurn:
 
     def _unaccepted(self, seen: Seen) -> list[Command]:
         if seen.composer == "draft":
-            return self._undelivered("the program did not take the message; it stood in its composer")
+            return self._undelivered(NOT_TAKEN)
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
         # It may have it: nobody should repeat it.
@@ -392,6 +394,8 @@ class PtyTurn:
             return self._stopped(seen.verdict.evidence, seen.now)
         if seen.error is not None:
             return self._over(LinkTurnFailed(self.task_id, *seen.error, seen.verdict.evidence))
+        if (self._untold or not self._channels_tell) and self._composed.is_untaken(seen, self.state):
+            return self._undelivered(NOT_TAKEN)  # what moved on the screen was something else
         self._go(Phase.READING, seen.now)
         return [FindAnswer(self.state.submit_ns)]
 

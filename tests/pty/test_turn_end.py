@@ -6,7 +6,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
-from synapsed.model.link import LinkTurnAccepted
+from synapsed.model.link import LinkTurnAccepted, LinkUndelivered
 from synapsed.profiles import AnswerSpec, Composer, Profile
 from synapsed.pty.turn import EMPTY_UNTOLD_S, UNKNOWN, UNTOLD_UNSEEN_S, PtyTurn
 from synapsed.pty.turn_types import AnswerFound, FindAnswer, Phase, Recall, Save, TurnState
@@ -221,3 +221,13 @@ def test_a_turn_that_was_told_may_have_no_answer(told: ChannelFact) -> None:
         assert machine.deadline is not None
         machine.seen(seen(machine.deadline, offset=60))
     assert machine.found(NOTHING, 5.0) == [says_ended(" \n", False, "screen")]
+
+
+def test_a_message_that_stands_in_the_composer_is_not_answered_by_what_stands_below_it() -> None:
+    """Its screen moved for a while, and the composer was not to be seen meanwhile."""
+    machine = submitted(BOX, shown="hello")
+    moved = machine.seen(seen(9.0, activity=Activity.BUSY, source="quiet", composer="absent", offset=30))
+    assert [kind(command) for command in moved] == [Save, LinkTurnAccepted]
+    assert machine.seen(seen(10.0, composer="draft", text="hello", offset=40)) == []
+    commands = machine.seen(seen(10.0 + UNTOLD_UNSEEN_S, composer="draft", text="hello", offset=40))
+    assert [kind(command) for command in commands] == [LinkUndelivered]
