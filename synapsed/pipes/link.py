@@ -32,7 +32,7 @@ from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
-from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkTurnRecord
+from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkRefused, LinkTurnRecord
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
@@ -269,8 +269,7 @@ class AcpLink:
                 case Write():
                     self._tasks.spawn(self._write(command))
                 case TellLink(event):
-                    if self._live or not isinstance(event, LinkObserved):
-                        self._emit(event)
+                    self._tell(event)
                 case ShowText(text):
                     self._show(self._transcript.said(text))
                 case ShowLine(text, bold):
@@ -284,6 +283,12 @@ class AcpLink:
                 self._show(self._transcript.rest())
         else:
             self._turn_over.clear()
+
+    def _tell(self, event: LinkEvent) -> None:
+        if isinstance(event, LinkRefused):
+            self._note("refused")
+        if self._live or not isinstance(event, LinkObserved):
+            self._emit(event)
 
     async def _write(self, command: Write) -> None:
         try:
@@ -339,14 +344,27 @@ class AcpLink:
         text = delivery.text
         if not delivery.command:  # its programs read commands, too
             text = type_message(self._profile.delivery, text, bracketed=True).text
-        stopping = bool(record.link.get("interrupting"))
+        stopping, refused = bool(record.link.get("interrupting")), bool(record.link.get("refused"))
         self._perform(
             self._session.deliver(
-                delivery.task_id, prompt_id, text, fresh=delivery.fresh, now_ns=now_ns, stopping=stopping
+                delivery.task_id,
+                prompt_id,
+                text,
+                fresh=delivery.fresh,
+                now_ns=now_ns,
+                stopping=stopping,
+                refused=refused,
             )
         )
         if stopping and self._session.turn is not None:
             self._tasks.spawn(self.interrupt())  # the last daemon was about to
+
+    def _note(self, what: str) -> None:
+        """What the next daemon has to know of the turn that runs, if it is a task's."""
+        turn, record = self._session.turn, self._record
+        if turn is not None and record is not None and turn.task == record.task_id:
+            self._record = record.model_copy(update={"link": {**record.link, what: True}})
+            self._emit(LinkTurnRecord(self._record))
 
     def recorded(self, record: TurnRecord) -> None:
         """Nothing waits for that: the keeper writes a prompt once, whatever is on record."""
@@ -364,9 +382,7 @@ class AcpLink:
         """A program that does not end its turn is ended; its restart policy applies."""
         if self._session.turn is None:
             return False
-        if self._record is not None and self._session.turn.task == self._record.task_id:
-            self._record = self._record.model_copy(update={"link": {**self._record.link, "interrupting": True}})
-            self._emit(LinkTurnRecord(self._record))
+        self._note("interrupting")
         self._perform(self._session.interrupt())
         try:
             await asyncio.wait_for(self._turn_over.wait(), CONFIRM_STOP_S)

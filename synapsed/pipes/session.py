@@ -287,8 +287,6 @@ class AcpSession:
         if not (turn.id == id_ and (turn.text or "").startswith("/")):
             self._brief = None
         over = outcome(message, turn.speech, self._profile.error)
-        if turn.refused and over == TurnOver(None, "", over.evidence):
-            over = TurnOver("INTERRUPTED", "", "acp: a permission was refused, and nothing was said")
         self._ids = self._ids or turn.speech.ids
         self._requests.clear()
         self._heard = _Prompted("", None, speech=TurnSpeech(ids=self._ids))
@@ -304,6 +302,8 @@ class AcpSession:
         self._conclude(turn, over, now_ns)
 
     def _conclude(self, turn: _Prompted, over: TurnOver, now_ns: int) -> None:
+        if turn.refused and over == TurnOver(None, "", over.evidence):
+            over = TurnOver("INTERRUPTED", "", "acp: a permission was refused, and nothing was said")
         if over.code is not None:
             self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.text}".rstrip()))
         if turn.task is None:
@@ -382,18 +382,28 @@ class AcpSession:
         return self._drain()
 
     def deliver(
-        self, task: str, prompt_id: str, text: str, *, fresh: bool, now_ns: int, stopping: bool = False
+        self,
+        task: str,
+        prompt_id: str,
+        text: str,
+        *,
+        fresh: bool,
+        now_ns: int,
+        stopping: bool = False,
+        refused: bool = False,
     ) -> list[PipesCommand]:
-        """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps, and was `stopping` it.
-        Raises NotReady."""
+        """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps, and was `stopping` its
+        turn, or `refused` what that asked. Raises NotReady."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.turn.task)
         if (ended := self._finished.pop(prompt_id, None)) is not None:
             over, speech = ended
             self._live = True
-            self._conclude(_Prompted(prompt_id, task, speech=speech, stopping=stopping), over, now_ns)
+            turn = _Prompted(prompt_id, task, speech=speech, stopping=stopping, refused=refused)
+            self._conclude(turn, over, now_ns)
             return self._drain()
-        self.turn = _Prompted(prompt_id, task, text, speech=TurnSpeech(ids=self._ids) if fresh else self._heard.speech)
+        speech = TurnSpeech(ids=self._ids) if fresh else self._heard.speech
+        self.turn = _Prompted(prompt_id, task, text, speech=speech, refused=refused)
         if fresh:
             self._out.append(ShowLine(text, bold=True))
         self._prompt(prompt_id, text)
@@ -438,14 +448,14 @@ class AcpSession:
                 "it asks something else now; read it and answer that", prompt=request.prompt.model_dump()
             )
         key, option = request.chosen(text)
+        if request.kinds[key].startswith("reject"):
+            self._turn.refused = True
+            self._out.append(TellLink(LinkRefused(request.prompt.prompt)))  # first: it is put on record
         outcome_ = {"outcome": "selected", "optionId": option}
         self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
         del self._requests[request.input_id]
         label = next(each.label for each in request.prompt.options if each.key == key)
         self._out.append(ShowLine(f"→ {label}", bold=True))
-        if request.kinds[key].startswith("reject"):
-            self._turn.refused = True
-            self._out.append(TellLink(LinkRefused(request.prompt.prompt)))
         self._observe()
         return self._drain()
 

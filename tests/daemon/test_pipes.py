@@ -102,6 +102,24 @@ def test_a_permission_over_a_kill_is_found_again(piped: Piped) -> None:
     assert len(piped.receipts("answer")) == 2
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_a_refusal_that_ends_a_turn_is_known_over_a_kill(piped: Piped, *, early: bool) -> None:
+    """Also where the turn ended while there was no daemon."""
+    go = piped.folder / "go"
+    task = piped.send(f"ask silently\nwait {go}")
+    piped.daemon.task_in(task, "input_required")
+    assert piped.daemon.ctl("deny", task).code == 0
+    piped.daemon.task_in(task, "working")
+    eventually(lambda: piped.receipts("answer"), "it has the answer")
+    piped.daemon.kill9()
+    if early:
+        go.touch()
+    piped.daemon.start()
+    go.touch()
+    done = piped.daemon.ended(task)
+    assert done["status"] == "canceled"
+
+
 def test_no_kill_of_the_daemon_loses_or_doubles_a_message(piped: Piped) -> None:
     dice = random.Random(18)
     for n in range(12):

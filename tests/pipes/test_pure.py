@@ -236,6 +236,19 @@ def test_the_next_daemon_knows_that_a_turn_was_stopped_by_the_one_before() -> No
     assert [event.reason for event in played.told] == ["interrupted"]
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_next_daemon_knows_that_a_permission_was_refused(*, ended: bool) -> None:
+    """The request and what follows it come again, but not what was answered."""
+    played = Played().opened()
+    over = {"id": "t.1", "result": {"stopReason": "end_turn"}}
+    if ended:
+        played.line(**over)
+    played.done += played.session.deliver("t", "t.1", "text", fresh=False, now_ns=1, refused=True)
+    if not ended:
+        played.line(**over)
+    assert [event.reason for event in played.told] == ["refused"]
+
+
 def test_the_next_daemon_finds_a_turn_that_ended_meanwhile() -> None:
     played = Played().opened()
     played.said("so", "1")

@@ -2,10 +2,11 @@
 
     python -S -E -I acp_agent.py RECEIPTS [OPTION…]     # ids: messages have ids; plain: none; no-load: forgets; mode
 
-Every line of a prompt is a directive: `say TEXT`, `slow TEXT` (word by word), `ask` (a permission), `plan TEXT`,
-`then TEXT` (after a tool call), `notice TEXT` (without an id), `wait FILE` (until there is such a file), `deaf` (a
-cancel is not heard), `error CODE TEXT`, `fail TEXT` (as codex tells a failure), `exit N`, `garbage`. Anything else is
-said back. Prompts that came, and answers to permissions, are written to RECEIPTS, a line each.
+Every line of a prompt is a directive: `say TEXT`, `slow TEXT` (word by word), `ask` (a permission; `ask silently`: and
+says nothing of it), `plan TEXT`, `then TEXT` (after a tool call), `notice TEXT` (without an id), `wait FILE` (until
+there is such a file), `deaf` (a cancel is not heard), `error CODE TEXT`, `fail TEXT` (as codex tells a failure),
+`exit N`, `garbage`. Anything else is said back. Prompts that came, and answers to permissions, are written to RECEIPTS,
+a line each.
 """
 
 import json
@@ -124,7 +125,8 @@ def work(text):
             chosen = permission()
             if _canceled:
                 return {"result": {"stopReason": "cancelled"}}
-            say(f"You chose {chosen}.")
+            if rest != "silently":
+                say(f"You chose {chosen}.")
         elif word == "read":
             send({"id": "f1", "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": "/x"}})
             answer = receive(None)
