@@ -353,9 +353,11 @@ class Viewers:
         self._watches = Watches()
         self.watch = self._watches.join
         self._last: Viewer | None = None
+        self._joining = 0
 
     def __len__(self) -> int:
-        return len(self._viewers)
+        """Those who are about to come count too: the window takes their size before they see it."""
+        return len(self._viewers) + self._joining
 
     @property
     def writers(self) -> int:
@@ -378,7 +380,11 @@ class Viewers:
         """A new viewer; unless it only looks, the window takes its size."""
         viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only)
         if not read_only:
-            await self._use(viewer)
+            self._joining += 1
+            try:
+                await self._use(viewer)
+            finally:
+                self._joining -= 1
         viewer.fits = self.fits(cols, rows)
         self._viewers.append(viewer)
         return viewer

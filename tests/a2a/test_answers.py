@@ -223,7 +223,7 @@ async def test_a_fault_of_our_own_ends_the_task_too(here: Here, monkeypatch: pyt
     def faulty(update: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(remote, "_update", faulty)
+    monkeypatch.setattr(remote, "update_of", faulty)
     async with answering("0.3", here) as far:
         task = await said(far, here, {"text": TEXT})
     assert task.error is not None

@@ -1,10 +1,12 @@
 """Attached terminals: notices over one viewer's screen."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 import pytest
 
+from synapsed.errors import KeeperLost
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.pty import viewers as viewers_module
@@ -360,3 +362,20 @@ async def test_what_is_dropped_before_a_redraw_may_have_changed_modes() -> None:
     seen.feed(await anext(viewer.output()))
     assert (seen.snapshot().alternate, 1003 in seen.snapshot().modes.dec) == (False, False)
     assert rows(seen) == rows(program.screen)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_who_comes_counts_while_the_window_takes_the_size(*, lost: bool) -> None:
+    """Else a look in between finds nobody there, and the window is made tall again behind whoever has come."""
+    program, there = Program(), list[int]()
+
+    async def resize(_cols: int, _rows: int) -> None:
+        there.append(len(program.viewers))
+        if lost:
+            raise KeeperLost("the keeper is gone")
+
+    program.viewers._resize = resize
+    with contextlib.suppress(KeeperLost):
+        await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    assert there == [1]
+    assert len(program.viewers) == (0 if lost else 1)
