@@ -45,6 +45,8 @@ def read_lines(
         lines[-1:] = [*([above] if above else []), *_without_prompt(composer, last, prompt)]
     if one_by_one:
         lines = _without_echo(composer, lines, message, edits=edits)
+    elif edited(output) is None and _echoes(lines, message):
+        lines.pop(0)
     while lines and not lines[0].strip():
         lines.pop(0)
     if lines and prompt and lines[0] == (prompt + message.rpartition("\n")[2]).rstrip():
@@ -93,6 +95,13 @@ def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: 
         elif behind.strip() not in ("", *typed):
             kept.append(behind)
     return kept
+
+
+def _echoes(lines: list[str], message: str) -> bool:
+    """Whether the first of `lines`, which the echo of the submitted line break ends, is the message's own echo: on a
+    busy machine the terminal's comes late. One line alone is what a program without an echo has said."""
+    last = message.rpartition("\n")[2].strip()
+    return bool(last) and lines[0].strip() == last and any(line.strip() for line in lines[1:])
 
 
 def _behind_prompts(composer: Composer, line: str) -> list[str]:

@@ -122,3 +122,18 @@ def test_the_mark_of_a_line_that_was_not_ended_is_no_output(mark: bytes) -> None
     output = b"\x1b[?2004l\r\r\n100%\r\nabc" + filled + b"\x1b[0m\x1b[Jvm# \x1b[K\x1b[?2004h"
     shell = Composer(at_cursor=True, line="^vm# (?P<text>.*)$")
     assert from_lines(AnswerSpec(), shell, output, cols=80, rows=24, prompt="vm# ") == "100%\nabc"
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        (b"echo so\r\nso\r\n$ ", "so"),
+        (b"\r\necho so\r\n$ ", "echo so"),
+        (b"echo so\r\n$ ", "echo so"),
+    ],
+    ids=["a late echo", "an answer that says the same", "a program without an echo"],
+)
+def test_an_echo_that_comes_late_is_no_part_of_the_answer(output: bytes, answer: str) -> None:
+    shell = Composer(at_cursor=True, line=r"^\$ ?(?P<text>.*)$")
+    given = {"cols": 80, "rows": 24, "prompt": "$ ", "message": "echo so"}
+    assert from_lines(AnswerSpec(), shell, output, **given) == answer
