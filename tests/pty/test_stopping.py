@@ -13,7 +13,6 @@ from synapsed.model.link import LinkExited
 from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Ready, Signs
 from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import Steps
-from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
@@ -21,9 +20,8 @@ from synapsed.pty.turn_types import Command, Phase, Save, TurnState
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock, until
-from tests.fakes.program import kept_by
+from tests.fakes.program import linked
 from tests.fakes.stage import LocalStage
-from tests.fakes.store import MemoryStore
 
 PROFILE = Profile(
     name="p",
@@ -53,18 +51,7 @@ class Program:
         self.waits: list[float] = []
         self.draw("> ")
         keeper: Any = SimpleNamespace(write=self.write)
-        self.driver = driver = Driver(
-            LinkedTerminal(
-                "a",
-                profile,
-                self.session,
-                self.stage,
-                program=kept_by(keeper),
-                channels=[],
-                store=MemoryStore(self.clock),
-                clock=self.clock,
-            )
-        )
+        self.driver = driver = Driver(linked(profile, self.session, self.stage, keeper, self.clock))
         driver.looks.look = self.looks  # type: ignore[method-assign]
         driver.looks.until = self.until  # type: ignore[method-assign]
         driver.turn.add = self.commands.extend  # type: ignore[method-assign]

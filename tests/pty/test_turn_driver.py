@@ -35,15 +35,13 @@ from synapsed.profiles import (
     Signs,
 )
 from synapsed.pty.driver import Driver
-from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import HANDS_OFF_S, Session
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
-from tests.fakes.program import kept_by
+from tests.fakes.program import linked
 from tests.fakes.stage import LocalStage
-from tests.fakes.store import MemoryStore
 
 PROFILE = Profile(
     name="p",
@@ -86,18 +84,7 @@ class Terminal:
         self.writing.set()
         keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, read=self.read, lost=None)
         self.session = Session(profile, self.stage.start, channels_tell=False)
-        self.driver = Driver(
-            LinkedTerminal(
-                "a",
-                profile,
-                self.session,
-                self.stage,
-                program=kept_by(keeper),
-                channels=[],
-                store=MemoryStore(self.clock),
-                clock=self.clock,
-            )
-        )
+        self.driver = Driver(linked(profile, self.session, self.stage, keeper, self.clock))
         self.driver._program.emit = self.emit
         self.driver.looks.until = self.until  # type: ignore[method-assign]
 
