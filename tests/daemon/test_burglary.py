@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,11 +91,16 @@ def test_a_sender_is_what_the_kernel_says(daemon: Daemon, tmp_path: Path) -> Non
         view = daemon.agent("sh")
         assert (sender["sender_id"], sender["sender_type"]) == (view["id"], "generic")
         assert (sender["verified"], sender["tier"], sender["sender_endpoint"]) == (True, "agent", view["endpoint"])
-        screen = daemon.ctl("logs", "dummy", "-n", "500").out
-        assert f"[A2A:{one['task']['id'][:8]}:{view['id']}] from within" in screen
+        typed = f"[A2A:{one['task']['id'][:8]}:{view['id']}] from within"
+        eventually(partial(_on_screen, daemon, typed), f"{typed} has been typed")
     claimed = daemon.ctl("send", "dummy", "--from", "sh", "--json", "hello").json["task"]
     assert claimed["metadata"]["sender"]["sender_id"] == view["id"]
     assert (claimed["metadata"]["sender"]["verified"], claimed["metadata"]["sender"]["tier"]) == (False, "claimed")
+
+
+def _on_screen(daemon: Daemon, text: str) -> bool:
+    """Whether the first agent has drawn it: `send` returns when a message is kept, which is before it is typed."""
+    return text in daemon.ctl("logs", "dummy", "-n", "500").out
 
 
 def _lines(path: Path, count: int) -> list[str] | None:
