@@ -17,6 +17,7 @@ from synapsed.fleet.copying import copy_in, copy_out
 from synapsed.fleet.dial import connect, options
 from synapsed.fleet.keyring import Keyring
 from synapsed.fleet.streams import (
+    CLASSES_MAX,
     HOSTS,
     IN,
     STREAMS,
@@ -37,7 +38,6 @@ FLEET_KEY: Final = "$KV.SYN_HOSTS._fleet"
 BROKERS_KEY: Final = "$KV.SYN_HOSTS._brokers"
 """Where they find all brokers' addresses."""
 ADMIN_INBOX: Final = "_INBOX__admin"
-CLASSES_MAX: Final = 512
 
 
 class Admin:
@@ -49,7 +49,7 @@ class Admin:
     async def ensure(self, *, replicas: int, store: int, hosts: Iterable[str]) -> list[str]:
         """Make what is missing and correct what differs; says, in sentences, what was done. Raises RemoteRefused."""
         done = []
-        for document in streams(replicas=replicas, store=store):
+        for document in streams(replicas=replicas, store=store, consumers=await self._consumers_allowed()):
             done += await self._ensure_stream(document)
         for host in hosts:
             done += await self.ensure_consumer(IN, mail_of(host, replicas=replicas))
@@ -60,7 +60,7 @@ class Admin:
     async def wrong(self, *, replicas: int, store: int, hosts: Iterable[str]) -> list[str]:
         """What `ensure` would mend, in sentences; nothing is changed."""
         told = []
-        for document in streams(replicas=replicas, store=store):
+        for document in streams(replicas=replicas, store=store, consumers=await self._consumers_allowed()):
             there = await self._found(f"STREAM.INFO.{document['name']}")
             if there is None:
                 told.append(f"the stream {document['name']} is not there")
@@ -164,6 +164,11 @@ class Admin:
             await self._api(f"CONSUMER.DELETE.{IN}.{host}", None)
         await self._api(f"STREAM.PURGE.{IN}", {"filter": f"syn.to.{host}.>"})
         await self._api(f"STREAM.PURGE.{HOSTS}", {"filter": f"$KV.SYN_HOSTS.{host}"})
+
+    async def _consumers_allowed(self) -> int:
+        """Of one stream, by the account's limits; -1 where they say nothing. A stream that wants more is refused."""
+        limits = (await self._api("INFO", None)).get("limits") or {}
+        return int(limits.get("max_consumers", -1))
 
     async def _ensure_stream(self, document: Document) -> list[str]:
         name = document["name"]

@@ -29,7 +29,6 @@ from synapsed.fleet.nkey import BadKey, KeyPair, Kind
 from synapsed.fleet.rights import scopes
 from synapsed.fleet.tls import Pem, make_authority
 
-MEMBERS_MAX: Final = 2000
 INVITATIONS_MAX: Final = 100
 
 GIVEN: Final = "given"

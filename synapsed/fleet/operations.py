@@ -26,11 +26,11 @@ from synapsed.fleet.given import GivenBroker, create_given, end_given
 from synapsed.fleet.home import Home
 from synapsed.fleet.invitation import VALID_S as INVITATION_S
 from synapsed.fleet.invitation import Invitation, asked, authority_at
-from synapsed.fleet.keyring import INVITATIONS_MAX, MEMBERS_MAX, Keyring, PendingInvitation, Plan
+from synapsed.fleet.keyring import INVITATIONS_MAX, Keyring, PendingInvitation, Plan
 from synapsed.fleet.natsserver import find
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.rights import JOIN
-from synapsed.fleet.streams import STORE_MAX, STORE_MIN
+from synapsed.fleet.streams import MEMBERS_MAX, STORE_MAX, STORE_MIN
 from synapsed.fleet.trust import NotTrusted, Trust
 from synapsed.fleetspec import HOST_NAME, FleetBroker, bytes_of, is_url
 

@@ -26,6 +26,10 @@ STORE_MAX: Final = 20 * GIB
 STORE_MIN: Final = 256 * MIB
 """Below it the shares of the streams are of no use."""
 
+MEMBERS_MAX: Final = 2000
+"""Hosts of a fleet: each has a consumer of the mail."""
+CLASSES_MAX: Final = 512
+"""Classes of work: each has a consumer of the work."""
 MAIL_MAX: Final = 10_000
 """Messages of one kind from one host to another that are not taken yet; a publish beyond that is refused."""
 BODY_MAX: Final = 1 * MIB
@@ -51,6 +55,8 @@ class Kept(NamedTuple):
     """What is beyond `per_subject` is refused, and does not replace the oldest."""
     direct: bool = False
     """Members may read single messages by subject, without a consumer."""
+    consumers: int = -1
+    """At most so many. A broker that is told no number has one of its own: 1,000 since nats-server 2.15."""
     message_max: int = BODY_MAX
     duplicates_s: float = 120.0
     ttl: bool = False
@@ -60,8 +66,19 @@ class Kept(NamedTuple):
 
 
 STREAMS: Final = (
-    Kept(IN, ("syn.to.>",), "workqueue", "new", 14, 4 * GIB, 0.40, per_subject=MAIL_MAX, per_subject_refused=True),
-    Kept(WORK, ("syn.work.>",), "workqueue", "new", 14, 256 * MIB, 0.04),
+    Kept(
+        IN,
+        ("syn.to.>",),
+        "workqueue",
+        "new",
+        14,
+        4 * GIB,
+        0.40,
+        per_subject=MAIL_MAX,
+        per_subject_refused=True,
+        consumers=MEMBERS_MAX,
+    ),
+    Kept(WORK, ("syn.work.>",), "workqueue", "new", 14, 256 * MIB, 0.04, consumers=CLASSES_MAX),
     Kept(
         CLAIM,
         ("syn.claim.>",),
@@ -80,8 +97,9 @@ STREAMS: Final = (
 )
 
 
-def stream(kept: Kept, *, replicas: int, store: int) -> Document:
-    """The configuration of one stream at brokers that keep `store` bytes each."""
+def stream(kept: Kept, *, replicas: int, store: int, consumers: int = -1) -> Document:
+    """The configuration of one stream at brokers that keep `store` bytes each, and allow an account at most so many
+    `consumers` of a stream (-1: any number)."""
     document: Document = {
         "name": kept.name,
         "subjects": list(kept.subjects),
@@ -93,7 +111,7 @@ def stream(kept: Kept, *, replicas: int, store: int) -> Document:
         "max_age": int(kept.days * DAY_S) * NANOSECONDS,
         "max_bytes": min(kept.bytes_max, int(store * kept.share)),
         "max_msgs": -1,
-        "max_consumers": -1,
+        "max_consumers": min(kept.consumers, consumers) if consumers > 0 else kept.consumers,
         "max_msgs_per_subject": kept.per_subject,
         "max_msg_size": kept.message_max,
         "duplicate_window": int(kept.duplicates_s * NANOSECONDS),
@@ -109,9 +127,9 @@ def stream(kept: Kept, *, replicas: int, store: int) -> Document:
     return document
 
 
-def streams(*, replicas: int, store: int) -> list[Document]:
+def streams(*, replicas: int, store: int, consumers: int = -1) -> list[Document]:
     """All of them."""
-    return [stream(kept, replicas=replicas, store=store) for kept in STREAMS]
+    return [stream(kept, replicas=replicas, store=store, consumers=consumers) for kept in STREAMS]
 
 
 def mail_of(host: str, *, replicas: int) -> Document:

@@ -75,7 +75,10 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
     accounts = {name: KeyPair.generate("account") for name in names}
     signing, scoped = KeyPair.generate("account"), KeyPair.generate("account")
     claims: dict[str, dict[str, Any]] = {
-        "signed": {"signing_keys": [signing.public, *jwt.scope_claims(scopes(host=scoped.public, join=system.public))]},
+        "signed": {
+            "signing_keys": [signing.public, *jwt.scope_claims(scopes(host=scoped.public, join=system.public))],
+            "limits": {"consumer": 50},
+        },
         "none": {"limits": {"disk_storage": 0, "mem_storage": 0, "streams": 0, "consumer": 0}},
         "small": {"limits": {"disk_storage": 100 << 20}},
         "few": {"limits": {"streams": 3}},
@@ -177,17 +180,25 @@ def test_a_whole_life_at_somebody_elses_broker(theirs: Theirs, tmp_path: Path) -
 
 
 async def left(theirs: Theirs) -> list[str]:
-    admin = await theirs.admin("fleet")
-    told = json.loads((await admin.request("$JS.API.STREAM.NAMES", b"")).data)
+    return list((await asked_of(theirs, "fleet", "STREAM.NAMES"))["streams"] or ())
+
+
+async def asked_of(theirs: Theirs, account: str, subject: str) -> dict[str, Any]:
+    admin = await theirs.admin(account)
+    told: dict[str, Any] = json.loads((await admin.request(f"$JS.API.{subject}", b"")).data)
     await admin.close()
-    return list(told["streams"] or ())
+    return told
 
 
-def test_a_signing_key_of_the_account_will_do(theirs: Theirs, tmp_path: Path) -> None:
+def test_a_signing_key_of_the_account_will_do_and_no_more_consumers_are_asked_for_than_it_may_have(
+    theirs: Theirs, tmp_path: Path
+) -> None:
     home, account = FleetHome(tmp_path / "box"), theirs.accounts["signed"].public
     home.do("create", name="box", urls=[theirs.url], account_key=theirs.signing.seed, account=account)
     assert len(home.do("settle")["done"]) == 7
     assert asyncio.run(may(home, theirs.url, "syn.to.box.box.msg"))
+    assert asyncio.run(asked_of(theirs, "signed", "STREAM.INFO.SYN_IN"))["config"]["max_consumers"] == 50
+    assert home.do("settle")["done"] == []
 
 
 def test_what_cannot_be_a_fleets_is_refused_before_anything_is_made(theirs: Theirs, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from synapsed.fleet.streams import (
+    CLASSES_MAX,
     GIB,
+    MEMBERS_MAX,
     MIB,
     STORE_MIN,
     STREAMS,
@@ -34,6 +36,16 @@ def test_nothing_grows_without_bound_and_nothing_is_erased_by_a_header() -> None
         assert not each["allow_msg_schedules"]
         assert each["num_replicas"] == 3
         assert each["storage"] == "file"  # one in memory vanishes with its definition
+
+
+def test_each_host_and_each_class_may_have_its_consumer() -> None:
+    """Of a stream that says nothing the broker keeps 1,000 at most."""
+
+    def most(**more: int) -> dict[str, int]:
+        return {each["name"]: each["max_consumers"] for each in streams(replicas=1, store=GIB, **more)}
+
+    assert (most()["SYN_IN"], most()["SYN_WORK"]) == (MEMBERS_MAX, CLASSES_MAX)
+    assert (most(consumers=600)["SYN_IN"], most(consumers=600)["SYN_WORK"]) == (600, CLASSES_MAX)
 
 
 def test_claims_outlive_what_they_claim() -> None:
