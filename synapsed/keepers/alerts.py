@@ -1,6 +1,6 @@
 """What a link tells of its keeper that a person should know, in its words."""
 
-from synapsed.keepers.client import OutputGap
+from synapsed.keepers.events import OutputGap
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.link import LinkAlert
 

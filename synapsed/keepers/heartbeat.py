@@ -10,7 +10,8 @@ import psutil
 
 from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import start_mark
-from synapsed.keepers.client import KeeperClient, KeeperSilent
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.events import KeeperSilent
 from synapsed.model.records import LaunchRecord
 
 ANSWER_S = 3.0

@@ -16,7 +16,8 @@ import structlog
 from synapsed import aio
 from synapsed.errors import KeeperLost, LaunchError, SynapsedError
 from synapsed.keepers.alerts import disk_alert, silence_alert
-from synapsed.keepers.client import Alert, Exited, KeeperClient, KeeperEvent, KeeperRefused, Lost
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.events import Alert, Exited, KeeperEvent, KeeperRefused, Lost
 from synapsed.keepers.heartbeat import SILENT, Pulse
 from synapsed.keepers.launchers import sweep_launch
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited

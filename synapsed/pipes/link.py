@@ -21,13 +21,7 @@ from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
 from synapsed.files import write_whole
 from synapsed.interfaces import Attachment, Delivery, ScreenWatch, Store
 from synapsed.keepers.alerts import gap_alert
-from synapsed.keepers.client import (
-    KeeperEvent,
-    KeeperRefused,
-    Output,
-    OutputGap,
-    TerminalKeys,
-)
+from synapsed.keepers.events import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity, Testimony

@@ -12,7 +12,8 @@ from typing import Protocol
 from synapsed.aio import TaskSet
 from synapsed.errors import SynapsedError
 from synapsed.interfaces import DirectTerminal
-from synapsed.keepers.client import KeeperClient, TerminalKeys
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.events import TerminalKeys
 
 
 class DirectViewer(Protocol):

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from synapsed.errors import KeeperLost, NotReady
-from synapsed.keepers.client import KeeperRefused
+from synapsed.keepers.events import KeeperRefused
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.keyboard import (

@@ -28,7 +28,8 @@ from synapsed.clock import Clock
 from synapsed.errors import KeeperLost
 from synapsed.files import write_whole
 from synapsed.interfaces import AgentLink, Store
-from synapsed.keepers.client import ExitRecord, KeeperClient
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.events import ExitRecord
 from synapsed.keepers.launchers import (
     KeeperAddress,
     Launcher,

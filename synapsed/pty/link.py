@@ -16,12 +16,7 @@ from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, StoreError
 from synapsed.interfaces import Attachment, Delivery, ScreenWatch, SideChannel, Store
 from synapsed.keepers.alerts import gap_alert
-from synapsed.keepers.client import (
-    KeeperEvent,
-    Output,
-    OutputGap,
-    TerminalKeys,
-)
+from synapsed.keepers.events import KeeperEvent, Output, OutputGap, TerminalKeys
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity, Testimony

@@ -21,7 +21,8 @@ from typing import Protocol
 
 from synapsed.errors import Forbidden, KeeperLost
 from synapsed.interfaces import DirectTerminal
-from synapsed.keepers.client import KeeperClient, TerminalKeys
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.events import TerminalKeys
 from synapsed.keepers.terminals import join_terminal
 from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from synapsed.profiles import Composer, DeliverySpec, PutOff
+from synapsed.screenspec import Composer, DeliverySpec, PutOff
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 

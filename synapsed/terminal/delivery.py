@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from synapsed.errors import TooLarge
-from synapsed.profiles import DeliverySpec
+from synapsed.screenspec import DeliverySpec
 from synapsed.terminal.indented import as_typed
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")

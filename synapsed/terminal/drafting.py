@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synapsed.profiles import Composer
+from synapsed.screenspec import Composer
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot

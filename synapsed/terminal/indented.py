@@ -8,7 +8,7 @@ error. So each block is given its empty line, and those within one are left out.
 
 import re
 
-from synapsed.profiles import Indented
+from synapsed.screenspec import Indented
 
 _TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""", re.DOTALL)
 _TRIPLE = frozenset({'"""', "'''"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from synapsed.profiles import LimitPattern
+from synapsed.screenspec import LimitPattern
 
 UNTIL_MAX_S = 32 * 86_400.0
 """A limit that would last longer is one whose end is not known."""

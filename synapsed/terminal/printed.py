@@ -5,7 +5,7 @@ screen of its own draws, so that neither the height of the agent's nor its scrol
 import re
 from collections.abc import Generator
 
-from synapsed.profiles import AnswerSpec, Composer
+from synapsed.screenspec import AnswerSpec, Composer
 from synapsed.terminal.answer import PASTE_MODE, SCROLLBACK_LINES, edited, tidy
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.portions import portions

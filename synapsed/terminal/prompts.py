@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from synapsed.errors import InvalidChoice
 from synapsed.model.task import Prompt, PromptOption
-from synapsed.profiles import Dialog, ListedOption, Prompts
+from synapsed.screenspec import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
 from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause

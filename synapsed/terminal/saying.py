@@ -9,7 +9,7 @@ import os.path
 import re
 from collections.abc import Sequence
 
-from synapsed.profiles import AnswerSpec, StreamSpec
+from synapsed.screenspec import AnswerSpec, StreamSpec
 from synapsed.terminal.answer import edited, position_below, stripped
 from synapsed.terminal.prose import Line, Wrapping, certain
 from synapsed.terminal.snapshot import PLAIN

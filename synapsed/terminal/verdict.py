@@ -68,7 +68,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from synapsed.model.agent import Activity
-from synapsed.profiles import Profile, Signs
+from synapsed.profiles import Profile
+from synapsed.screenspec import Signs
 from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.snapshot import ScreenSnapshot

@@ -11,7 +11,8 @@ from typing import Literal
 import pytest
 
 from synapsed.errors import KeeperLost
-from synapsed.keepers.client import KeeperBusy, KeeperClient, KeeperEvent, KeeperRefused, Output
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.events import KeeperBusy, KeeperEvent, KeeperRefused, Output
 from tests.keeper.conftest import DEADLINE_S, Lab, Watcher, until_file
 
 # --- output -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import start_mark
-from synapsed.keepers.client import KeeperSilent
+from synapsed.keepers.events import KeeperSilent
 from synapsed.keepers.heartbeat import Pulse, stands_still
 from synapsed.model.records import LaunchRecord
 from tests.support.daemon import eventually

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from synapsed.keepers.client import Output
+from synapsed.keepers.events import Output
 from synapsed.model.records import Checkpoint, LaunchRecord
-from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
+from synapsed.profiles import Profile
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.rounds import Rounds
 from synapsed.pty.theme import LastSeen
+from synapsed.screenspec import Composer, Dialog, Interrupt, ListedOption, Prompts, Ready
 from tests.fakes.clock import FakeClock
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore

@@ -12,9 +12,10 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.task import Prompt
-from synapsed.profiles import Composer, Profile
+from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, Say, Seen, TurnState, Type
+from synapsed.screenspec import Composer
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.verdict import Verdict

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from synapsed.profiles import Composer, DeliverySpec, Dialog, Interrupt, Profile, Prompts, PutOff, Signs
+from synapsed.profiles import Profile
 from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Step, Steps, StopPressed, WaitFor
+from synapsed.screenspec import Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff, Signs
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.menus import Move
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from synapsed.interfaces import Delivery
-from synapsed.keepers.client import Output
+from synapsed.keepers.events import Output
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord
 from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles import AnswerSpec, Composer, DeliverySpec, Profile, Ready, Signs
+from synapsed.profiles import Profile
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.rounds import Rounds
@@ -21,6 +21,7 @@ from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.harm import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.stage import RemoteStage
+from synapsed.screenspec import AnswerSpec, Composer, DeliverySpec, Ready, Signs
 from tests.fakes.clock import FakeClock
 from tests.fakes.screens import FakeScreenProcess
 from tests.fakes.store import MemoryStore

@@ -11,7 +11,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.model.link import LinkAlert, LinkEvent, LinkObserved, LinkSession, LinkTold, LinkTurnEnded
 from synapsed.model.records import TurnRecord
-from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
+from synapsed.profiles import Profile
 from synapsed.pty.keyboard import Emit, Tell, Work
 from synapsed.pty.session import (
     CHECKPOINT_EVERY,
@@ -24,6 +24,7 @@ from synapsed.pty.session import (
     SessionCommand,
 )
 from synapsed.pty.turn_types import Phase, TurnState, Type
+from synapsed.screenspec import Composer, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.stage import Drawn, Start, StopOver

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from synapsed.masking import mask_text, unfinished
 from synapsed.model.facts import AssistantSaying, TurnEnded
-from synapsed.profiles import AnswerSpec, Profile, StreamSpec
+from synapsed.profiles import Profile
 from synapsed.pty.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, Speech, TurnStream
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState
+from synapsed.screenspec import AnswerSpec, StreamSpec
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
 from tests.support.secrets import planted

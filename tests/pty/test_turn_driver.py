@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
-from synapsed.keepers.client import KeeperRefused
+from synapsed.keepers.events import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded
 from synapsed.model.link import (
@@ -22,21 +22,21 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.records import TurnRecord
-from synapsed.profiles import (
+from synapsed.profiles import Profile
+from synapsed.pty.driver import Driver
+from synapsed.pty.session import HANDS_OFF_S, Session
+from synapsed.pty.turn_types import Phase, TurnState
+from synapsed.screenspec import (
     AnswerSpec,
     Composer,
     DeliverySpec,
     Dialog,
     ErrorPattern,
     Interrupt,
-    Profile,
     Prompts,
     Ready,
     Signs,
 )
-from synapsed.pty.driver import Driver
-from synapsed.pty.session import HANDS_OFF_S, Session
-from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until

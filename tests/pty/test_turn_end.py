@@ -7,9 +7,10 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
 from synapsed.model.link import LinkTurnAccepted, LinkUndelivered
-from synapsed.profiles import AnswerSpec, Composer, Profile
+from synapsed.profiles import Profile
 from synapsed.pty.turn import EMPTY_UNTOLD_S, UNKNOWN, UNTOLD_UNSEEN_S, PtyTurn
 from synapsed.pty.turn_types import AnswerFound, FindAnswer, Phase, Recall, Save, TurnState
+from synapsed.screenspec import AnswerSpec, Composer
 from tests.pty.playbook import (
     LINES,
     accepted,

@@ -1,8 +1,9 @@
 """The size of a program's window, step by step."""
 
-from synapsed.profiles import AnswerSpec, Profile
+from synapsed.profiles import Profile
 from synapsed.pty.keyboard import Pause, Resize
 from synapsed.pty.window_size import NUDGE_EVERY_S, NUDGE_S, Window
+from synapsed.screenspec import AnswerSpec
 
 PROFILE = Profile(name="p", command="p", answer=AnswerSpec(mode="blocks", start="^> ", rows=200))
 

@@ -12,8 +12,8 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.outer import OuterTerminal
-from synapsed.profiles import Signs
 from synapsed.screens.pool import ScreenPool
+from synapsed.screenspec import Signs
 from synapsed.terminal.stage import (
     Ask,
     Drawn,

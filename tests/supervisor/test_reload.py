@@ -9,7 +9,8 @@ from synapsed.errors import ConfigError
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
 from synapsed.paths import Paths
-from synapsed.profiles import Profile, Ready
+from synapsed.profiles import Profile
+from synapsed.screenspec import Ready
 from synapsed.supervisor.environment import read_env_file
 from synapsed.supervisor.reload import differences, in_layers
 

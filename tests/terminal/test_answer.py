@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.profiles import AnswerSpec, Composer
+from synapsed.screenspec import AnswerSpec, Composer
 from synapsed.terminal.answer import below_message, from_screen
 from tests.fakes.stage import from_lines
 

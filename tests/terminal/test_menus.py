@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice
-from synapsed.profiles import Prompts
+from synapsed.screenspec import Prompts
 from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause, route
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen

@@ -7,7 +7,8 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
+from synapsed.profiles import Profile
+from synapsed.screenspec import Composer, Dialog, Prompts, Ready, Signs
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
 from synapsed.terminal.verdict import STALE_S

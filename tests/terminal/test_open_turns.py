@@ -5,7 +5,8 @@ import pytest
 from synapsed.channelspec import Channel
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Composer, Interrupt, Profile, PutOff, Ready, Signs
+from synapsed.profiles import Profile
+from synapsed.screenspec import Composer, Interrupt, PutOff, Ready, Signs
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import REPORTED_LATE_S, TerminalObserver
 from synapsed.terminal.verdict import LOST_S, STALE_S

@@ -3,7 +3,8 @@
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.profiles import Composer, Profile
+from synapsed.profiles import Profile
+from synapsed.screenspec import Composer
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.owntext import TYPED_S
 from tests.support.readiness import held, receives

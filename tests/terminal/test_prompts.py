@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
-from synapsed.profiles import Dialog, ListedOption, OwnWords, Prompts
+from synapsed.screenspec import Dialog, ListedOption, OwnWords, Prompts
 from synapsed.terminal import prompts
 from synapsed.terminal.prompts import Asked, find_prompt, is_question, keys_for
 from synapsed.terminal.screen import Screen

@@ -3,7 +3,8 @@
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.profiles import Composer, Profile, Ready, Signs
+from synapsed.profiles import Profile
+from synapsed.screenspec import Composer, Ready, Signs
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 

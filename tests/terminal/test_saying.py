@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.profiles import AnswerSpec, Profile, StreamSpec
+from synapsed.profiles import Profile
 from synapsed.pty.streaming import Piece, TurnStream
+from synapsed.screenspec import AnswerSpec, StreamSpec
 from synapsed.terminal import saying
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.saying import LineText, ScreenText
