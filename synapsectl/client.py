@@ -135,7 +135,7 @@ class Client:
                     if size == length or not (piece := connection.recv(SAVED_AT_ONCE)):
                         break
             except TimeoutError:
-                raise TimedOut(f"the daemon did not go on within {self._told(REQUEST_TIMEOUT)} (GET {path})") from None
+                raise TimedOut(f"the daemon did not go on within {self.told(REQUEST_TIMEOUT)} (GET {path})") from None
         if size != length:
             raise BadAnswer("the daemon went away while it answered")
         return size
@@ -158,7 +158,7 @@ class Client:
                 self._send(connection, method, path, query, body=body, accept="application/json", extra=extra)
                 return _read_reply(connection)
             except TimeoutError:
-                raise TimedOut(f"the daemon did not answer within {self._told(timeout)} ({method} {path})") from None
+                raise TimedOut(f"the daemon did not answer within {self.told(timeout)} ({method} {path})") from None
             except OSError as error:
                 raise BadAnswer(f"the daemon went away while it answered: {error.strerror or error}") from None
 
@@ -175,7 +175,7 @@ class Client:
             return EventStream(connection, rest)
         except TimeoutError:
             connection.close()
-            raise TimedOut(f"the daemon did not answer within {self._told(REQUEST_TIMEOUT)} (GET {path})") from None
+            raise TimedOut(f"the daemon did not answer within {self.told(REQUEST_TIMEOUT)} (GET {path})") from None
         except OSError as error:
             connection.close()
             raise BadAnswer(f"the daemon went away while it answered: {error.strerror or error}") from None
@@ -213,7 +213,7 @@ class Client:
             return seconds
         return min(seconds, max(GRACE, self.deadline - time.monotonic()))
 
-    def _told(self, seconds: float) -> str:
+    def told(self, seconds: float) -> str:
         """The limit that was over: the person's own, as it was given, or `seconds`."""
         return f"{seconds if self._limit is None else min(seconds, self._limit):g} s"
 

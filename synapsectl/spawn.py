@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import NoReturn
 
 import synapsed
+from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
-from synapsectl.errors import CtlError, NoDaemon
+from synapsectl.errors import CtlError, NoDaemon, TimedOut
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
 times what that takes."""
+
+GUARD_DEADLINE = START_DEADLINE + SLOW_TIMEOUT
+"""Seconds to wait for another verb that starts or ends the daemon: it takes less, where it is not suspended."""
 
 POLL = 0.02
 """Seconds between two looks at the socket."""
@@ -33,7 +37,8 @@ SHUT_DOWN = "shut-down"
 
 
 def start_daemon(ctx: CommandContext) -> None:
-    """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log."""
+    """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log; TimedOut where
+    the person's own limit is over first."""
     logs = ctx.paths.logs
     wanted_at = time.time_ns()
     before = os.umask(0o077)
@@ -55,14 +60,41 @@ def start_daemon(ctx: CommandContext) -> None:
 
 @contextmanager
 def guarded(ctx: CommandContext) -> Iterator[None]:
-    """Nobody else starts a daemon of this home, or shuts one down, within. Waits for whoever does. OSError where there
-    is no folder for its log."""
+    """Nobody else starts a daemon of this home, or shuts one down, within. Waits for whoever does. Raises TimedOut
+    where that one does not end, OSError where there is no folder for the daemon's log."""
     guard = os.open(ctx.paths.logs, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(guard, fcntl.LOCK_EX)
+        deadline = _until(ctx, GUARD_DEADLINE)
+        while not _locked(guard):
+            if time.monotonic() > deadline:
+                raise TimedOut(
+                    f"another synapsectl starts or ends the daemon, and has not come to an end within"
+                    f" {ctx.client.told(GUARD_DEADLINE)}; where it is suspended, 'fg' lets it go on"
+                )
+            time.sleep(POLL)
         yield
     finally:
         os.close(guard)
+
+
+def _locked(guard: int) -> bool:
+    try:
+        fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _until(ctx: CommandContext, seconds: float) -> float:
+    """On the monotonic clock: `seconds` from now, or when the person's own limit is over."""
+    until = time.monotonic() + seconds
+    return until if ctx.client.deadline is None else min(until, ctx.client.deadline)
+
+
+def _check_limit(ctx: CommandContext) -> None:
+    """Raises TimedOut where it is the person's own limit that is over."""
+    if ctx.client.deadline is not None and time.monotonic() > ctx.client.deadline:
+        raise TimedOut(f"the daemon, which did not run, has not come up within {ctx.client.told(START_DEADLINE)}")
 
 
 def note_shutdown(ctx: CommandContext) -> None:
@@ -96,9 +128,10 @@ def _start_service(ctx: CommandContext) -> bool:
         manager.start()
     except CtlError as error:
         raise NoDaemon(f"the service does not start: {error}; see {manager.how_to_log()}") from None
-    deadline = time.monotonic() + START_DEADLINE
+    deadline = _until(ctx, START_DEADLINE)
     while not _answers(ctx):
         if time.monotonic() > deadline:
+            _check_limit(ctx)
             raise NoDaemon(f"the service did not answer within {START_DEADLINE:g} s; see {manager.how_to_log()}")
         time.sleep(POLL)
     ctx.out.note("no daemon was running: started the service")
@@ -149,7 +182,7 @@ def spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> int
 
 
 def _wait_for(ctx: CommandContext, alive: int, log: Path, begins: int) -> None:
-    deadline = time.monotonic() + START_DEADLINE
+    deadline = _until(ctx, START_DEADLINE)
     while not _answers(ctx):
         ended, _, _ = select.select([alive], [], [], POLL)
         if ended and not _answers(ctx):
@@ -158,6 +191,7 @@ def _wait_for(ctx: CommandContext, alive: int, log: Path, begins: int) -> None:
                 _give_up(ctx, "the daemon ended at once", log, begins)
             time.sleep(POLL)
         if time.monotonic() > deadline:
+            _check_limit(ctx)
             _give_up(ctx, f"the daemon did not answer within {START_DEADLINE:g} s", log, begins)
 
 

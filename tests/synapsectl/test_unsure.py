@@ -1,5 +1,6 @@
 """A daemon that hangs, breaks off or is being shut down while something is asked of it."""
 
+import contextlib
 import fcntl
 import io
 import json
@@ -125,17 +126,33 @@ def test_a_time_limit_holds_where_the_daemon_hangs(home: Daemon) -> None:
     assert home.ctl("tasks", "ann", "--json").json == [], "it was not sent"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="who waits for a lock is told by /proc/locks")
+def test_a_time_limit_holds_where_another_verb_does_not_come_to_an_end(home: Daemon) -> None:
+    """One that starts a daemon and is suspended, for instance."""
+    logs = of(home).paths.logs
+    logs.mkdir(parents=True)
+    with locked(logs):
+        sent = home.ctl("send", "ann", "--timeout", "0.2", "--wait", "--", "hello")
+    assert (sent.code, "not come to an end within 0.2 s" in sent.err) == (5, True), sent
+
+
+def test_a_time_limit_holds_where_the_daemon_does_not_come_up(home: Daemon) -> None:
+    lock = of(home).paths.lock
+    lock.parent.mkdir(mode=0o700, parents=True)
+    lock.touch()
+    with locked(lock):  # another daemon has this home, and answers nobody
+        sent = home.ctl("send", "ann", "--timeout", "0.2", "--wait", "--", "hello")
+    assert (sent.code, "not come up within 0.2 s" in sent.err) == (5, True), sent
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who waits is told by /proc")
 def test_who_wanted_a_daemon_before_it_was_shut_down_starts_no_other(home: Daemon) -> None:
     home.start()
     logs = home.home / "state" / "logs"
-    guard = os.open(logs, os.O_RDONLY)
-    fcntl.flock(guard, fcntl.LOCK_EX)
-    home.kill9()
-    waiting = home.spawn("start", "dummy")
-    eventually(lambda: _waits_for_a_lock(waiting), "it waits for its turn to start a daemon")
-    note_shutdown(of(home))
-    os.close(guard)
+    with locked(logs):
+        home.kill9()
+        waiting = home.spawn("start", "dummy")
+        eventually(lambda: _has_open(waiting, logs), "it waits for its turn to start a daemon")
+        note_shutdown(of(home))
     _, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, "has just been shut down" in err) == (3, True), err
     assert home.ctl("list").code == 3
@@ -159,6 +176,19 @@ def of(home: Daemon) -> CommandContext:
     return CommandContext(home.env, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
 
 
-def _waits_for_a_lock(process: "subprocess.Popen[str]") -> bool:
-    told = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    return any("->" in line and str(process.pid) in line for line in told)
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _has_open(process: "subprocess.Popen[str]", path: Path) -> bool:
+    for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if descriptor.readlink() == path:
+                return True
+    return False
