@@ -9,7 +9,18 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import NotAllowed, NotInstalled
 
 PATIENCE_S = 60.0
-"""For `tailscale serve`, which gets a certificate the first time."""
+"""For `tailscale serve`, which gets a certificate the first time, and waits where somebody has to allow it first."""
+SAID_MAX = 500
+"""Characters of what tailscale says that are told on."""
+
+NOT_RUNNING = {
+    "NeedsLogin": "tailscale is not logged in: 'tailscale up'",
+    "NeedsMachineAuth": "this machine waits to be approved in tailscale's admin console",
+    "Stopped": "tailscale is stopped: 'tailscale up'",
+    "NoState": "tailscale has not started yet: try again, or 'tailscale up'",
+    "Starting": "tailscale has not started yet: try again, or 'tailscale up'",
+}
+"""By what `tailscale status --json` calls the state of its service."""
 
 
 def serve(ctx: CommandContext) -> str:
@@ -30,13 +41,20 @@ def serve(ctx: CommandContext) -> str:
 
 
 def _name(status: str) -> str:
+    """Raises NotAllowed with what is to be done where tailscale does not run, or gives no certificate."""
     try:
         told: Any = json.loads(status)
-        name = str(told["Self"]["DNSName"]).rstrip(".")
-    except (ValueError, KeyError, TypeError):
-        name = ""
+    except ValueError:
+        told = None
+    told = told if isinstance(told, dict) else {}
+    own = told.get("Self")
+    name = str(own.get("DNSName") or "").rstrip(".") if isinstance(own, dict) else ""
+    if state := NOT_RUNNING.get(str(told.get("BackendState"))):
+        raise NotAllowed(state)
     if not name:
         raise NotAllowed("tailscale tells no name of this machine: switch MagicDNS and HTTPS on in its admin console")
+    if not told.get("CertDomains", [name]):
+        raise NotAllowed("your tailnet gives no certificates: switch HTTPS on in tailscale's admin console, under DNS")
     return name
 
 
@@ -52,11 +70,19 @@ def _run(ctx: CommandContext, command: list[str]) -> str:
             check=False,
             env=dict(ctx.environ),
         )
-    except subprocess.TimeoutExpired:
-        raise NotAllowed(f"'tailscale {command[1]}' did not end within {PATIENCE_S:g} s") from None
+    except subprocess.TimeoutExpired as late:
+        said = _words(*(part.decode(errors="replace") for part in (late.stderr, late.stdout) if part))
+        waits = f", and said: {said}" if said else ""
+        raise NotAllowed(f"'tailscale {command[1]}' did not end within {PATIENCE_S:g} s{waits}") from None
     except OSError as error:
         raise NotInstalled(f"{command[0]}: {error.strerror}") from None
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())[:500]
+        said = _words(done.stderr or done.stdout)
+        if "not defined: -bg" in said:
+            raise NotAllowed("this tailscale is too old, its 'serve' has no '--bg': 1.52 or a newer one is needed")
         raise NotAllowed(f"'tailscale {command[1]}' ended with exit code {done.returncode}: {said}")
     return done.stdout
+
+
+def _words(*texts: str) -> str:
+    return " ".join(" ".join(texts).split())[:SAID_MAX]
