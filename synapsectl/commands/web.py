@@ -2,6 +2,7 @@
 
 import argparse
 import html
+import io
 import ipaddress
 import shutil
 import subprocess
@@ -24,6 +25,8 @@ EXAMPLES = (
 
 DESK = ["look", "answer", "type"]
 PHONE = ["look", "answer"]
+
+WHITE_ON_BLACK, AS_BEFORE = "\x1b[38;5;231;48;5;16m", "\x1b[0m"
 
 OPENERS = ("xdg-open", "open", "wslview")
 
@@ -74,12 +77,19 @@ def _origin(address: str) -> tuple[str, str]:
     return split.scheme, split.netloc
 
 
-def _show(ctx: CommandContext, address: str, certificate: dict[str, str] | None) -> int:
-    """The QR code, in half blocks that every terminal has."""
+def qr_rows(address: str) -> list[str]:
+    """The QR code, in half blocks that every terminal has, and in colours of its own: those of a terminal with a light
+    ground would turn light and dark round, and few cameras read that."""
     import segno
 
+    drawn = io.StringIO()
+    segno.make(address, error="l", micro=False).terminal(out=drawn, compact=True)
+    return [f"{WHITE_ON_BLACK}{row}{AS_BEFORE}" for row in drawn.getvalue().splitlines()]
+
+
+def _show(ctx: CommandContext, address: str, certificate: dict[str, str] | None) -> int:
     if ctx.out.on_terminal:
-        segno.make(address, error="l", micro=False).terminal(out=ctx.out.stdout, compact=True)
+        ctx.out.control("".join(f"{row}\n" for row in qr_rows(address)))
     ctx.out.line(address)
     ctx.out.note("good once, for two minutes; 'synapsectl devices list' shows what was paired")
     if certificate is not None:

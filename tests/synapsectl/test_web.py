@@ -31,3 +31,14 @@ def test_what_the_opener_is_given_is_a_file_of_ones_own(tmp_path: Path, monkeypa
     tmp_path.rmdir()
     assert web._open(ctx, ADDRESS, "open") == 0
     assert said[-2] == ADDRESS, "where it cannot be written, the person gets it"
+
+
+def test_a_qr_code_is_the_same_on_light_and_dark_terminals() -> None:
+    rows = web.qr_rows("https://box.tail1234.ts.net/#code=k3Jx9QeZ0aBcDeFgHiJkLm")
+    assert {(row[: len(web.WHITE_ON_BLACK)], row[-len(web.AS_BEFORE) :]) for row in rows} == {
+        (web.WHITE_ON_BLACK, web.AS_BEFORE)
+    }
+    blocks = [row.removeprefix(web.WHITE_ON_BLACK).removesuffix(web.AS_BEFORE) for row in rows]
+    assert len({len(row) for row in blocks}) == 1
+    assert set("".join(blocks)) == set("█▀▄ ")
+    assert set(blocks[0]) == {"█"}, "the quiet zone is light"
