@@ -20,7 +20,7 @@ import structlog
 from aiohttp import web
 
 from synapsed.clock import SystemClock
-from synapsed.config import load_config
+from synapsed.configfile import load_config
 from synapsed.fleet.home import Home
 from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest

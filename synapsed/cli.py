@@ -132,7 +132,7 @@ def _broker(args: argparse.Namespace) -> int:
     import asyncio
 
     from synapsed import log
-    from synapsed.config import load_config
+    from synapsed.configfile import load_config
     from synapsed.errors import SynapsedError
     from synapsed.fleet.broker import serve
     from synapsed.fleet.home import Home
@@ -152,7 +152,7 @@ def _broker(args: argparse.Namespace) -> int:
 
 def _fleet(what: str) -> int:
     """Prints what was done, or `{"error": …}`."""
-    from synapsed.config import load_config
+    from synapsed.configfile import load_config
     from synapsed.errors import InvalidRequest, SynapsedError
     from synapsed.extras import FLEET_INSTALL, has_fleet
     from synapsed.paths import Paths
@@ -274,7 +274,7 @@ def _new_profile(args: argparse.Namespace) -> int:
 
 
 def _check_config(*, as_json: bool) -> int:
-    from synapsed.config import check_parking, load_config
+    from synapsed.configfile import check_parking, load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.library import ProfileLibrary
     from synapsed.paths import Paths

@@ -47,7 +47,8 @@ from synapsed.api.token import load_or_create, put_back
 from synapsed.api.visitors import Visitors
 from synapsed.automation.service import Automation
 from synapsed.clock import SystemClock
-from synapsed.config import Config, check_parking, load_config
+from synapsed.config import Config
+from synapsed.configfile import check_parking, load_config
 from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.extras import has_mcp
 from synapsed.garbage import collecting

@@ -21,7 +21,7 @@ from synapsed.agents.parking import Memory, machine_memory
 from synapsed.agents.restart_policy import RestartState
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
-from synapsed.config import check_parking, load_config
+from synapsed.configfile import check_parking, load_config
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, SynapsedError
 from synapsed.interfaces import ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.launch_plan import LinkFactory

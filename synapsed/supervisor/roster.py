@@ -10,7 +10,8 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.config import AgentConfig, Config, UsageLimitPolicy, save_agent
+from synapsed.config import AgentConfig, Config, UsageLimitPolicy
+from synapsed.configfile import save_agent
 from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.library import ProfileLibrary

@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.attention.notify import NotifyConfig, is_quiet
 from synapsed.attention.telling import HOLD_S, QUESTION_MAX, Now, notice, verdict
-from synapsed.config import load_config
+from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.model.attention import AttentionItem
 from synapsed.model.task import PromptOption

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.config import AgentConfig, Config, RestartPolicy, load_config, save_agent
+from synapsed.config import AgentConfig, Config, RestartPolicy
+from synapsed.configfile import load_config, save_agent
 from synapsed.errors import ConfigError, InvalidRequest, StoreError
 from synapsed.model.approval import ToolCall
 from synapsed.paths import Paths

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config import load_config
+from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.fleetspec import FleetConfig, FleetWork, bytes_of, is_url
 from synapsed.paths import Paths

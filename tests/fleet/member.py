@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from synapsed.clock import SystemClock
-from synapsed.config import load_config
+from synapsed.configfile import load_config
 from synapsed.errors import QueueFull, TaskNotCancelable, UnknownAgent
 from synapsed.fleet.home import Home
 from synapsed.fleet.service import Fleet

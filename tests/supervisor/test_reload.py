@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config import AgentConfig, Config, RestartPolicy, load_config
+from synapsed.config import AgentConfig, Config, RestartPolicy
+from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord

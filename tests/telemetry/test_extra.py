@@ -13,7 +13,8 @@ from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import ServiceSettings
 from synapsed.cli import main
-from synapsed.config import Config, TracesConfig, load_config
+from synapsed.config import Config, TracesConfig
+from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.paths import Paths
 from synapsed.supervisor.reload import differences

@@ -1,0 +1,180 @@
+"""Reads the user's configuration (docs/configuration.md), TOML in, frozen models out; the writer behind `start --save`.
+
+`config.toml` is the user's own and is never written. `agents.d/<name>.toml` holds one agent each, its keys at the top
+level, read like `[agents.<name>]`. A key that is not known is a ConfigError that names key, file, line and the nearest
+known key: nothing is accepted that does nothing.
+"""
+
+import difflib
+import tomllib
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from synapsed.config import AgentConfig, Config, TeamConfig
+from synapsed.errors import ConfigError, InvalidRequest
+from synapsed.files import write_private
+from synapsed.fleetspec import FleetConfig, overlaid
+from synapsed.library import ProfileLibrary
+from synapsed.model.agent import validate_name
+from synapsed.model.schedule import FILE, NewSchedule, as_schedule
+from synapsed.paths import Paths
+from synapsed.validation import describe_syntax, describe_validation, unreadable
+
+
+def load_config(paths: Paths) -> Config:
+    """The configuration; an empty one where there are no files. Raises ConfigError."""
+    config = Config()
+    if (text := _read(paths.config_file)) is not None:
+        config = _validate(paths.config_file, text, Config)
+    origin = dict.fromkeys(config.agents, paths.config_file)
+    agents = dict(config.agents)
+    for path in sorted(paths.agents_d.glob("*.toml")) if paths.agents_d.is_dir() else ():
+        if path.stem in agents:
+            raise ConfigError(f"{path}: the agent {path.stem!r} stands in {origin[path.stem]} already", file=str(path))
+        agents[path.stem] = _validate(path, _read(path) or "", AgentConfig)
+        origin[path.stem] = path
+    for name in agents:
+        try:
+            validate_name(name)
+        except InvalidRequest as error:
+            raise ConfigError(f"{origin[name]}: {error.message}", file=str(origin[name])) from None
+    _check_ports(agents, origin)
+    _check_dependencies(agents, origin)
+    _check_teams(config.teams, agents, paths.config_file)
+    _check_schedules(config.schedule, paths.config_file)
+    _check_rules(config, paths.config_file)
+    return config.model_copy(update={"agents": agents, "fleet": _fleet(config.fleet, paths)})
+
+
+def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> None:
+    """Raises ConfigError where an agent is to be parked whose program cannot go on with a conversation."""
+    for name, agent in config.agents.items():
+        profile = profiles.find(agent.profile or name)
+        if agent.park.on and profile is not None and not profile.resumes:
+            saved = paths.agents_d / f"{name}.toml"
+            place = f"{saved}: park" if saved.exists() else f"{paths.config_file}: agents.{name}.park"
+            raise ConfigError(
+                f"{place}: profile {profile.name!r} knows no way to go on with a conversation, which parking would "
+                f"lose; remove it, or give the profile [resume] args"
+            )
+
+
+def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
+    """Write `agents.d/<name>.toml`, 0600; what has its default value is left out. Raises StoreError."""
+    path = paths.agents_d / f"{validate_name(name)}.toml"
+    data = agent.model_dump(exclude_defaults=True, exclude_none=True)
+    write_private(path, tomli_w.dumps(data).encode())
+    return path
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(unreadable(path, error), file=str(path)) from None
+
+
+def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(describe_validation(error, path, text, model), file=str(path)) from None
+
+
+def _fleet(written: FleetConfig | None, paths: Paths) -> FleetConfig | None:
+    """What `[fleet]` says, over what `fleet create` or `fleet join` has written."""
+    fleet = written
+    if (text := _read(paths.fleet_file)) is not None:
+        joined = _validate(paths.fleet_file, text, FleetConfig)
+        fleet = joined if written is None else overlaid(joined, written)
+    if fleet is not None and (missing := [key for key in ("name", "urls") if not getattr(fleet, key)]):
+        raise ConfigError(
+            f"{paths.config_file}: fleet.{missing[0]} is missing: 'synapsectl fleet create' or 'fleet join' writes it "
+            f"to {paths.fleet_file}; without a fleet, remove [fleet]",
+            file=str(paths.config_file),
+        )
+    return fleet
+
+
+def _check_dependencies(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:
+    for name, agent in agents.items():
+        for other in agent.depends_on:
+            if other not in agents:
+                near = difflib.get_close_matches(other, agents, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                message = f"{origin[name]}: agent {name!r} depends on {other!r}, which is not configured{hint}"
+                raise ConfigError(message, file=str(origin[name]))
+    try:
+        TopologicalSorter({name: agent.depends_on for name, agent in agents.items()}).prepare()
+    except CycleError as error:
+        around: list[str] = error.args[1]
+        raise ConfigError(
+            f"{origin[around[0]]}: agents depend on each other: {' on '.join(reversed(around))}",
+            file=str(origin[around[0]]),
+        ) from None
+
+
+def _check_teams(teams: dict[str, TeamConfig], agents: dict[str, AgentConfig], file: Path) -> None:
+    for name, team in teams.items():
+        wrong = None
+        try:
+            for one in (name, *team.members):
+                validate_name(one)
+        except InvalidRequest as error:
+            wrong = error.message
+        if name in agents:
+            wrong = f"there is an agent {name!r} already"
+        elif nested := [member for member in team.members if member in teams]:
+            wrong = f"{nested[0]!r} is a team itself: name its members"
+        elif len(set(team.members)) < len(team.members):
+            wrong = "a member stands there twice"
+        if wrong is not None:
+            raise ConfigError(f"{file}: teams.{name}: {wrong}", file=str(file))
+
+
+def _check_rules(config: Config, file: Path) -> None:
+    names: set[str] = set()
+    for number, rule in enumerate(config.rule):
+        wrong = None
+        if rule.name in names:
+            wrong = f"name: another [[rule]] is called {rule.name!r}"
+        elif rule.do.webhook is not None and rule.do.webhook not in config.webhooks:
+            near = difflib.get_close_matches(rule.do.webhook, config.webhooks, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"write [webhooks.{rule.do.webhook}]"
+            wrong = f"do.webhook: there is no webhook {rule.do.webhook!r}; {hint}"
+        if wrong is not None:
+            raise ConfigError(f"{file}: rule.{number}: {wrong}", file=str(file))
+        names.add(rule.name)
+
+
+def _check_schedules(schedules: list[NewSchedule], file: Path) -> None:
+    ids = [as_schedule(schedule, now=0).id for schedule in schedules]
+    for number, schedule_id in enumerate(ids):
+        if (first := ids.index(schedule_id)) != number:
+            name = schedule_id.removeprefix(FILE)
+            raise ConfigError(
+                f"{file}: schedule.{number}: another [[schedule]] (schedule.{first}) is called {name!r}, or says the "
+                "same: give them names of their own",
+                file=str(file),
+            )
+
+
+def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:
+    taken: dict[int, str] = {}
+    for name, agent in agents.items():
+        if not agent.port:
+            continue
+        if (other := taken.setdefault(agent.port, name)) != name:
+            raise ConfigError(
+                f"{origin[name]}: agents {other!r} and {name!r} both want port {agent.port}", file=str(origin[name])
+            )
