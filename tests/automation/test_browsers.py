@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from synapsed.model.events import Origin
 from synapsed.model.task import PromptOption
 from tests.automation.test_inbox import Home, turns
 from tests.automation.test_notifier import Killed
-from tests.fakes.clock import until
+from tests.fakes.clock import PATIENCE_S, until
 from tests.support.pushservice import PushService
 
 
@@ -111,14 +112,17 @@ class House(Home):
         def said() -> list[dict[str, Any]]:
             return self.service.said(state, to=f"/push/{to}")
 
-        for _ in range(400):
-            if len(said()) >= count:
-                break
+        await self.until(lambda: len(said()) >= count)
+        assert len(said()) == count, (state, self.service.taken, self.service.refused)
+        return said()
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        """Time passes until it is so, as long as a busy machine may take for what goes over a real connection."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not so() and time.monotonic() < deadline:
             self.clock.advance(0.25)
             await turns()
             await pause()
-        assert len(said()) == count, (state, self.service.taken, self.service.refused)
-        return said()
 
     async def close(self) -> None:
         for notifier in self.notifiers:
@@ -258,11 +262,7 @@ async def test_a_browser_that_is_gone_is_forgotten(house: House, status: int) ->
     device = await house.device()
     house.service.answers = [status]
     await house.asks()
-    for _ in range(200):
-        if house.book.subscribed() == []:
-            break
-        await house.passes(0.25)
-        await pause()
+    await house.until(lambda: house.book.subscribed() == [])
     kept = house.book.device(device)
     assert kept is not None
     assert kept.push is None
@@ -287,6 +287,7 @@ async def test_a_service_that_fails_is_tried_again_and_told_of(house: House) -> 
     await house.asks()
     await house.told("opened")
     assert house.service.refused == ["/push/phone"] * 3
+    await house.until(lambda: notifier.states() == {f"phone ({device})": ""})  # the answer is on its way back
     assert notifier.states() == {f"phone ({device})": ""}
 
 
@@ -295,11 +296,7 @@ async def test_doctor_names_the_device(house: House) -> None:
     device = await house.device()
     house.service.answers = [403] * 50
     await house.asks()
-    for _ in range(200):
-        if notifier.states()[f"phone ({device})"]:
-            break
-        await house.passes(0.25)
-        await pause()
+    await house.until(lambda: bool(notifier.states()[f"phone ({device})"]))
     problem = notifier.states()[f"phone ({device})"]
     assert "it answered 403" in problem
     assert "turn notifications off and on again" in problem

@@ -1,6 +1,7 @@
 """Who needs a person, on scripted agents: opened and closed with the log, the same after a daemon was killed."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from synapsed.model.events import AttentionChanged, Event, Origin, ToolExecution
 from synapsed.model.link import LinkExited, LinkTurnEnded, LinkTurnFailed
 from synapsed.model.task import Task, TaskState
 from synapsed.terminal.limits import Limit
-from tests.fakes.clock import until
+from tests.fakes.clock import PATIENCE_S, POLL_S, until
 from tests.support.world import PERMISSION, World
 
 AGENT = "synapse-fake-8190"
@@ -92,12 +93,16 @@ async def turns() -> None:
 
 
 async def kinds(home: Home, inbox: PersonInbox, *wanted: str) -> list[AttentionItem]:
-    """Turns the clock until these are in the inbox, and nothing else."""
-    for _ in range(200):
+    """Turns the clock, by at most 50 s, until these are in the inbox, and nothing else."""
+    deadline, ends = time.monotonic() + PATIENCE_S, home.clock.monotonic() + 50
+    while time.monotonic() < deadline:
         await turns()
         if [item.kind for item in inbox.items()] == list(wanted):
             return inbox.items()
-        home.clock.advance(0.25)
+        if home.clock.monotonic() < ends:
+            home.clock.advance(0.25)
+        else:
+            await asyncio.sleep(POLL_S)  # what is read and written in threads
     raise AssertionError(f"in the inbox: {inbox.items()}, not {wanted}")
 
 

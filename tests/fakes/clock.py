@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["PATIENCE_S", "FakeClock", "FakeTimer", "until"]
+__all__ = ["PATIENCE_S", "POLL_S", "FakeClock", "FakeTimer", "until"]
 
 TURNS = 2000
 """Turns of the event loop that anything without real I/O is done in, many times over."""
