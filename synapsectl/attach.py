@@ -8,10 +8,8 @@ import re
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from socket import socket
-from types import FrameType
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from synapsectl.ahead import BegunAttach
@@ -19,11 +17,13 @@ from synapsectl.client import Client
 from synapsectl.display import Display, over_last_row
 from synapsectl.endings import DaemonLost, Detached, Ending, Hopped, Killed, ProgramExited
 from synapsectl.errors import CtlError
-from synapsectl.framed import TerminalConnection, open_terminal, parse_news, read_greeting
+from synapsectl.framed import TerminalConnection, parse_news
 from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
+from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
 from synapsectl.tty import Terminal
+from synapsectl.ways import Ways
 from synapsed.attachwire import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
 
 if TYPE_CHECKING:
@@ -40,14 +40,8 @@ RETRY = 0.1
 CLOSE_DEADLINE = 0.5
 """Seconds for the daemon to take our leave; it notices ours anyway."""
 
-FRAME_MAX = 32 * 1024
-"""Bytes of keys in one frame."""
-
 INPUT_MAX = 1024 * 1024
 """Bytes typed or pasted that wait for the agent; beyond them the terminal waits."""
-
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-
 
 _MOUSE = re.compile(rb"\x1b\[<(\d+);\d+;\d+[Mm]")
 _WHEEL_UP = b"64"
@@ -72,7 +66,6 @@ class AttachedTerminal:
         self.agent = agent
         self._display = Display(terminal, read_only=read_only)
         self._display.name = agent
-        self._frames: list[tuple[int, bytes]] = []
         self._terminal = terminal
         self._begun = begun
         """The first connection, where it has begun already."""
@@ -90,17 +83,12 @@ class AttachedTerminal:
         self._lookback: Lookback | None = None
         self._read_only = read_only
         self._ending: Ending | None = None
-        self._socket: TerminalConnection | None = None
-        self._one_screen = False
-        self._lent: socket | None = None
-        self._direct: LentWay | None = None
-        """Past the daemon, for output and keys."""
+        self._signals = TerminalSignals()
+        self._ways = Ways(client, read_only=read_only, begun=begun)
         self._typed = bytearray()
         self._window = (0, 0)
         """The size that the daemon was told."""
         self._resized = False
-        self._suspended = False
-        """This process was told to stop."""
         self._flush_at: float | None = None
         self._away_since = 0.0
         self._retry_at = 0.0
@@ -117,9 +105,11 @@ class AttachedTerminal:
 
         Raises ApiError, NoDaemon or TimedOut where the first connection fails: nothing was touched then. TerminalGone
         where there is no terminal any more."""
-        with self._signals() as woken:
+        with self._signals:
+            if self._begun is not None:
+                self._go_on(self._begun)
             try:
-                self._socket = self._connect()
+                self._connect()
             except BaseException:
                 self._terminal.give_back()
                 raise
@@ -133,60 +123,26 @@ class AttachedTerminal:
                         self._look_back(own=True)
                     self._send()
                     self._ask()
-                    self._take(self._frames)
+                    self._take(self._ways.frames)
                     while self._ending is None:
-                        self._step(woken)
+                        self._step()
                     if isinstance(self._ending, ProgramExited):
                         # The program's last words.
                         with suppress(OSError):
                             self._terminal.write_out(self._display.waiting)
                     self._hear_out()
                 # Only now, that the person has the terminal back, the daemon is told, which may take its time.
-                if isinstance(self._ending, Detached | Hopped) and self._socket is not None:
-                    self._socket.command({"type": "detach"})
+                if isinstance(self._ending, Detached | Hopped):
+                    self._ways.command({"type": "detach"})
                 return self._ending
             finally:
-                self._leave_direct()
-                if self._lent is not None:
-                    self._lent.close()
-                if self._socket is not None:
-                    self._socket.close(CLOSE_DEADLINE)
-
-    @contextmanager
-    def _signals(self) -> Iterator[int]:
-        """Signals end the loop, or say that the window changed; the descriptor becomes readable with each."""
-        woken, wake = os.pipe()
-        os.set_blocking(woken, False)
-        os.set_blocking(wake, False)
-        before = {signum: signal.signal(signum, self._on_ending_signal) for signum in ENDING_SIGNALS}
-        before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, self._on_resize)
-        before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._on_suspend)
-        fd_before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        try:
-            if self._begun is not None:
-                self._go_on(self._begun)
-            yield woken
-        finally:
-            signal.set_wakeup_fd(fd_before)
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
-            os.close(woken)
-            os.close(wake)
+                self._ways.close(CLOSE_DEADLINE)
 
     def _go_on(self, begun: BegunAttach) -> None:
         """The screen may be drawn already, and signals wait for this."""
         self._drawn = self._terminal.go_on(begun)
         self._display.waiting += begun.unshown
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING_SIGNALS, signal.SIGTSTP))
-
-    def _on_ending_signal(self, signum: int, frame: FrameType | None) -> None:
-        self._end(Killed(signum))
-
-    def _on_suspend(self, signum: int, frame: FrameType | None) -> None:
-        self._suspended = True
-
-    def _on_resize(self, signum: int, frame: FrameType | None) -> None:
-        self._resized = True
+        self._signals.unblock()
 
     def _end(self, ending: Ending) -> None:
         """The first one counts."""
@@ -194,23 +150,25 @@ class AttachedTerminal:
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
-    def _step(self, woken: int) -> None:
+    def _step(self) -> None:
         """Wait for something to do, and do it."""
-        socket, direct = self._socket, self._direct
-        more = socket is not None and socket.has_more and self._display.has_room
-        readable, writable = self._wait(woken, 0 if more else self._patience())
-        if woken in readable:
-            with suppress(BlockingIOError):
-                os.read(woken, 4096)
-        if self._suspended:
+        daemon, direct = self._ways.daemon, self._ways.direct
+        more = daemon is not None and daemon.has_more and self._display.has_room
+        readable, writable = self._wait(0 if more else self._patience())
+        if self._signals.fd in readable:
+            self._signals.drain()
+        if self._signals.ended is not None:
+            self._end(Killed(self._signals.ended))
+            return
+        if self._signals.suspended:
             self._suspend()
             return
         if self._terminal.fileno() in readable:
             self._read_keys()
-        if direct is not None and direct.fd in readable and direct is self._direct:
+        if direct is not None and direct.fd in readable and direct is self._ways.direct:
             self._read_direct(direct)
-        if socket is not None and (more or socket.fd in readable) and socket is self._socket:
-            self._read_output(socket)
+        if daemon is not None and (more or daemon.fd in readable) and daemon is self._ways.daemon:
+            self._read_output(daemon)
         if self._terminal.fileno() in writable:
             self._display.show(b"")
         self._on_time()
@@ -218,18 +176,18 @@ class AttachedTerminal:
         if self._display.gone:
             self._end(Killed(signal.SIGHUP))
 
-    def _wait(self, woken: int, seconds: float | None) -> tuple[list[int], list[int]]:
+    def _wait(self, seconds: float | None) -> tuple[list[int], list[int]]:
         """The descriptors that can be read now, and written to."""
-        socket, terminal, direct = self._socket, self._terminal.fileno(), self._direct
-        reads, writes = [woken], []
+        daemon, terminal, direct = self._ways.daemon, self._terminal.fileno(), self._ways.direct
+        reads, writes = [self._signals.fd], []
         if len(self._typed) < INPUT_MAX:
             reads.append(terminal)
         if self._display.waiting:
             writes.append(terminal)
-        if socket is not None and self._display.has_room:
-            reads.append(socket.fd)
-        if socket is not None and socket.unsent:
-            writes.append(socket.fd)
+        if daemon is not None and self._display.has_room:
+            reads.append(daemon.fd)
+        if daemon is not None and daemon.unsent:
+            writes.append(daemon.fd)
         if direct is not None and self._display.has_room:
             reads.append(direct.fd)
         if direct is not None and self._typed:
@@ -239,20 +197,17 @@ class AttachedTerminal:
 
     def _suspend(self) -> None:
         """Stop, as the person's shell wants it, with the terminal given back; take it again when it goes on."""
-        self._suspended = False
         self._display.waiting.clear()
         self._hear_out()
         self._terminal.give_back()
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, handler)
+        self._signals.stop()
         self._terminal.take()
         self._back_to_live()
         self._ask()
 
     def _patience(self) -> float | None:
         """Seconds until something is due by itself."""
-        retry = self._retry_at if self._socket is None else None
+        retry = self._retry_at if self._ways.daemon is None else None
         due = [at for at in (self._flush_at, retry, self._display.hint_over or None) if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -266,7 +221,7 @@ class AttachedTerminal:
                 self._end(Detached())
         if self._display.expire(now):
             self._resized = True  # the daemon draws again what the words stand on
-        if self._socket is None and now >= self._retry_at:
+        if self._ways.daemon is None and now >= self._retry_at:
             self._reconnect(now)
 
     # --- the person's side ------------------------------------------------------------------------------------------
@@ -346,23 +301,19 @@ class AttachedTerminal:
         """Go to another agent, in this terminal."""
         from synapsectl.hops import next_agent
 
-        before, socket = self.agent, self._socket
-        if socket is not None:
-            self._send_typed(socket)  # what was typed until now is the first one's
+        before = self.agent
+        self._ways.type(self._typed)  # what was typed until now is the first one's
         try:
             found = next_agent(self._client, before, step)
             if found is None:
                 self._display.say("there is no other agent")
                 return
             self.agent = found
-            self._socket = self._connect()
+            self._connect()
         except CtlError as error:
             self.agent = before
             self._display.say(str(error))
             return
-        if socket is not None:
-            socket.close(0)
-        self._leave_direct()
         self._typed.clear()
         self._begin()
 
@@ -370,10 +321,10 @@ class AttachedTerminal:
         """Ask for what was printed before: to be looked at, or for the terminal's `own` scrollback."""
         from synapsectl.earlier import BYTES, Pieces
 
-        if self._socket is not None and self._pieces is None:
+        if self._ways.daemon is not None and self._pieces is None:
             self._own = own
             self._pieces = Pieces(0, 0, [])
-            self._socket.command({"type": "earlier", "bytes": BYTES})
+            self._ways.command({"type": "earlier", "bytes": BYTES})
 
     def _show_earlier(self, pieces: "Pieces") -> None:
         """What was printed before has come."""
@@ -401,42 +352,29 @@ class AttachedTerminal:
         """The agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
         self._lookback = None
         self._display.uncover()
-        self._leave_direct()
-        socket, self._socket = self._socket, None
+        self._ways.leave_direct()
         try:
-            self._socket = self._connect()
+            self._connect()
         except CtlError as error:
             self._lose(str(error))
             return
-        finally:
-            if socket is not None:
-                socket.close(0)
         self._begin()
 
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
-    def _connect(self) -> TerminalConnection:
+    def _connect(self) -> None:
+        """Raises CtlError, and leaves the ways that there are as they are."""
         begun, self._begun = self._begun, None
         self._display.status.size = self._terminal.size() if begun is None else begun.size
         self._window = cols, rows = self._display.status.window()
-        terminal = open_terminal(self._client, self.agent, cols=cols, rows=rows, read_only=self._read_only, begun=begun)
-        try:
-            greeting, self._frames = read_greeting(terminal)
-        except BaseException:
-            terminal.close(0)
-            raise
+        greeting = self._ways.open(self.agent, cols=cols, rows=rows)
         self.agent, self._display.name = greeting["id"], greeting["name"]
         self._display.told = {}
         self._outer_told = None
-        self._one_screen = bool(greeting.get("one_screen"))
-        if change := self._terminal.show_on(alternate=self._one_screen):
+        if change := self._terminal.show_on(alternate=bool(greeting.get("one_screen"))):
             self._display.show(change)  # it is another daemon
         if not self._settings:
             self._configure(greeting.get("settings") or {})
-        if greeting.get("lends") and not self._read_only:
-            terminal.lends = True
-            terminal.command({"type": "direct", "taken": False})
-        return terminal
 
     def _configure(self, settings: dict[str, Any]) -> None:
         """What `[attach]` says, at the first time; a configuration that cannot be is one that says nothing."""
@@ -447,11 +385,11 @@ class AttachedTerminal:
     def _begin(self) -> None:
         """A screen follows, in a terminal that may have shown anything."""
         self._display.begin()
-        self._take(self._frames)
+        self._take(self._ways.frames)
 
     def _reconnect(self, now: float) -> None:
         try:
-            self._socket = self._connect()
+            self._connect()
             self._begin()
         except CtlError as error:
             # Refusals too: a daemon that has just begun may not know its agents yet.
@@ -460,21 +398,19 @@ class AttachedTerminal:
             if now - self._away_since > RECONNECT:
                 self._end(DaemonLost(self._reason))
 
-    def _read_output(self, socket: TerminalConnection) -> None:
+    def _read_output(self, daemon: TerminalConnection) -> None:
         try:
-            frames = socket.receive()
+            frames = daemon.receive()
         except CtlError as error:
-            socket.close(0)
             self._lose(str(error))
             return
         self._take(frames)
 
     def _lose(self, reason: str) -> None:
         """The daemon is away."""
-        self._socket = None
+        self._ways.leave()
         self._pieces = self._lookback = None
         self._display.covered = False
-        self._leave_direct()
         self._reason = reason
         self._away_since = time.monotonic()
         # Not at once: a daemon that just let go of us is not asked again and again.
@@ -495,25 +431,8 @@ class AttachedTerminal:
                 self._pieces.came.append(payload)
                 if self._pieces.whole:
                     self._show_earlier(self._pieces)
-            elif kind in (LENT, DIRECT, OVER) and self._socket is not None:
-                self._take_way(kind, self._socket)
-
-    def _take_way(self, kind: int, socket: TerminalConnection) -> None:
-        """Something is lent, begins, or is over."""
-        if kind == OVER:
-            self._leave_direct()
-            return
-        if kind == LENT:
-            lent, self._lent = self._lent, socket.take_lent()
-            if lent is not None:
-                lent.close()
-            if self._lent is not None:
-                socket.command({"type": "direct", "taken": True})
-        elif self._lent is not None:
-            from synapsectl.direct import LentWay
-
-            self._direct = LentWay(self._lent, self._settings, one_screen=self._one_screen)
-            self._lent = None
+            elif kind in (LENT, DIRECT, OVER):
+                self._ways.told(kind, self._settings)
 
     def _read_direct(self, direct: "LentWay") -> None:
         data, over = direct.receive()
@@ -522,20 +441,14 @@ class AttachedTerminal:
             told = "[%s would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
             self._display.say(told % self._display.name)
         if over:
-            self._leave_direct()
-            if self._socket is not None:
-                self._socket.command({"type": "redraw"})
-
-    def _leave_direct(self) -> None:
-        direct, self._direct = self._direct, None
-        if direct is not None:
-            direct.close()
+            self._ways.leave_direct()
+            self._ways.command({"type": "redraw"})
 
     def _take_news(self, text: bytes) -> None:
         match parse_news(text):
             case {"type": "exit", **rest}:
-                if self._direct is not None:
-                    self._display.output(self._direct.rest())
+                if self._ways.direct is not None:
+                    self._display.output(self._ways.direct.rest())
                 code = rest.get("exit_code")
                 self._end(ProgramExited(code if isinstance(code, int) else None))
             case {"type": "attention", "needs": int(needs), **rest}:
@@ -549,17 +462,17 @@ class AttachedTerminal:
 
     def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""
-        socket = self._socket
-        if socket is None:
+        daemon = self._ways.daemon
+        if daemon is None:
             return
-        if socket.unsent:
-            socket.flush()
-        if self._resized:
-            self._resized = False
+        if daemon.unsent:
+            daemon.flush()
+        if self._resized or self._signals.resized:
+            self._resized = self._signals.resized = False
             status = self._display.status
             status.size = self._terminal.size()
             self._window = cols, rows = status.window()
-            socket.command({"type": "resize", "cols": cols, "rows": rows})
+            daemon.command({"type": "resize", "cols": cols, "rows": rows})
             self._ask()  # its font may be another one
             if self._lookback is not None:
                 self._lookback.resize(status.size)
@@ -568,16 +481,7 @@ class AttachedTerminal:
                 self._display.show(b"\x1b7" + status.begin() + b"\x1b8")
         if self._outer.told is not None and self._outer.told != self._outer_told:
             self._outer_told = self._outer.told
-            socket.command({"type": "terminal", **self._outer.told})
+            daemon.command({"type": "terminal", **self._outer.told})
         if self._display.status.strays():
-            socket.command({"type": "redraw"})
-        self._send_typed(socket)
-
-    def _send_typed(self, socket: TerminalConnection) -> None:
-        if self._direct is not None and self._typed:
-            with suppress(OSError):  # it is over, which is read there
-                del self._typed[: self._direct.send(self._typed)]
-            return
-        while self._typed and not socket.unsent:
-            socket.keys(bytes(self._typed[:FRAME_MAX]))
-            del self._typed[:FRAME_MAX]
+            daemon.command({"type": "redraw"})
+        self._ways.type(self._typed)
