@@ -46,7 +46,8 @@ def has(*groups: str) -> AfterValidator:
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Each would build a validator of its own when it is imported, and again as a part of `Profile`'s.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class ChannelFields(_Section):

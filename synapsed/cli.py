@@ -189,8 +189,7 @@ def _profile(args: argparse.Namespace) -> int:
         return EXIT_CONFIG
     try:
         if args.what == "show":
-            library = ProfileLibrary.standard(Paths.from_environ().user_profiles)
-            profile = library.get(args.name).at(args.release)
+            profile = ProfileLibrary.one(Paths.from_environ().user_profiles, args.name).at(args.release)
             if (drift := profile.drift(args.release)) is not None:
                 print(f"{args.name}: {drift}", file=sys.stderr)
             shown = profile.model_dump(mode="json", exclude_none=True, exclude={"name", "source"})

@@ -59,6 +59,21 @@ class ProfileLibrary:
         """The built-in profiles as they are shipped."""
         return cls([_builtin()])
 
+    @staticmethod
+    def one(user: Path, name: str) -> Profile:
+        """The profile `name` as `standard` has it, read by itself with those that it extends."""
+
+        def find(name: str) -> _Written | None:
+            found = None
+            for directory in (_builtin(), user):
+                if (path := directory / f"{name}.toml").stem == name and path.is_file():
+                    found = _written(path, found)
+            return found
+
+        if (written := find(name)) is None:
+            return ProfileLibrary.standard(user).get(name)  # which tells what there is
+        return _profile(written.path, written.text, _extended(written, find))
+
     def reload(self) -> None:
         """Read all files; ConfigError leaves the profiles as they were."""
         written = self._read_all()

@@ -59,7 +59,8 @@ type Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Each would build a validator of its own when it is imported, and again as a part of `Profile`'s.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Exit(_Section):

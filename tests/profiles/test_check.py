@@ -25,6 +25,27 @@ def test_a_shown_profile_is_the_profile(name: str, home: Path, capsys: pytest.Ca
     assert known.model_validate({**shown, "name": name, "source": known.source}) == known
 
 
+def test_a_profile_is_shown_whatever_is_wrong_in_others(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profiles = home / "config" / "profiles"
+    (profiles / "broken.toml").write_text("no = toml = at all")
+    (profiles / "claude.toml").write_text("description = 'ours'\n")
+    (profiles / "mine.toml").write_text("extends = 'claude'\ncommand = 'mine'\n")
+    for name, word in (("claude", "ours"), ("mine", "mine")):
+        assert main(["profile", "show", name]) == 0
+        shown = capsys.readouterr().out
+        assert word in shown
+        assert "SessionStart" in shown, "what is built in counts"
+    assert main(["profile", "show", "broken"]) == 2
+    assert "broken.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nothing", "../profiles/mine", ".", ""])
+def test_what_is_no_name_of_a_profile_is_told(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "config" / "profiles" / "mine.toml").write_text("command = 'mine'\n")
+    assert main(["profile", "show", name]) == 2
+    assert f"no profile {name!r}" in capsys.readouterr().err
+
+
 def test_a_line_program_needs_a_command_and_a_pattern(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = home / "mine.toml"
     file.write_text("command = 'mine'\n[composer]\nat_cursor = true\nline = '^mine> (?P<text>.*)$'\n")
