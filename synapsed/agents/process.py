@@ -1,6 +1,6 @@
 """The program of one agent: started, watched, ended and started again, by the lifecycle table and the restart policy.
 
-Everything here runs in the agent's actor, except the operations (launch, adopt, stop), which come back with a call. A
+Everything here runs in the agent's actor; the operations (launch, adopt, stop) come back to it with a call. A
 change of state is one commit of the agent's record and the events that tell of it, and is believed once it is durable;
 so a daemon that was killed finds the state that was told, and the restart policy is applied once to each exit: the exit
 and what was decided about it are the same commit.
@@ -8,7 +8,6 @@ and what was decided about it are the same commit.
 
 import asyncio
 import contextlib
-import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -17,15 +16,15 @@ from synapsed.agents.actor import Actor
 from synapsed.agents.exit_report import Parting, parting, told_of
 from synapsed.agents.last_screen import last_screen
 from synapsed.agents.launch_conversation import LaunchConversation
-from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
+from synapsed.agents.process_operations import ProcessOperations
 from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
 from synapsed.agents.seams import ProgramOwner
 from synapsed.aio import Timer, Waiters
 from synapsed.clock import Clock
-from synapsed.errors import AgentError, NotReady, SynapsedError
+from synapsed.errors import NotReady, SynapsedError
 from synapsed.interfaces import AgentLink, NewEvent, Store
-from synapsed.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
+from synapsed.launch_plan import LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert, EventData, StateChanged
 from synapsed.model.link import LinkExited
@@ -54,27 +53,21 @@ class AgentProcess:
         self.profile = profile.at(record.launch.version if record.launch is not None else None)
         """As it counts for the version that runs."""
         self._owner = owner
-        self._planner = planner
-        self._factory = factory
         self._restart = restart
         self._store = store
         self._clock = clock
         self._actor = actor
-        self._leftovers = Leftovers(factory, actor)
+        self._operations = ProcessOperations(self, owner, profile, planner=planner, factory=factory, actor=actor)
         self.state = known_state(record.state)
         """Only `_move` changes it, by the lifecycle's table."""
         self._link: AgentLink | None = None
         self._open = False
         self._conversation = LaunchConversation()
-        self._reading: asyncio.Task[None] | None = None
         self._launched_at = clock.monotonic()
         self._timer: Timer | None = None
-        self._dismissing: asyncio.Task[None] | None = None
         self._start_again = False
         self._taken_up = False
         """Whether `adopt` was called: until then the state is that of the last daemon."""
-        self._leaving = False
-        """The daemon ends, and the program lives on."""
         self._suspending = False
         """The daemon ends, and the program with it: it is not started any more."""
         self._parked_why = "it was idle"
@@ -230,10 +223,10 @@ class AgentProcess:
         """Take up where the last daemon was. Called once, when the actor runs; nothing is launched before."""
         self._taken_up = True
         if self.state in LIVE_STATES:
-            self._actor.spawn(self._adopting())
+            self._operations.adopt()
             return self._waiters.add()
         if self.record.launch is not None:
-            self._dismissing = self._actor.spawn(self._leftovers.dismiss(self.record, self.profile))
+            self._operations.dismiss()
         if self.state is ProcessState.BACKOFF:
             self._schedule(self._restart.first_delay())
         elif self.state is ProcessState.FAILED:
@@ -242,7 +235,7 @@ class AgentProcess:
 
     def leave_unreached(self) -> None:
         """The daemon ends, and does not wait for a keeper that stands still and was not reached yet."""
-        self._leaving = True
+        self._operations.leaving = True
         if self._link is not None and not self._open:
             self._link.leave_unreached()
 
@@ -298,79 +291,20 @@ class AgentProcess:
         changes: dict[str, Any] = {"launch": None, "restarts": restarts, "failure": None, "restart_pending": False}
         await self._move(event, reason="starting", desired="running", parking=False, **changes)
         self._cancel_timer()
-        self._actor.spawn(self._launching())
+        self._operations.launch()
 
-    async def _launching(self) -> None:
-        if self._dismissing is not None:
-            await asyncio.wait([self._dismissing])
-        try:
-            version, plan = await self._planned()
-            link = await self._factory.launch(self.record, self.profile, plan)
-        except (SynapsedError, OSError) as error:
-            failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
-            await self._actor.report(self._launch_failed, failure)
-            return
-        session = self.record.conversation if plan.resumed else plan.conversation
-        self._conversation.given(session, chosen=plan.chosen)
-        launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
-        await self._actor.report(self._launched, link, launch, ProcessEvent.LAUNCHED)
-        if version is None:
-            self._reading = self._actor.spawn(self._read_version(launch, plan))
-        await self._opening(link)
-
-    async def _planned(self) -> tuple[str | None, LaunchPlan]:
-        """What to run. Its version is waited for only where something of that depends on it."""
-        plan = self._planner.plan(self.record, self._every)
-        version = await self._factory.version(self.record, self._every, plan) if self._every.versions else None
-        self.profile = self._every.at(version)
-        return version, plan if self.profile is self._every else self._planner.plan(self.record, self.profile)
-
-    async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
-        """Beside the launch."""
-        version = await self._factory.version(self.record, self._every, plan)
-        if version is not None:
-            await self._actor.report(self._told_version, launch, version)
-
-    async def _told_version(self, of: LaunchRecord, version: str) -> None:
+    async def told_version(self, of: LaunchRecord, version: str) -> None:
         if (launch := self.record.launch) is not None and launch.launch_id == of.launch_id:
             await self.amend(launch=launch.model_copy(update={"version": version}))
 
     async def version_known(self, patience: float) -> None:
         """Returns when the program's version is as known as it will be, at the latest after `patience` seconds."""
-        if self._reading is not None:
-            await asyncio.wait([self._reading], timeout=patience)
+        await self._operations.version_known(patience)
 
-    async def _adopting(self) -> None:
-        link = None
-        try:
-            link = await self._factory.adopt(self.record, self.profile)
-        except (SynapsedError, OSError) as error:
-            self._actor.log.warning("the program could not be adopted", error=str(error))
-        if link is None:
-            ended = await self._factory.ended(self.record)
-            if ended.exited.exit_code is None and self.record.launch is not None:
-                await self._leftovers.sweep(self.record.launch)
-            await self._actor.report(self._found_dead, ended)
-            return
-        was = self.record.launch
-        known = {"resumed": was.resumed, "version": was.version} if was is not None else {}
-        launch = link.launch.model_copy(update=known)
-        await self._actor.report(self._launched, link, launch, ProcessEvent.ADOPTED)
-        await self._opening(link)
+    def given(self, conversation: str | None, *, chosen: bool) -> None:
+        self._conversation.given(conversation, chosen=chosen)
 
-    async def _opening(self, link: AgentLink) -> None:
-        if self._leaving:
-            link.leave_unreached()
-        try:
-            await link.open(functools.partial(self._actor.emit, link))
-        except (SynapsedError, OSError) as error:
-            lost = LinkExited(None, f"the keeper cannot be reached: {error}")
-            await self._leftovers.sweep(link.launch)
-            await self._actor.report(self._open_failed, link, lost)
-            return
-        await self._actor.report(self._opened, link)
-
-    async def _launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
+    async def launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
         self._link = link
         self._open = False
         adopted = event is ProcessEvent.ADOPTED
@@ -387,7 +321,7 @@ class AgentProcess:
         )
         self._log_alerts(change)
 
-    async def _opened(self, link: AgentLink) -> None:
+    async def opened(self, link: AgentLink) -> None:
         if link is not self._link:
             return
         self._open = True
@@ -400,27 +334,27 @@ class AgentProcess:
                 self._owner.changed()
                 self._waiters.wake()
 
-    async def _open_failed(self, link: AgentLink, lost: LinkExited) -> None:
+    async def open_failed(self, link: AgentLink, lost: LinkExited) -> None:
         if link is not self._link:
             return
         if self.state is ProcessState.STOPPING:
-            await self._gone(lost)
+            await self.gone(lost)
         elif self.state is ProcessState.RUNNING:
             await self._exit(lost)
 
-    async def _launch_failed(self, error: SynapsedError) -> None:
+    async def launch_failed(self, error: SynapsedError) -> None:
         if self.state is ProcessState.STOPPING:
-            await self._gone(LinkExited(None, error.message))
+            await self.gone(LinkExited(None, error.message))
             return
         waiters = self._waiters.take()
         failed = LinkExited(None, error.message)
         await self._decide(ProcessEvent.LAUNCH_FAILED, failed, Parting(how=error.message))
         waiters.wake(error)
 
-    async def _found_dead(self, ended: ProgramEnd) -> None:
+    async def found_dead(self, ended: ProgramEnd) -> None:
         """The keeper is gone."""
         if self.state is ProcessState.STOPPING:
-            await self._gone(ended.exited)
+            await self.gone(ended.exited)
         else:
             await self._exit(ended.exited, found_dead=ended)
 
@@ -488,19 +422,9 @@ class AgentProcess:
 
     def _end(self) -> None:
         assert self._link is not None
-        self._actor.spawn(self._ending(self._link))
+        self._operations.stop(self._link)
 
-    async def _ending(self, link: AgentLink) -> None:
-        try:
-            if self.record.parking:
-                await self._owner.leaves(link)
-            exited = await link.stop(self.profile.exit.grace_ms / 1000)
-        except SynapsedError as error:
-            exited = LinkExited(None, error.message)
-            await self._leftovers.sweep(link.launch)
-        await self._actor.report(self._gone, exited)
-
-    async def _gone(self, exited: LinkExited) -> None:
+    async def gone(self, exited: LinkExited) -> None:
         settled = await self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
         parked = self.record.parking and not self._start_again
         reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"

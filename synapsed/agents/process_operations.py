@@ -1,0 +1,173 @@
+"""What takes its time with an agent's program: launching it, adopting it, opening its link, stopping it.
+
+Each runs beside the agent's actor, and comes back to its owner with a call there.
+"""
+
+import asyncio
+import functools
+from typing import Protocol
+
+from synapsed.agents.actor import Actor
+from synapsed.agents.leftovers import Leftovers
+from synapsed.agents.lifecycle import ProcessEvent
+from synapsed.agents.seams import ProgramOwner
+from synapsed.errors import AgentError, SynapsedError
+from synapsed.interfaces import AgentLink
+from synapsed.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
+from synapsed.model.link import LinkExited
+from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.profiles import Profile
+
+
+class OperationsOwner(Protocol):
+    """Whose program it is."""
+
+    profile: Profile
+
+    @property
+    def record(self) -> AgentRecord: ...
+
+    def given(self, conversation: str | None, *, chosen: bool) -> None:
+        """The conversation that the program is started in, if that is known."""
+        ...
+
+    async def launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
+        """It runs; its link is not open yet."""
+        ...
+
+    async def told_version(self, of: LaunchRecord, version: str) -> None: ...
+
+    async def opened(self, link: AgentLink) -> None: ...
+
+    async def open_failed(self, link: AgentLink, lost: LinkExited) -> None:
+        """Nothing of it is left."""
+        ...
+
+    async def launch_failed(self, error: SynapsedError) -> None: ...
+
+    async def found_dead(self, ended: ProgramEnd) -> None:
+        """It is gone, and its keeper with it."""
+        ...
+
+    async def gone(self, exited: LinkExited) -> None:
+        """It was stopped, and all it started."""
+        ...
+
+
+class ProcessOperations:
+    """`every` is the profile with what differs between versions; `program` is who deals with what it does."""
+
+    def __init__(
+        self,
+        owner: OperationsOwner,
+        program: ProgramOwner,
+        every: Profile,
+        *,
+        planner: LaunchPlanner,
+        factory: LinkFactory,
+        actor: Actor,
+    ) -> None:
+        self._owner = owner
+        self._program = program
+        self._every = every
+        self._planner = planner
+        self._factory = factory
+        self._actor = actor
+        self._leftovers = Leftovers(factory, actor)
+        self._reading: asyncio.Task[None] | None = None
+        self._dismissing: asyncio.Task[None] | None = None
+        self.leaving = False
+        """The daemon ends, and the program lives on."""
+
+    def launch(self) -> None:
+        """Begin to launch it; `launched` or `launch_failed` follows."""
+        self._actor.spawn(self._launch())
+
+    def adopt(self) -> None:
+        """Look for the one that the last daemon had; `launched` or `found_dead` follows."""
+        self._actor.spawn(self._adopt())
+
+    def stop(self, link: AgentLink) -> None:
+        """Begin to end it; `gone` follows."""
+        self._actor.spawn(self._stop(link))
+
+    def dismiss(self) -> None:
+        """End what is left of the last launch; the next one waits for that."""
+        self._dismissing = self._actor.spawn(self._leftovers.dismiss(self._owner.record, self._owner.profile))
+
+    async def version_known(self, patience: float) -> None:
+        """Returns when the program's version is as known as it will be, at the latest after `patience` seconds."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading], timeout=patience)
+
+    async def _launch(self) -> None:
+        if self._dismissing is not None:
+            await asyncio.wait([self._dismissing])
+        try:
+            version, plan = await self._planned()
+            link = await self._factory.launch(self._owner.record, self._owner.profile, plan)
+        except (SynapsedError, OSError) as error:
+            failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
+            await self._actor.report(self._owner.launch_failed, failure)
+            return
+        record = self._owner.record
+        self._owner.given(record.conversation if plan.resumed else plan.conversation, chosen=plan.chosen)
+        launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
+        await self._actor.report(self._owner.launched, link, launch, ProcessEvent.LAUNCHED)
+        if version is None:
+            self._reading = self._actor.spawn(self._read_version(launch, plan))
+        await self._open(link)
+
+    async def _planned(self) -> tuple[str | None, LaunchPlan]:
+        """What to run. Its version is waited for only where something of that depends on it."""
+        owner, every = self._owner, self._every
+        plan = self._planner.plan(owner.record, every)
+        version = await self._factory.version(owner.record, every, plan) if every.versions else None
+        owner.profile = every.at(version)
+        return version, plan if owner.profile is every else self._planner.plan(owner.record, owner.profile)
+
+    async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
+        """Beside the launch."""
+        version = await self._factory.version(self._owner.record, self._every, plan)
+        if version is not None:
+            await self._actor.report(self._owner.told_version, launch, version)
+
+    async def _adopt(self) -> None:
+        link, owner = None, self._owner
+        try:
+            link = await self._factory.adopt(owner.record, owner.profile)
+        except (SynapsedError, OSError) as error:
+            self._actor.log.warning("the program could not be adopted", error=str(error))
+        if link is None:
+            ended = await self._factory.ended(owner.record)
+            if ended.exited.exit_code is None and owner.record.launch is not None:
+                await self._leftovers.sweep(owner.record.launch)
+            await self._actor.report(owner.found_dead, ended)
+            return
+        was = owner.record.launch
+        known = {"resumed": was.resumed, "version": was.version} if was is not None else {}
+        launch = link.launch.model_copy(update=known)
+        await self._actor.report(owner.launched, link, launch, ProcessEvent.ADOPTED)
+        await self._open(link)
+
+    async def _open(self, link: AgentLink) -> None:
+        if self.leaving:
+            link.leave_unreached()
+        try:
+            await link.open(functools.partial(self._actor.emit, link))
+        except (SynapsedError, OSError) as error:
+            lost = LinkExited(None, f"the keeper cannot be reached: {error}")
+            await self._leftovers.sweep(link.launch)
+            await self._actor.report(self._owner.open_failed, link, lost)
+            return
+        await self._actor.report(self._owner.opened, link)
+
+    async def _stop(self, link: AgentLink) -> None:
+        try:
+            if self._owner.record.parking:
+                await self._program.leaves(link)
+            exited = await link.stop(self._owner.profile.exit.grace_ms / 1000)
+        except SynapsedError as error:
+            exited = LinkExited(None, error.message)
+            await self._leftovers.sweep(link.launch)
+        await self._actor.report(self._owner.gone, exited)
