@@ -76,6 +76,7 @@ class AppServerChannel:
     """`interfaces.Delivering`, on `context.server_socket`."""
 
     reads_commands = False
+    coming = False
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -254,6 +255,7 @@ class AppServerChannel:
 
     async def _run(self) -> None:
         while True:
+            self.coming = True
             try:
                 await self._listen()
             except (aiohttp.ClientError, OSError, ValueError, ChannelAway, MessageRefused) as error:
@@ -263,6 +265,7 @@ class AppServerChannel:
                     self._puzzled = told
                     _log.exception("its server says what is not understood", agent=self._context.agent_id)
                 self._lost(error)
+            self.coming = False
             self._retry.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._retry.wait(), RETRY_S)

@@ -63,6 +63,7 @@ class EventFilesChannel:
     """`interfaces.Delivering`, on `context.events_file` and `context.commands_file`."""
 
     reads_commands = True
+    coming = False
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name

@@ -43,6 +43,7 @@ class SessionDelivery(SessionServerChannel):
     """`interfaces.Delivering`."""
 
     reads_commands = False
+    coming = False
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         super().__init__(name=name, channel=channel, context=context)
@@ -177,10 +178,11 @@ class SessionDelivery(SessionServerChannel):
             return None
 
     async def _listen(self) -> None:
+        self.coming = True
         try:
             await super()._listen()
         finally:
-            self._connected = False
+            self.coming = self._connected = False
             self._tell()
 
     async def _catch_up(self) -> None:

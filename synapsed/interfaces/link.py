@@ -80,6 +80,9 @@ class Delivering(SideChannel, Protocol):
     reads_commands: bool
     """A message that begins like a command of the program's would be one."""
 
+    coming: bool
+    """It is being connected to, and has not been refused: a busy machine's program takes its time to answer."""
+
     def reach(self) -> Reach: ...
 
     @property

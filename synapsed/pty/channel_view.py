@@ -31,6 +31,9 @@ COMING_S = 1.0
 """A program whose terminal is ready may be reached over its channel so long after that. Until then it takes no
 messages: one that is typed has less told of it, and waits for a draft."""
 
+COMES_S = 10.0
+"""The same while it is being connected to."""
+
 ASKING_MAX = 50
 """Questions that are open at once; the oldest are forgotten."""
 
@@ -41,6 +44,8 @@ class Beside:
 
     now: float
     reach: Reach
+    coming: bool
+    """As `Delivering` has it."""
     channel: str
     in_turn: bool
     """A message was given that is not over."""
@@ -137,11 +142,11 @@ class ChannelView:
         if not self._coming or seen.activity is not Activity.READY:
             return seen
         self._ready_since = beside.now if self._ready_since is None else self._ready_since
-        until = self._ready_since + COMING_S
+        until = self._ready_since + (COMES_S if beside.coming else COMING_S)
         if beside.now >= until:
             self._coming = False
             return seen
-        self.due = until
+        self.due = min(until, beside.now + COMING_S)  # nobody tells that it is not coming any more
         evidence = f"{beside.channel}: not reached yet"
         return replace(seen, activity=Activity.STARTING, evidence=evidence, can_receive=False)
 

@@ -236,6 +236,7 @@ class StructuredLink:
         beside = Beside(
             now=self._clock.monotonic(),
             reach=reach,
+            coming=self._channel.coming,
             channel=self._channel.name,
             in_turn=self._turns.turn is not None,
             draft=self._terminal.has_draft,

@@ -31,6 +31,7 @@ class FakeChannel:
 
     name = "server"
     reads_commands = False
+    coming = False
 
     def __init__(self) -> None:
         self.now: Reach = "idle"

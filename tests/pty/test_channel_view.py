@@ -10,7 +10,7 @@ from synapsed.model.facts import Choice, PermissionAsked
 from synapsed.model.link import LinkObserved
 from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles import Profile
-from synapsed.pty.channel_view import ASKING_MAX, COMING_S, PAUSE_S, SAME_S, Beside, ChannelView, chosen
+from synapsed.pty.channel_view import ASKING_MAX, COMES_S, COMING_S, PAUSE_S, SAME_S, Beside, ChannelView, chosen
 from synapsed.screenspec import DeliverySpec
 
 READY = LinkObserved(Activity.READY, "composer", None, can_receive=True)
@@ -32,8 +32,8 @@ def view(while_typing: str = "after_pause", *, coming: bool = False) -> ChannelV
 
 
 def beside(**given: Any) -> Beside:
-    fields = {"now": 100.0, "reach": "idle", "channel": "server", "in_turn": False, "draft": False, "hands_at": 0.0}
-    return Beside(**{**fields, **given})
+    fields = {"now": 100.0, "reach": "idle", "coming": False, "channel": "server", "in_turn": False, "draft": False}
+    return Beside(**{**fields, "hands_at": 0.0, **given})
 
 
 def asked(request: str = "r1", question: str = "Run it?\nls") -> PermissionAsked:
@@ -50,7 +50,8 @@ def test_a_program_that_was_just_started_is_reached_before_it_takes_messages() -
     assert it.seen(BUSY, beside(reach="away", now=90.0)) == BUSY
     for now in (100.0, 99.9 + COMING_S):
         seen = it.seen(READY, beside(reach="away", now=now))
-        assert (seen.activity, seen.can_receive, it.due) == (Activity.STARTING, False, 100.0 + COMING_S)
+        assert (seen.activity, seen.can_receive) == (Activity.STARTING, False)
+        assert it.due == 100.0 + COMING_S
     assert it.seen(READY, beside(now=104.0)).can_receive
     assert it.seen(READY, beside(reach="away", now=104.1)) == READY, "it was reached, so that it is away now"
 
@@ -60,6 +61,20 @@ def test_a_program_that_is_not_reached_takes_messages_at_its_terminal() -> None:
     it.seen(READY, beside(reach="away"))
     assert it.seen(READY, beside(reach="away", now=100.0 + COMING_S)) == READY
     assert it.due is None
+
+
+def test_a_program_that_is_being_connected_to_is_waited_for() -> None:
+    """On a busy machine its server answers seconds after its terminal is ready: a message that is typed waits for a
+    draft, and has less told of it."""
+    it = view(coming=True)
+    for now in (100.0, 100.0 + COMING_S, 99.9 + COMES_S):
+        seen = it.seen(READY, beside(reach="away", coming=True, now=now))
+        assert (seen.activity, seen.can_receive) == (Activity.STARTING, False)
+        assert it.due == min(now + COMING_S, 100.0 + COMES_S)
+    assert it.seen(READY, beside(reach="away", coming=True, now=100.0 + COMES_S)) == READY
+    refused = view(coming=True)
+    refused.seen(READY, beside(reach="away", coming=True))
+    assert refused.seen(READY, beside(reach="away", now=101.0)) == READY
 
 
 @pytest.mark.parametrize(

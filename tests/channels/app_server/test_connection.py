@@ -55,7 +55,7 @@ async def test_a_thread_that_the_terminal_goes_on_with_is_found_though_nothing_i
     it = made(launch)
     await it.open(Facts())
     await until(lambda: len(server.called("thread/loaded/list")) > 1)
-    assert it.reach() == "away"
+    assert (it.reach(), it.coming) == ("away", True)
     server.threads = threads
     await reached(it, "idle")
     await until(lambda: server.called("thread/resume"))
@@ -145,6 +145,7 @@ async def test_one_that_was_never_there_is_away_and_not_gone(launch: Launch, mon
     try:
         await until(lambda: len(tries) >= 3)  # what the first ones found is judged by then
         assert (it.reach(), it.gone) == ("away", None)
+        await until(lambda: not it.coming)
     finally:
         await it.close()
 
