@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ __all__ = [
     "ends_of",
     "judge",
     "letters_of",
+    "unaccounted",
 ]
 
 WORD = re.compile(r"nonce-[0-9a-f]{12}")
@@ -291,6 +292,15 @@ class _Evidence:
         """What synapsed itself told the model within this task: that something was refused."""
         mark = f"[A2A:{letter.task_id[:8]}:synapse-system]"
         return [request for request in self.requests if mark in request.user]
+
+
+def unaccounted(tried: Iterable[str], taken: Iterable[str], letters: Sequence[Letter]) -> Iterator[str]:
+    """What is wrong between the words that were `tried` to be sent, those of them that the daemon said it had `taken`,
+    and what it knows. One that was tried when the daemon was killed may be known or not, but once."""
+    known = Counter(letter.word for letter in letters)
+    yield from (f"{word} was taken, and is not known" for word in sorted(set(taken) - set(known)))
+    yield from (f"{word} is known, and was never sent" for word in sorted(set(known) - set(tried)))
+    yield from (f"{word} is known {count} times" for word, count in sorted(known.items()) if count > 1)
 
 
 def judge(letters: Sequence[Letter], requests: Sequence[Request], happenings: Sequence[Happening]) -> Verdict:

@@ -28,7 +28,7 @@ from typing import Any
 
 from tests.real import netns, programs, versions
 from tests.real.agents import EVERY, RealAgent, nonce
-from tests.real.judgement import Happening, Journal, ends_of, judge, letters_of
+from tests.real.judgement import Happening, Journal, ends_of, judge, letters_of, unaccounted
 from tests.real.model import Model, read_log
 from tests.real.programs import Prepared
 from tests.real.terminal import Terminal
@@ -80,6 +80,8 @@ SHAPES = (
 
 @dataclass
 class Sent:
+    """What was tried to be sent; `task_id` is None as long as nobody knows whether the daemon has it."""
+
     word: str
     message: str
     agent: str
@@ -212,10 +214,11 @@ class Soak:
             "message": {"role": "user", "parts": [{"type": "text", "text": sent.message}]},
             "priority": priority,
         }
+        self.sent.append(sent)  # first: a daemon that is killed may have taken it, whatever comes of the rest here
         while sent.task_id is None:
             try:
                 answer = self.daemon.post(f"/agents/{agent.name}/tasks/send", body)
-            except (OSError, HTTPException):
+            except (OSError, HTTPException, ValueError):
                 self.up.wait(60)
                 time.sleep(0.5)
                 sent.task_id = self._find(agent, sent.word)
@@ -226,7 +229,6 @@ class Soak:
                 self._count(f"refused {answer.json['error']['code']}")
                 if self.over.wait(5):
                     return
-        self.sent.append(sent)
 
     def _find(self, agent: RealAgent, word: str) -> str | None:
         for task in self.daemon.get(f"/control/tasks?agent={agent.name}").json:
@@ -328,6 +330,9 @@ class Soak:
         """Wait for the end of everything that was sent."""
         final = ("completed", "failed", "canceled", "rejected")
         deadline = time.monotonic() + DRAIN_S
+        agents = {agent.name: agent for agent in self.agents}
+        for sent in self.sent:
+            sent.task_id = sent.task_id or self._find(agents[sent.agent], sent.word)
         left = [sent.task_id for sent in self.sent if sent.task_id]
         while left and time.monotonic() < deadline:
             left = [task for task in left if self.daemon.task(task)["status"] not in final]
@@ -341,14 +346,16 @@ class Soak:
         return {key: state[key] for key in ("state", "activity", "restarts", "queue", "held")}
 
 
-def tell(root: Path, expected: int | None = None) -> bool:
-    """Judge what a run left in `root`; whether it was good."""
+def tell(root: Path, sent: Sequence[Sent] | None = None) -> bool:
+    """Judge what a run left in `root`, which has `sent` that; whether it was good."""
     letters = letters_of(root / "synapsed" / "state" / "synapsed.db", time.time())
     verdict = judge(letters, read_log(root / "model.jsonl"), Journal.read(root / "journal.jsonl"))
     for end in ends_of(root / "synapsed" / "state" / "synapsed.db"):
         verdict.fault("program ended", end)
-    if expected is not None and len(letters) != expected:
-        verdict.fault("lost", f"{expected} messages were taken, {len(letters)} are known")
+    if sent is not None:
+        taken = [each.word for each in sent if each.task_id is not None]
+        for wrong in unaccounted([each.word for each in sent], taken, letters):
+            verdict.fault("lost", wrong)
     for kind, texts in verdict.faults.items():
         print(f"{kind}: {len(texts)}", *texts, sep="\n    ")
     print(f"messages {len(letters)}, outcomes {dict(verdict.outcomes)}")
@@ -381,7 +388,7 @@ def main() -> int:
         try:
             soak.run(options.minutes, options.kill_every)
             soak.drain()
-            good = tell(root, len(soak.sent))  # before the agents end, and with them what is stranded
+            good = tell(root, soak.sent)  # before the agents end, and with them what is stranded
         finally:
             soak.over.set()
             soak.drained.set()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.real.agents import nonce
-from tests.real.judgement import Happening, Journal, Letter, ends_of, judge, letters_of
+from tests.real.judgement import Happening, Journal, Letter, ends_of, judge, letters_of, unaccounted
 from tests.real.model import Request
 from tests.support.daemon import Daemon, eventually
 
@@ -184,3 +184,13 @@ def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
     assert told.sent <= told.begun <= told.taken <= told.ended
     assert told.idle[-1][1] == now
     assert all(end <= told.begun or start >= told.ended for start, end in told.idle)
+
+
+def test_each_word_that_was_taken_is_known_once() -> None:
+    """One whose sender was cut off by a kill may be known."""
+    known = [letter(), letter(f"Say {OTHER}.")]
+    assert list(unaccounted([WORD, OTHER], [WORD], known)) == []
+    assert list(unaccounted([WORD, OTHER, PERSON], [WORD, OTHER], known)) == []
+    assert list(unaccounted([WORD, OTHER, PERSON], [PERSON], known)) == [f"{PERSON} was taken, and is not known"]
+    assert list(unaccounted([WORD], [WORD], known)) == [f"{OTHER} is known, and was never sent"]
+    assert list(unaccounted([WORD, OTHER], [], [*known, letter()])) == [f"{WORD} is known 2 times"]
