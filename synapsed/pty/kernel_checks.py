@@ -1,11 +1,17 @@
 """What the kernel is asked on behalf of a turn: whether the program has read what was typed, and is at work on it."""
 
 import asyncio
+from collections.abc import Callable
 
 from synapsed.model.agent import Activity
 from synapsed.pty.foreground import Foreground
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.looks import Looks
+
+RESTS_LOOKS = 5
+"""A program rests that is found resting so many times in a row."""
+
+REST_AGAIN_S = 0.2
 
 
 class KernelChecks:
@@ -47,6 +53,18 @@ class KernelChecks:
         if await self._unread.ask():
             return False
         return not await self._computes()
+
+    async def comes_to_rest(self, within: float, *, unless: Callable[[], bool]) -> bool:
+        """Whether the program comes to rest within so many seconds, and stays so while it is asked RESTS_LOOKS times
+        (a single look may find it between two parts of its work); False too when something else is so meanwhile.
+        Raises KeeperLost."""
+        until, rests = self._clock.monotonic() + within, 0
+        while not unless():
+            rests = rests + 1 if await self.rests_with_keys_read() else 0
+            if rests == RESTS_LOOKS or self._clock.monotonic() >= until:
+                return rests == RESTS_LOOKS
+            await asyncio.sleep(REST_AGAIN_S)
+        return False
 
     async def _computes(self) -> bool:
         """As of `unread`, which was asked just now."""

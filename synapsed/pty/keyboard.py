@@ -348,11 +348,13 @@ class Keyboard:
         there = look.composer.state != "absent" or not self._profile.composer.needed
         return look.verdict.asked is None and there
 
-    def clear(self) -> Steps[bool]:
-        """Empty the composer; whether it is."""
+    def clear(self, unless: Callable[[], bool] = lambda: False) -> Steps[bool]:
+        """Empty the composer, `unless` something has come to be so; whether it is empty."""
         vain = 0
         for tries in range(CLEAR_TRIES):
             before = yield from look_now()
+            if unless():
+                return False
             if before.composer.state != "draft":
                 yield from self.leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True

@@ -409,7 +409,7 @@ class Session:
     @property
     def half_typed(self) -> bool:
         """The same but for the dialog, which takes a look at the screen to tell."""
-        return self.turn is not None and self.turn.phase in HALF_TYPED
+        return self.turn is not None and (self.turn.phase in HALF_TYPED or self.turn.withdrawing)
 
     @property
     def pasted(self) -> bool:

@@ -34,6 +34,7 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.profiles import Profile
+from synapsed.pty import turn_patience as patience
 from synapsed.pty.message_in_composer import MessageInComposer, is_line_oriented, masked
 from synapsed.pty.turn_reports import TurnReports
 from synapsed.pty.turn_types import (
@@ -48,6 +49,7 @@ from synapsed.pty.turn_types import (
     Save,
     Say,
     Seen,
+    TakeOut,
     TurnState,
     Type,
     works,
@@ -55,23 +57,12 @@ from synapsed.pty.turn_types import (
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import Typed
 
-WORKED_UNSEEN_S = 1.0
-"""A program without side channels that was never seen busy must be ready for so long before its turn is over."""
-
-UNTOLD_UNSEEN_S = 30.0
-"""The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
-
-EMPTY_UNTOLD_S = 120.0
-"""The same where there is no answer either: the program may have put the message off until it has started."""
-
-UNSEEN_S = 20.0
-"""Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
-it is waited for so long before that is told."""
-
-STARVED_S = 60.0
-"""The same while it is on a processor, or waits for one: on a busy machine that may be most of the time."""
-
 NOT_TAKEN = "the program did not take the message; it stood in its composer"
+
+NEVER_AT_REST = (
+    "the program did not take the message, and was not seen at rest without it: whether it takes it yet is not known, "
+    "so it is not sent again"
+)
 
 UNREAD = "the program does not read what is typed"
 
@@ -79,15 +70,6 @@ UNKNOWN = (
     "the message left the composer, and the program shows no sign of it: whether it works on it is not known, so it is "
     "not sent again"
 )
-
-REFUSAL_STOPS_S = 3.0
-"""A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
-
-LOOK_AGAIN_S = 0.02
-"""While something is due but not settled yet."""
-
-SLOW_AGAIN_S = 0.25
-"""While a program that gets little of a busy machine's time is waited for."""
 
 
 class PtyTurn:
@@ -129,6 +111,8 @@ class PtyTurn:
         self._reports = TurnReports()
         self._early: list[ChannelFact] = []
         """Facts that came before the keeper's word that the submit key is written."""
+        self.withdrawing = False
+        """The message was submitted and not taken, and is being taken out of the composer."""
         self.state = state
         self.deadline: float | None = None
         """When `seen` wants to be called again at the latest, monotonic seconds."""
@@ -219,7 +203,7 @@ class PtyTurn:
                 self._go(Phase.SETTLING, now)
                 self.deadline = now
                 return [Save()]
-            case Phase.SUBMITTED if now < self.state.submit_ns / 1e9 + UNSEEN_S:
+            case Phase.SUBMITTED if now < self.state.submit_ns / 1e9 + patience.UNSEEN_S:
                 self._at, self.state.resubmitted = now, False  # it may not have come to the first key yet
                 self.deadline = now + self._profile.delivery.accept_ms / 1000
                 return [Save()]
@@ -256,6 +240,9 @@ class PtyTurn:
         if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
             self.state.located = self.state.located or seen.echoed
             self._composed.note(seen, self.state)
+        if self.withdrawing and not self._began_late(seen):
+            return []
+        self.withdrawing = False
         match self.state.phase:
             case Phase.PREPARED if seen.may_type:
                 self._go(Phase.PASTING, seen.now)
@@ -291,11 +278,11 @@ class PtyTurn:
         if seen.now >= latest:
             if self._profile.composer.line is None or self._line_oriented:
                 return self._submit(seen)  # a program that does not echo
-            if seen.computes and seen.now < self._at + STARVED_S:
-                self.deadline = seen.now + SLOW_AGAIN_S
+            if seen.computes and seen.now < self._at + patience.STARVED_S:
+                self.deadline = seen.now + patience.SLOW_AGAIN_S
                 return []
             return self._undelivered(UNREAD if seen.unread else "the program did not take the text into its composer")
-        self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
+        self.deadline = min(max(quiet_at, seen.now + patience.LOOK_AGAIN_S), latest)
         return []
 
     def _submit(self, seen: Seen) -> list[Command]:
@@ -328,9 +315,9 @@ class PtyTurn:
         if seen.unread or seen.starting:
             self._at = seen.now  # it has its time from when it has the key, and has started
         taken = seen.composer != "draft" and (seen.echoed or seen.replaced or self._profile.composer.line is None)
-        due = self._at + self._accepting(seen, taken)
+        due = self._at + patience.to_accept(self._profile, seen, self.state, since=self._at, taken=taken)
         if seen.now < due:
-            self.deadline = min(due, seen.now + SLOW_AGAIN_S) if seen.computes else due
+            self.deadline = min(due, seen.now + patience.SLOW_AGAIN_S) if seen.computes else due
             return []
         if taken:
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
@@ -344,23 +331,35 @@ class PtyTurn:
             return [Save(), Type("submit2", self._typed.submit)] if seen.composer == "draft" else [Save()]
         return self._unaccepted(seen)
 
-    def _accepting(self, seen: Seen, taken: bool) -> float:
-        """Seconds that the program has to show that it took the message. Where that has left its composer and stands
-        nowhere else, nothing can be done but wait, and a program that gets little of a busy machine's time works before
-        it shows it: the next message must not come upon it."""
-        accept = self._profile.delivery.accept_ms / 1000
-        if seen.computes and not taken and not self.state.interrupting:
-            return max(accept, self.state.submit_ns / 1e9 + STARVED_S - self._at)
-        waits = self.state.resubmitted and not taken and seen.composer != "draft" and not self.state.interrupting
-        return max(accept, UNSEEN_S) if waits else accept
-
     def _unaccepted(self, seen: Seen) -> list[Command]:
         if seen.composer == "draft":
-            return self._undelivered(NOT_TAKEN)
+            return self._withdraw()
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
         # It may have it: nobody should repeat it.
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, seen.verdict.evidence))
+
+    def _withdraw(self) -> list[Command]:
+        """The submit key is pressed, and a slow program may come to it at any time: nothing is told until the message
+        is out of the composer, and the program at rest without it."""
+        self.withdrawing, self.deadline = True, None
+        return [TakeOut()]
+
+    def _began_late(self, seen: Seen) -> bool:
+        """The program has begun with the message that is being taken back."""
+        if self._composed.is_untaken(seen, self.state):
+            return False
+        left = self.state.phase is Phase.SUBMITTED and seen.composer != "draft" and seen.echoed
+        return left or works(seen) or seen.verdict.activity is Activity.WAITING
+
+    def withdrawn(self, gone: bool) -> list[Command]:
+        """The message is out of the composer and the program at rest (`gone`), or it could not be brought to that."""
+        if not self.withdrawing:
+            return []
+        self.withdrawing = False
+        if gone or self.state.leg > 0:
+            return self._undelivered(NOT_TAKEN, left=False)
+        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", NEVER_AT_REST, "composer"))
 
     def _undelivered(self, why: str, *, left: bool = True) -> list[Command]:
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
@@ -384,9 +383,14 @@ class PtyTurn:
             return stopped
         if self._ready_since is None:
             self._ready_since = seen.now
-        due = self._ready_since + self._patience()
+        due = self._ready_since + patience.at_rest(
+            self._profile,
+            worked=self._line_oriented or self.state.busy_seen or self.state.refused,
+            channels_tell=self._channels_tell,
+            empty_untold=self._ready_without_answer and self._untold,
+        )
         if seen.now < due or not seen.verdict.settled:
-            self.deadline = max(due, seen.now + LOOK_AGAIN_S)
+            self.deadline = max(due, seen.now + patience.LOOK_AGAIN_S)
             return []
         if self.state.refused:
             return self._stopped_by_refusal(seen.verdict.evidence, seen.now)
@@ -395,7 +399,7 @@ class PtyTurn:
         if seen.error is not None:
             return self._over(LinkTurnFailed(self.task_id, *seen.error, seen.verdict.evidence))
         if (self._untold or not self._channels_tell) and self._composed.is_untaken(seen, self.state):
-            return self._undelivered(NOT_TAKEN)  # what moved on the screen was something else
+            return self._withdraw()  # what moved on the screen was something else
         self._go(Phase.READING, seen.now)
         return [FindAnswer(self.state.submit_ns)]
 
@@ -406,7 +410,7 @@ class PtyTurn:
             return []
         if self._at_work_since is None:
             self._at_work_since = seen.now
-        due = self._at_work_since + REFUSAL_STOPS_S
+        due = self._at_work_since + patience.REFUSAL_STOPS_S
         if seen.now >= due:
             return self.overrule()
         self.deadline = due
@@ -423,7 +427,7 @@ class PtyTurn:
         if self.state.interrupting:
             if seen.verdict.settled and self._fresh(seen) and not seen.unread:
                 return self._stopped(seen.verdict.evidence, seen.now)
-            self.deadline = seen.now + LOOK_AGAIN_S  # it may be about to begin with what it had put off
+            self.deadline = seen.now + patience.LOOK_AGAIN_S  # it may be about to begin with what it had put off
             return []
         if self._composed.is_given_back(seen, self.state):
             return self._stopped("composer: the message was given back", seen.now)
@@ -461,16 +465,6 @@ class PtyTurn:
         )
         return [Save()]
 
-    def _patience(self) -> float:
-        """How long a ready screen must stand before it ends the turn, seconds."""
-        worked = self._line_oriented or self.state.busy_seen or self.state.refused
-        if self._ready_without_answer and self._untold:
-            return EMPTY_UNTOLD_S
-        if self._channels_tell:
-            wait = self._profile.answer.channel_wait_ms / 1000
-            return wait if worked else max(wait, UNTOLD_UNSEEN_S)
-        return 0.0 if worked else WORKED_UNSEEN_S
-
     # --- what is reported ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
@@ -483,6 +477,7 @@ class PtyTurn:
         if not self._reports.is_mine(fact, self._typed, self.state):
             return []
         self._untold = self._untold and not isinstance(fact, PromptAccepted | TurnEnded)
+        self.withdrawing = False
         match fact:
             case PromptAccepted():
                 return self._prompted(fact, now)
@@ -556,7 +551,7 @@ class PtyTurn:
             return []
         if self.state.phase is Phase.SETTLING:
             return self._taken_back()
-        self.state.interrupting = True
+        self.state.interrupting, self.withdrawing = True, False
         return [Save()]
 
     def go_on(self) -> list[Command]:

@@ -163,6 +163,12 @@ class Clear:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeOut:
+    """Empty the composer of a message that was submitted and not taken, and see the program at rest; then call
+    `PtyTurn.withdrawn`. It ends early where the program takes the message meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
 class TakeBack:
     """Empty the composer of what a turn that is over, and told, has left there; then the turn is gone."""
 
@@ -183,4 +189,4 @@ class Say:
     left: bool = False
 
 
-type Command = Save | Type | Recall | Clear | TakeBack | FindAnswer | Say
+type Command = Save | Type | Recall | Clear | TakeOut | TakeBack | FindAnswer | Say

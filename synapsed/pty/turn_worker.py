@@ -23,6 +23,7 @@ from synapsed.pty.looks import Looks
 from synapsed.pty.session import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_patience import STARVED_S
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
 from synapsed.terminal.chrome import said_of_turn
 from synapsed.terminal.composer import needs_composer
@@ -132,6 +133,8 @@ class TurnWorker:
                 return await self._type(turn, command.part, command.data)
             case turns.Clear():
                 await self._performer.perform(session.keyboard.clear_if(turn.holds))
+            case turns.TakeOut():
+                return turn.withdrawn(await self._withdraw(turn))
             case turns.Say(event, left):
                 return await self._say(event, left=left)
             case turns.TakeBack():
@@ -141,6 +144,19 @@ class TurnWorker:
             case turns.FindAnswer():
                 return await self._answer(turn, command)
         return []
+
+    async def _withdraw(self, turn: PtyTurn) -> bool:
+        """Whether the composer is empty, and the program at rest: before the keys that empty it, so that they do not
+        stop what it begins, and after them, as it may have come to the submit key at last."""
+
+        def taken() -> bool:
+            return not turn.withdrawing
+
+        rests = await self._kernel.comes_to_rest(STARVED_S, unless=taken)
+        if not rests and await self._unread.ask():
+            return False
+        emptied = await self._performer.perform(self._session.keyboard.clear(unless=taken))
+        return emptied and await self._kernel.comes_to_rest(STARVED_S, unless=taken)
 
     async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
         """Tell the agent; at once, where what is `left` may take its time to be seen."""

@@ -13,7 +13,7 @@ from synapsed.model.facts import TurnEnded, TurnInterrupted
 from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed, LinkUndelivered
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TurnState, Type
+from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TakeOut, TurnState, Type
 from synapsed.terminal.delivery import type_message
 from tests.pty.playbook import (
     ASKED,
@@ -75,14 +75,12 @@ def test_the_record_is_durable_before_the_paste_and_before_the_submit_key() -> N
     submitted()  # its own assertions are the order
 
 
-def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None:
+def test_an_unaccepted_message_gets_one_more_submit_key_and_is_then_taken_back() -> None:
     machine = submitted()
     assert machine.seen(seen(2.0, composer="draft")) == []
     assert machine.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
     assert machine.seen(seen(4.0, composer="draft")) == []
-    (command,) = machine.seen(seen(5.2, composer="draft"))
-    assert kind(command) is LinkUndelivered
-    assert command.left
+    assert machine.seen(seen(5.2, composer="draft")) == [TakeOut()]
 
 
 def test_a_message_that_is_taken_with_the_second_submit_key_is_not_waited_for_longer() -> None:
@@ -96,7 +94,7 @@ def test_a_message_that_is_taken_with_the_second_submit_key_is_not_waited_for_lo
 
 
 def test_a_program_that_may_still_come_to_the_submit_key_gets_no_second_one() -> None:
-    """The second key is held back, again and again; at last the message is told as undelivered."""
+    """The second key is held back, again and again; at last the message is taken back."""
     machine = submitted()
     for at in (3.1, 6.0, 12.0):
         assert machine.seen(seen(at, composer="draft")) == [Save(), Type("submit2", b"\r")]
@@ -104,8 +102,7 @@ def test_a_program_that_may_still_come_to_the_submit_key_gets_no_second_one() ->
         assert not machine.state.resubmitted
     assert machine.seen(seen(30.0, composer="draft")) == [Save(), Type("submit2", b"\r")]
     assert machine.held(30.0) == []
-    (command,) = machine.seen(seen(33.0, composer="draft"))
-    assert kind(command) is LinkUndelivered
+    assert machine.seen(seen(33.0, composer="draft")) == [TakeOut()]
 
 
 def test_a_submit_key_that_did_something_else_is_pressed_once_more() -> None:
@@ -180,8 +177,7 @@ def test_a_submit_key_that_such_a_program_has_read_is_not_pressed_again() -> Non
 def test_a_program_that_computes_for_ever_gets_the_key_again_and_is_then_given_up() -> None:
     machine = submitted()
     assert machine.seen(seen(61.1, composer="draft", computes=True)) == [Save(), Type("submit2", b"\r")]
-    (command,) = machine.seen(seen(64.0, composer="draft", computes=True))
-    assert kind(command) is LinkUndelivered
+    assert machine.seen(seen(64.0, composer="draft", computes=True)) == [TakeOut()]
 
 
 def test_a_program_that_computes_for_ever_is_not_waited_for_that_long() -> None:
@@ -209,11 +205,10 @@ def test_a_program_that_is_slow_to_show_its_work_is_waited_for() -> None:
     assert machine.seen(seen(9.1, activity=Activity.BUSY))[:2] == [Save(), says_accepted("test")]
 
 
-def test_a_message_that_comes_back_into_the_composer_is_told_at_once() -> None:
+def test_a_message_that_comes_back_into_the_composer_is_taken_back_at_once() -> None:
     machine = submitted()
     assert machine.seen(seen(3.1)) == [Save()]
-    (command,) = machine.seen(seen(5.2, composer="draft"))
-    assert kind(command) is LinkUndelivered
+    assert machine.seen(seen(5.2, composer="draft")) == [TakeOut()]
 
 
 def test_a_cancel_of_a_message_that_shows_nothing_does_not_wait_for_it() -> None:

@@ -6,10 +6,11 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
-from synapsed.model.link import LinkTurnAccepted, LinkUndelivered
+from synapsed.model.link import LinkTurnAccepted
 from synapsed.profiles import Profile
-from synapsed.pty.turn import EMPTY_UNTOLD_S, UNKNOWN, UNTOLD_UNSEEN_S, PtyTurn
-from synapsed.pty.turn_types import AnswerFound, FindAnswer, Phase, Recall, Save, TurnState
+from synapsed.pty.turn import UNKNOWN, PtyTurn
+from synapsed.pty.turn_patience import EMPTY_UNTOLD_S, UNTOLD_UNSEEN_S
+from synapsed.pty.turn_types import AnswerFound, FindAnswer, Phase, Recall, Save, TakeOut, TurnState
 from synapsed.screenspec import AnswerSpec, Composer
 from tests.pty.playbook import (
     LINES,
@@ -231,4 +232,4 @@ def test_a_message_that_stands_in_the_composer_is_not_answered_by_what_stands_be
     assert [kind(command) for command in moved] == [Save, LinkTurnAccepted]
     assert machine.seen(seen(10.0, composer="draft", text="hello", offset=40)) == []
     commands = machine.seen(seen(10.0 + UNTOLD_UNSEEN_S, composer="draft", text="hello", offset=40))
-    assert [kind(command) for command in commands] == [LinkUndelivered]
+    assert commands == [TakeOut()]

@@ -1,0 +1,51 @@
+"""How long a turn on a terminal waits, and for what. Pure."""
+
+from synapsed.profiles import Profile
+from synapsed.pty.turn_types import Seen, TurnState
+
+WORKED_UNSEEN_S = 1.0
+"""A program without side channels that was never seen busy must be ready for so long before its turn is over."""
+
+UNTOLD_UNSEEN_S = 30.0
+"""The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
+
+EMPTY_UNTOLD_S = 120.0
+"""The same where there is no answer either: the program may have put the message off until it has started."""
+
+UNSEEN_S = 20.0
+"""Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
+it is waited for so long before that is told."""
+
+STARVED_S = 60.0
+"""The same while it is on a processor, or waits for one: on a busy machine that may be most of the time."""
+
+REFUSAL_STOPS_S = 3.0
+"""A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
+
+LOOK_AGAIN_S = 0.02
+"""While something is due but not settled yet."""
+
+SLOW_AGAIN_S = 0.25
+"""While a program that gets little of a busy machine's time is waited for."""
+
+
+def to_accept(profile: Profile, seen: Seen, state: TurnState, *, since: float, taken: bool) -> float:
+    """Seconds from `since` that the program has to show that it took the message. Where that has left its composer and
+    stands nowhere else, nothing can be done but wait, and a program that gets little of a busy machine's time works
+    before it shows it: the next message must not come upon it."""
+    accept = profile.delivery.accept_ms / 1000
+    if seen.computes and not taken and not state.interrupting:
+        return max(accept, state.submit_ns / 1e9 + STARVED_S - since)
+    waits = state.resubmitted and not taken and seen.composer != "draft" and not state.interrupting
+    return max(accept, UNSEEN_S) if waits else accept
+
+
+def at_rest(profile: Profile, *, worked: bool, channels_tell: bool, empty_untold: bool) -> float:
+    """How long a ready screen must stand before it ends the turn, seconds. `worked`: the program was seen at work, or
+    need not be; `empty_untold`: a side channel should have told the end, and there is no answer either."""
+    if empty_untold:
+        return EMPTY_UNTOLD_S
+    if channels_tell:
+        wait = profile.answer.channel_wait_ms / 1000
+        return wait if worked else max(wait, UNTOLD_UNSEEN_S)
+    return 0.0 if worked else WORKED_UNSEEN_S
