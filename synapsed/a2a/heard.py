@@ -1,9 +1,32 @@
-"""What was heard of a task elsewhere, piece by piece and as a whole, put together. Pure."""
+"""What was heard of a task elsewhere, piece by piece and as a whole, put together. Pure, and without A2A's types."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from synapsed.a2a.snapshots import ArtifactPiece, Snapshot
 from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPart
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`). `artifacts` is None
+    where only its state is told."""
+
+    id: str
+    context_id: str
+    state: TaskState
+    artifacts: list[Artifact] | None
+    said: str
+    own: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactPiece:
+    """A piece of an artifact, or the whole artifact in place of what was told; of the task `task_id`."""
+
+    artifact: Artifact
+    append: bool
+    task_id: str
+    context_id: str
 
 
 class Heard:

@@ -11,9 +11,10 @@ from a2a.utils.errors import A2AError, TaskNotFoundError
 
 import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.convert import outgoing
+from synapsed.a2a.heard import ArtifactPiece, Snapshot
 from synapsed.a2a.hosts.tunnel import Tunnel
 from synapsed.a2a.lookup import BINDINGS, look_again
-from synapsed.a2a.snapshots import TEXT_SHOWN, UNREADABLE, ArtifactPiece, Snapshot, answered, snapshot_of, update_of
+from synapsed.a2a.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
 from synapsed.a2a.wire import (
     CALL_S,
     KEY_HEADER,

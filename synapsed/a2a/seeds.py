@@ -16,9 +16,10 @@ from urllib.parse import quote
 
 import httpx
 
+from synapsed.a2a.heard import ArtifactPiece, Snapshot
 from synapsed.a2a.lookup import MISSING, look_again
 from synapsed.a2a.seedsform import body_of, event_of, made_of, snapshot_of
-from synapsed.a2a.snapshots import TEXT_SHOWN, ArtifactPiece, Snapshot
+from synapsed.a2a.snapshots import TEXT_SHOWN
 from synapsed.a2a.wire import (
     CALL_S,
     CONNECT_S,

@@ -1,6 +1,5 @@
 """A task elsewhere, as A2A's types tell it, read into ours. Knows no connection, and loads no client of HTTP."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from a2a.types import a2a_pb2 as pb
@@ -10,6 +9,7 @@ from google.protobuf.json_format import ParseError
 import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.convert import STATES, parts_from, struct_dict
 from synapsed.a2a.errors import A2aError
+from synapsed.a2a.heard import ArtifactPiece, Snapshot
 from synapsed.errors import RemoteRefused
 from synapsed.model.task import Artifact, Part, TaskState
 
@@ -18,29 +18,6 @@ TEXT_SHOWN: Final = 500
 UNREADABLE: Final = (A2aError, ParseError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
 """What the SDK raises for an answer of another shape than it expects."""
 _STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`). `artifacts` is None
-    where only its state is told."""
-
-    id: str
-    context_id: str
-    state: TaskState
-    artifacts: list[Artifact] | None
-    said: str
-    own: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactPiece:
-    """A piece of an artifact, or the whole artifact in place of what was told; of the task `task_id`."""
-
-    artifact: Artifact
-    append: bool
-    task_id: str
-    context_id: str
 
 
 def snapshot_from(document: dict[str, Any]) -> Snapshot:

@@ -26,6 +26,7 @@ from synapsed.fleet.names import ANY
 from synapsed.fleet.outbox import OPEN_MAX
 from synapsed.fleet.outgoing import Speaker, work_class
 from synapsed.fleet.peers import Peers
+from synapsed.fleet.shapes import Shapes
 from synapsed.interfaces import OutboundQuestion, SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX
 from synapsed.model.external import KEY as EXTERNAL
@@ -67,6 +68,7 @@ class FleetCarrier:
         table: FleetTable,
         peers: Peers,
         incoming: Incoming,
+        shapes: Shapes,
         clock: Clock,
         due: Callable[[], None],
         classes: Callable[[str], None],
@@ -78,6 +80,7 @@ class FleetCarrier:
         self._table = table
         self._peers = peers
         self._incoming = incoming
+        self._shapes = shapes
         self._clock = clock
         self._due = due
         self._classes = classes
@@ -128,13 +131,20 @@ class FleetCarrier:
                 return known
             task = self._task_of(alias, request, task_id, None if there is None else there[1], sender)
             self._files(task.message.parts)
-            bodies.message_body(task, own_name=self._me.name)  # what is too large is refused now
+            await self._check_size(task)
             row = OutRow(id=task.id, dst=dst, kind="work" if there is None else "msg", task_id=task.id)
             with asking(task, wait=request.wait) as reply:
                 commit = transitions.accepted(task)
                 await self._store.commit(events=commit.events, tasks=[task], reply=reply, fleet=FleetChange(put=(row,)))
         self._due()
         return task
+
+    async def _check_size(self, task: Task) -> None:
+        """Raises TooLarge now, and not when it is published."""
+        await self._shapes.ready()
+        from synapsed.fleet import messages
+
+        messages.message_body(task, own_name=self._me.name)
 
     async def _check_class(self, cls: str) -> None:
         """Raises UnknownAgent where no host takes such work: nobody would ever hear of it."""

@@ -42,6 +42,7 @@ from synapsed.fleet.parcel import Progress
 from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import Broker, Came, Delivered, NoBroker
 from synapsed.fleet.sending import Parcels
+from synapsed.fleet.shapes import Shapes
 from synapsed.interfaces import NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY as EXTERNAL
@@ -117,6 +118,7 @@ class Incoming:
         outgoing: Outgoing,
         parcels: Parcels,
         fetching: Fetching,
+        shapes: Shapes,
         claims: ClaimReader,
         clock: Clock,
         persons: frozenset[str],
@@ -133,6 +135,7 @@ class Incoming:
         self._outgoing = outgoing
         self._parcels = parcels
         self._fetching = fetching
+        self._shapes = shapes
         self._claims = claims
         self._clock = clock
         self._persons = persons
@@ -235,8 +238,11 @@ class Incoming:
         except FalseParcel as error:
             await self._refuse(*origin, MailKind.MESSAGE, "UNDELIVERED", str(error))
             return await self._fetching.refused(origin.src, envelope)
+        await self._shapes.ready()
+        from synapsed.fleet import messages
+
         try:
-            addressed = bodies.read_message(document, origin, persons=self._persons)
+            addressed = messages.read_message(document, origin, persons=self._persons)
             await self.hand_over(self._accepting.agent(addressed.to), addressed.request)
         except StoreError as error:
             if error.details.get("reason") != "constraint":
@@ -276,6 +282,9 @@ class Incoming:
         if known is not None and known.n >= n:
             return await self._table.owe(src, update_taken(task_id))
         document = await self._fetching.document(envelope, src, self._me.name)  # before the lock: it may take long
+        await self._shapes.ready()
+        from synapsed.fleet import messages
+
         async with self.lock(task_id):
             known = await self._table.taken(src, update_taken(task_id))
             if known is not None and known.n >= n:
@@ -284,7 +293,7 @@ class Incoming:
             task = await self._store.task(task_id)
             if task is None:
                 return await self._table.change(FleetChange(taken=(taken,)))
-            there = bodies.read_update(document, src)
+            there = messages.read_update(document, src)
             if await self._was_lost(task, src):
                 done = there is None or there.state in TERMINAL_STATES
                 return await self._table.change(

@@ -8,13 +8,15 @@ import asyncio
 import json
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from synapsed.errors import RemoteRefused
 from synapsed.fleet.home import Home, Identity
-from synapsed.fleet.registrar import RENEW_SHARE
 from synapsed.fleet.trust import NotTrusted, Trust
 from synapsed.fleetspec import URLS_MAX, is_url
+
+RENEW_SHARE: Final = 0.5
+"""Of its time: from then on a token is renewed, by a host that is on a few hours in half a year."""
 
 type Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Asks a subject, as a request, and returns the answer's document."""

@@ -22,6 +22,7 @@ from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.outbox import IN_FLIGHT, Pacing
 from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker, StreamFacts
 from synapsed.fleet.sending import Parcels
+from synapsed.fleet.shapes import Shapes
 from synapsed.fleet.sign import signed
 from synapsed.model.fleet import InRow, OutRow
 from synapsed.model.task import Task, new_id
@@ -65,6 +66,7 @@ class Outgoing:
         tasks: TaskReader,
         parcels: Parcels,
         broker: Broker,
+        shapes: Shapes,
         clock: Clock,
         rng: Callable[[], float],
     ) -> None:
@@ -75,6 +77,7 @@ class Outgoing:
         self._broker = broker
         self._clock = clock
         self._rng = rng
+        self._shapes = shapes
         self.pacing = Pacing()
         self._created: dict[str, str] = {}
         """When the streams were made into which is published."""
@@ -165,10 +168,13 @@ class Outgoing:
         if task is None:  # it was removed by its age: whoever waits for it is told so by the reconcile
             return encoded(bodies.GONE)
         files = await self._parcels.attach(row, bodies.files_of_task(task, answer=row.kind == "upd"))
+        await self._shapes.ready()
+        from synapsed.fleet import messages
+
         if row.kind == "upd":
-            return bodies.update_body(task, files)
+            return messages.update_body(task, files)
         try:
-            return bodies.message_body(task, own_name=self._me.name, files=files)
+            return messages.message_body(task, own_name=self._me.name, files=files)
         except SynapsedError as error:  # it was checked before it was taken
             raise AssertionError(error.message) from error
 

@@ -36,7 +36,6 @@ from synapsed.fleetspec import CLASS_NAME, HOST_NAME
 
 VALID_S: Final = 365 * 86_400
 """A host's token; it is renewed at half of it."""
-RENEW_SHARE: Final = 0.5
 LIFE_S: Final = 1800.0
 """One connection's: the admin's user lives for an hour."""
 PAUSE_S: Final = 2.0

@@ -27,7 +27,7 @@ from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.link import Link
 from synapsed.fleet.lostwork import EVERY_S as LOST_EVERY_S
 from synapsed.fleet.lostwork import LostWork
-from synapsed.fleet.membership import keep_newest, keep_urls, renew
+from synapsed.fleet.membership import is_due, keep_newest, keep_urls, renew
 from synapsed.fleet.names import MailKind, urgent
 from synapsed.fleet.offered import OfferedAgents
 from synapsed.fleet.outgoing import Outgoing, Speaker
@@ -36,6 +36,7 @@ from synapsed.fleet.ports import BrokerRefused, NoBroker
 from synapsed.fleet.presence import Records
 from synapsed.fleet.pull import Pull
 from synapsed.fleet.sending import Parcels
+from synapsed.fleet.shapes import Shapes
 from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.views import FleetTold
 from synapsed.fleet.waiting import Waiting, inbox
@@ -63,6 +64,8 @@ LEARN_FEW_S: Final = 5.0
 FEW_HOSTS: Final = 16
 LEARN_PER_HOST_S: Final = 0.3
 LEARN_MOST_S: Final = 300.0
+MEMBERSHIP_S: Final = 30.0
+"""Between two looks at the credentials' files, and at where the brokers are."""
 FORGET_EVERY_S: Final = 3600.0
 """Between two looks at which ids of what was taken are kept no longer."""
 
@@ -97,8 +100,16 @@ class Fleet:
             folder=home.files / "out",
             lost=self._undeliverable,
         )
+        shapes = Shapes()
         self._outgoing = Outgoing(
-            me=me, table=table, tasks=store, parcels=self.parcels, broker=self.link, clock=clock, rng=random.random
+            me=me,
+            table=table,
+            tasks=store,
+            parcels=self.parcels,
+            broker=self.link,
+            shapes=shapes,
+            clock=clock,
+            rng=random.random,
         )
         self._fetching = Fetching(
             broker=self.link, clock=clock, folder=home.files / "in", say=self._outgoing.say_control
@@ -118,6 +129,7 @@ class Fleet:
             outgoing=self._outgoing,
             parcels=self.parcels,
             fetching=self._fetching,
+            shapes=shapes,
             claims=claims,
             clock=clock,
             persons=persons,
@@ -131,6 +143,7 @@ class Fleet:
                 broker=self.link,
                 outgoing=self._outgoing,
                 fetching=self._fetching,
+                shapes=shapes,
                 agents=agents,
                 persons=persons,
                 owed=self._something_owed,
@@ -159,6 +172,7 @@ class Fleet:
             table=table,
             peers=peers,
             incoming=incoming,
+            shapes=shapes,
             clock=clock,
             due=self._due.set,
             classes=self._want_class,
@@ -336,7 +350,8 @@ class Fleet:
     async def _candidates(self) -> None:
         while True:
             await self.link.wait_up()
-            await self._working.resume()
+            if not await self._working.resume():
+                await self._working.undecided.wait()
             await asyncio.sleep(AGAIN_S)
 
     async def _look_for_lost(self) -> None:
@@ -355,7 +370,7 @@ class Fleet:
     async def _learn(self) -> None:
         """The certificates of the others, and who is revoked. The more hosts there are, the less often all their
         records are read by each; who is revoked is read apart from them."""
-        read_at = -LEARN_MOST_S
+        read_at, looked_at, connects = -LEARN_MOST_S, -MEMBERSHIP_S, 0
         while True:
             await self.link.wait_up()
             now = self._clock.monotonic()
@@ -365,17 +380,26 @@ class Fleet:
                 read_at = now
             else:
                 await self.presence.renew_trust()
-            await self._keep_membership()
+            if self.link.connects != connects or now - looked_at >= MEMBERSHIP_S or self._membership_is_due():
+                await self._keep_membership()
+                looked_at, connects = now, self.link.connects
             await asyncio.sleep(LEARN_S if hosts > FEW_HOSTS else LEARN_FEW_S)
+
+    def _membership_is_due(self) -> bool:
+        """Somebody was revoked, or this host's credentials are to be renewed."""
+        news = self._peers.trust.account_token != self._identity.trust.account_token
+        return news or is_due(self._identity, now=self._clock.wall())
 
     async def _keep_membership(self) -> None:
         """What was learned of who is revoked is kept, and credentials are renewed in time."""
         try:
-            await asyncio.to_thread(keep_newest, self._home, self._peers.trust)
+            if self._peers.trust.account_token != self._identity.trust.account_token:
+                await asyncio.to_thread(keep_newest, self._home, self._peers.trust)
             await self._take_up_credentials()
             if (told := await self.link.last(streams.HOSTS, BROKERS)) is not None:
                 await asyncio.to_thread(keep_urls, self._home, told.body)
-            if await renew(self._home, self.link.ask, now=self._clock.wall()):
+            now = self._clock.wall()
+            if is_due(self._identity, now=now) and await renew(self._home, self.link.ask, now=now):
                 await self._take_up_credentials()
                 log.info("this host's credentials were renewed", until=self._identity.expires)
         except (RemoteRefused, ConfigError, BrokerRefused) as error:
@@ -387,6 +411,8 @@ class Fleet:
         kept = await asyncio.to_thread(self._home.identity)
         if kept.pair.public == self._me.pair.public:  # else the daemon is started again
             self._identity = kept
+            if kept.trust.account_token != self._peers.trust.account_token:
+                self._peers.trust = self._peers.trust.renewed(kept.trust.account_token)
 
     async def _reconcile(self) -> None:
         """Ask what became of tasks that another host has, and says nothing of."""

@@ -27,12 +27,14 @@ import structlog
 
 from synapsed.errors import Busy, NotReady, QueueFull, StoreError, SynapsedError
 from synapsed.fleet import bodies, streams
+from synapsed.fleet.bell import Bell
 from synapsed.fleet.envelope import BadEnvelope, Envelope, encoded
 from synapsed.fleet.fetching import Fetching, NotHere
 from synapsed.fleet.names import ANY, BadName, MailKind, WorkSubject, claim, host, urgent
 from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import WRONG_SEQUENCE, Broker, BrokerRefused, Delivered, NoBroker
+from synapsed.fleet.shapes import Shapes
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import FleetChange, FleetOrigin, InRow, WorkCandidate
 from synapsed.model.task import Task, new_id
@@ -80,6 +82,7 @@ class WorkDeps:
     broker: Broker
     outgoing: Outgoing
     fetching: Fetching
+    shapes: Shapes
     agents: IdleAgents
     persons: frozenset[str]
     owed: Callable[[], None]
@@ -116,6 +119,8 @@ class Working:
         self._mailbox = mailbox
         self._claims = claims
         self._deciding: set[tuple[str, str]] = set()
+        self.undecided = Bell()
+        """It rings for each candidate that comes."""
 
     async def ask(self, classes: Sequence[str]) -> None:
         """For ever: ask for work of each class while an agent of it is idle."""
@@ -155,6 +160,7 @@ class Working:
             verdict = await self._has_it(work)
         else:
             await deps.table.change(FleetChange(candidates=(work,)))
+            self.undecided.set()
             verdict = await self._decide(work)
         if verdict is ClaimVerdict.UNDECIDED:
             return await delivered.later(AGAIN_S)
@@ -172,11 +178,13 @@ class Working:
             await self._deps.table.tell_again(work.src, [work.id])
         return verdict
 
-    async def resume(self) -> None:
+    async def resume(self) -> bool:
         """Whatever is a candidate is decided: the last daemon was cut off, or the broker did not say, or nobody here
-        was free."""
-        for work in await self._deps.table.candidates():
+        was free. Whether there was any."""
+        candidates = await self._deps.table.candidates()
+        for work in candidates:
             await self._decide(work)
+        return bool(candidates)
 
     async def _decide(self, work: WorkCandidate) -> ClaimVerdict:
         key = (work.src, work.id)
@@ -222,11 +230,14 @@ class Working:
         """It becomes a task of an agent here; where none can take it now, it waits here."""
         deps, origin = self._deps, FleetOrigin(work.src, work.id)
         if await deps.table.taken(*origin) is None:
+            await deps.shapes.ready()
+            from synapsed.fleet import messages
+
             try:
                 subject = str(WorkSubject(work.cls, work.src))
                 kept = Envelope(subject=subject, id=work.id, body=work.body.encode())
                 document = await deps.fetching.document(kept, work.src, f"{ANY}{work.cls}")
-                addressed = bodies.read_message(document, origin, persons=deps.persons)
+                addressed = messages.read_message(document, origin, persons=deps.persons)
                 agent_id = deps.agents.idle(work.cls.removesuffix("-hi"))
                 if agent_id is None:
                     return

@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from synapsed.a2a.heard import Snapshot
 from synapsed.a2a.remote import Remote
-from synapsed.a2a.snapshots import Snapshot
 from synapsed.errors import (
     CardChanged,
     CardInvalid,

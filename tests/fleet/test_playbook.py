@@ -464,7 +464,7 @@ async def test_a_later_version_is_refused_by_name(world: World) -> None:
 
 async def test_an_agent_of_another_host_is_never_a_person_and_interrupts_nobody(world: World) -> None:
     from synapsed.errors import InvalidRequest
-    from synapsed.fleet.bodies import read_message
+    from synapsed.fleet.messages import read_message
     from synapsed.model.fleet import FleetOrigin
 
     def said(metadata: dict[str, object]) -> dict[str, object]:

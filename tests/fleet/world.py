@@ -27,6 +27,7 @@ from synapsed.fleet.peers import Peers
 from synapsed.fleet.ports import NoBroker
 from synapsed.fleet.registry import HostRecord, written
 from synapsed.fleet.sending import Parcels
+from synapsed.fleet.shapes import Shapes
 from synapsed.fleet.telling import EventTelling
 from synapsed.fleet.trust import Member, NotTrusted, OutOfTime
 from synapsed.fleet.working import Claims, WorkDeps, Working
@@ -221,12 +222,14 @@ class Host:
             lost=self._lost,
         )
         await self.parcels.load()
+        shapes = Shapes()
         self.outgoing = Outgoing(
             me=me,
             table=table,
             tasks=store,
             parcels=self.parcels,
             broker=self.wire,
+            shapes=shapes,
             clock=world.clock,
             rng=lambda: 0.0,
         )
@@ -252,6 +255,7 @@ class Host:
             outgoing=self.outgoing,
             parcels=self.parcels,
             fetching=self.fetching,
+            shapes=shapes,
             claims=claims,
             clock=world.clock,
             persons=self.persons,
@@ -265,6 +269,7 @@ class Host:
                 broker=self.wire,
                 outgoing=self.outgoing,
                 fetching=self.fetching,
+                shapes=shapes,
                 agents=agents,
                 persons=self.persons,
                 owed=lambda: None,
@@ -289,6 +294,7 @@ class Host:
             table=table,
             peers=self.peers,
             incoming=self.incoming,
+            shapes=shapes,
             clock=world.clock,
             due=lambda: None,
             classes=lambda _: None,
