@@ -42,7 +42,6 @@ from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.api.tls import TlsService, TlsSettings
 from synapsed.api.token import load_or_create, put_back
 from synapsed.api.visitors import Visitors
 from synapsed.automation.service import Automation
@@ -57,6 +56,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.library import ProfileLibrary
+from synapsed.listeners import Listeners
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
@@ -85,9 +85,6 @@ TOLD_S = 2.0
 """What the database gets to write down that the daemon came up, or goes."""
 PREMISES_EVERY_S = 1.0
 """Between two looks at what the daemon stands on."""
-
-PORT_RETRY_S = 1.0
-"""Between two attempts to have the main port."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
@@ -165,14 +162,15 @@ class Daemon:
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
             inherited = inherited_sockets(self._environ)
-            listen = await self._listen(servers, config, inherited.pop("http", []))
-            tls = self._tls(servers, config)
+            listeners = Listeners(servers, config, self._paths, clock=self._clock, late_port=self._late_port)
+            listen = await listeners.main(inherited.pop("http", []))
+            tls = listeners.tls()
             if tls is not None:
                 await tls.look()
             # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
             await manager.serve_ports(servers, listen=listen or config.api.listen)
             # Last: who starts a daemon waits for this to answer, and then finds the others.
-            await self._listen_control(servers, inherited.pop("control", []))
+            await listeners.control(inherited.pop("control", []))
             for name, others in inherited.items():
                 log.warning("a socket that is not known was handed over", name=name)
                 for sock in others:
@@ -189,7 +187,7 @@ class Daemon:
                     ),
                     group.create_task(parts.backups.run()),
                     group.create_task(parts.telemetry.run(servers.alert)),
-                    *([] if listen else [group.create_task(_take_port(servers, config))]),
+                    *([] if listen else [group.create_task(listeners.main_later())]),
                     *([] if tls is None else [group.create_task(tls.run())]),
                 ]
                 self._service.ready(lambda: summary_of(manager.directory.all()))
@@ -206,48 +204,6 @@ class Daemon:
             await parts.automation.close()
             await manager.close(keep_agents=stop.keep_agents)
         log.info("daemon ended")
-
-    async def _listen(self, servers: ApiServers, config: Config, inherited: list[socket.socket]) -> str:
-        """Serve the main listener: on what the service manager has bound, where that is what is wanted, else on a
-        socket of our own. Gives where that is; nothing where the port is to be taken later. Raises ConfigError."""
-        wanted = (config.api.address, config.api.port)
-        listen = ""
-        for sock in inherited:
-            if sock.getsockname()[:2] == wanted:
-                listen = await servers.start_main_on(sock)
-            else:
-                log.warning(
-                    "the service's HTTP socket is not what the configuration says: 'synapsectl install' writes it again"
-                )
-                sock.close()
-        if listen:
-            return listen
-        try:
-            return await servers.start_main(config.api.host, config.api.port)
-        except ConfigError as error:
-            if not self._late_port:
-                raise
-            log.error("the main port is not served yet", why=error.message)  # noqa: TRY400 - told in words
-            servers.alert(_without_port(config))
-            return ""
-
-    def _tls(self, servers: ApiServers, config: Config) -> TlsService | None:
-        api = config.api
-        if api.tls_listen is None:
-            return None
-        host, port = api.tls_address
-        given = (
-            (Path(api.tls_cert), Path(api.tls_key)) if api.tls_cert is not None and api.tls_key is not None else None
-        )
-        settings = TlsSettings(host=host, port=port, given=given, allowed=api.allowed_hosts, folder=self._paths.tls)
-        return TlsService(settings, servers, clock=self._clock)
-
-    async def _listen_control(self, servers: ApiServers, inherited: list[socket.socket]) -> None:
-        """Serve the control socket: on what the service manager has bound, if that is where it is looked for."""
-        for sock in inherited:
-            await servers.start_unix_on(sock)
-        if not inherited or not await asyncio.to_thread(_answers, self._paths.control_socket):
-            await servers.start_unix(self._paths.control_socket)
 
     def _launcher(self) -> Launcher:
         if self._agent_units:
@@ -524,40 +480,6 @@ def _without_push(paths: Paths) -> str:
         f"browsers are not told of what waits: {paths.push_key} cannot be used; remove it and restart the daemon, then "
         "turn notifications on again on each device"
     )
-
-
-def _without_port(config: Config) -> str:
-    return (
-        f"{config.api.listen} cannot be listened on: the control socket and the agents' ports are served without it, "
-        "and it is taken once it is free; or set another with 'listen' under [api] of config.toml, and restart"
-    )
-
-
-async def _take_port(servers: ApiServers, config: Config) -> None:
-    """Listen at the main port as soon as whoever has it lets go of it."""
-    while True:
-        await asyncio.sleep(PORT_RETRY_S)
-        try:
-            listen = await servers.start_main(config.api.host, config.api.port)
-        except ConfigError:
-            continue
-        servers.settle(_without_port(config))
-        log.info("the main port is served now", listen=listen)
-        return
-
-
-def _answers(path: Path) -> bool:
-    """Whether somebody listens there. Not so where a daemon that was started by hand has put its own socket into the
-    place of the service manager's, and is gone."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(str(path))
-        except BlockingIOError:  # its queue is full
-            return True
-        except OSError:
-            return False
-    return True
 
 
 def _tool_directory() -> Path | None:

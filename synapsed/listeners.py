@@ -1,0 +1,111 @@
+"""Where the daemon is reached: the main listener, the one by TLS, and the control socket.
+
+Each is served on what the service manager has bound, or on a socket of the daemon's own.
+"""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import structlog
+
+from synapsed.api.servers import ApiServers
+from synapsed.api.tls import TlsService, TlsSettings
+from synapsed.apispec import ApiConfig
+from synapsed.clock import Clock
+from synapsed.config import Config
+from synapsed.errors import ConfigError
+from synapsed.paths import Paths
+
+PORT_RETRY_S = 1.0
+"""Between two attempts to have the main port."""
+
+log = structlog.stdlib.get_logger("synapsed.daemon")
+
+
+class Listeners:
+    """Those of one daemon. `late_port`: a main port that is taken is waited for, while all else is served; else it is
+    refused."""
+
+    def __init__(self, servers: ApiServers, config: Config, paths: Paths, *, clock: Clock, late_port: bool) -> None:
+        self._servers = servers
+        self._api = config.api
+        self._paths = paths
+        self._clock = clock
+        self._late_port = late_port
+
+    async def main(self, inherited: list[socket.socket]) -> str:
+        """Serve the main listener: on what the service manager has bound, where that is what is wanted, else on a
+        socket of our own. Returns where that is, or nothing if the port is to be taken later. Raises ConfigError."""
+        wanted = (self._api.address, self._api.port)
+        listen = ""
+        for sock in inherited:
+            if sock.getsockname()[:2] == wanted:
+                listen = await self._servers.start_main_on(sock)
+            else:
+                log.warning(
+                    "the service's HTTP socket is not what the configuration says: 'synapsectl install' writes it again"
+                )
+                sock.close()
+        if listen:
+            return listen
+        try:
+            return await self._servers.start_main(self._api.host, self._api.port)
+        except ConfigError as error:
+            if not self._late_port:
+                raise
+            log.error("the main port is not served yet", why=error.message)  # noqa: TRY400 - told in words
+            self._servers.alert(_without_port(self._api))
+            return ""
+
+    async def main_later(self) -> None:
+        """Listen at the main port as soon as whoever has it lets go of it."""
+        while True:
+            await asyncio.sleep(PORT_RETRY_S)
+            try:
+                listen = await self._servers.start_main(self._api.host, self._api.port)
+            except ConfigError:
+                continue
+            self._servers.settle(_without_port(self._api))
+            log.info("the main port is served now", listen=listen)
+            return
+
+    def tls(self) -> TlsService | None:
+        """The listener by TLS; None if none is wanted."""
+        api = self._api
+        if api.tls_listen is None:
+            return None
+        host, port = api.tls_address
+        given = (
+            (Path(api.tls_cert), Path(api.tls_key)) if api.tls_cert is not None and api.tls_key is not None else None
+        )
+        settings = TlsSettings(host=host, port=port, given=given, allowed=api.allowed_hosts, folder=self._paths.tls)
+        return TlsService(settings, self._servers, clock=self._clock)
+
+    async def control(self, inherited: list[socket.socket]) -> None:
+        """Serve the control socket: on what the service manager has bound, if that is where it is looked for."""
+        for sock in inherited:
+            await self._servers.start_unix_on(sock)
+        if not inherited or not await asyncio.to_thread(_answers, self._paths.control_socket):
+            await self._servers.start_unix(self._paths.control_socket)
+
+
+def _without_port(api: ApiConfig) -> str:
+    return (
+        f"{api.listen} cannot be listened on: the control socket and the agents' ports are served without it, "
+        "and it is taken once it is free; or set another with 'listen' under [api] of config.toml, and restart"
+    )
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens there. Not so where a daemon that was started by hand has put its own socket into the
+    place of the service manager's, and is gone."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:  # its queue is full
+            return True
+        except OSError:
+            return False
+    return True
