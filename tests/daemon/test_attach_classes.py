@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.daemon.test_attach_screens import COLS, ROWS, Seen, Stand, shows, stand
+from tests.daemon.test_attach_screens import COLS, ROWS, Stand, stand
 from tests.support.daemon import eventually
 from tests.support.hostile_output import stream
+from tests.support.seen import Seen, shows
 
 __all__ = ["stand"]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.test_attach_screens import PATIENCE_S, SHELL, Seen, Stand, shows
+from tests.daemon.test_attach_screens import SHELL, Stand
+from tests.support.seen import PATIENCE_S, Seen, shows
 
 RAW = "import os,tty\ntty.setraw(0)\nos.write(1,b'> ')\nwhile True: os.write(1,os.read(0,99).replace(b'\\r',b'\\r\\n'))"
 ECHO = [sys.executable, "-S", "-c", RAW]
