@@ -58,6 +58,7 @@ _STATUS = re.compile(r"(\d{3})(?:\s*x\s*(\d+))?")
 
 ANSWERS: dict[str, str] = {
     "lines200": "\n".join(f"Line {n:03d} of a long answer that no screen holds." for n in range(1, 201)),
+    "paragraphs2500": "\n\n".join(f"line-{n:04d}" for n in range(2500)),
     "lines20": "\n".join(f"Line {n:03d} of an answer." for n in range(1, 21)),
     "fenced": (
         "Here is the **function** you asked for:\n\n```python\ndef add(a: int, b: int) -> int:\n"

@@ -1,5 +1,5 @@
 """Four real agents in the hands of one person, in one terminal of tmux: taken back, refused with a reason, answered all
-at once, looked back at, searched."""
+at once, hopped between, looked back at, searched."""
 
 import os
 import shutil
@@ -23,8 +23,6 @@ pytestmark = [
 ]
 
 PROGRAMS = os.environ.get("HANDS_PROGRAMS", " ".join(EVERY)).split()
-LINES = 5000
-"""That are looked back at."""
 
 
 @pytest.fixture
@@ -101,13 +99,38 @@ def test_taken_back_refused_with_a_reason_and_answered_all_at_once(
         assert not agents[name].file(words[name]).exists(), f"{name} was refused"
 
 
+def test_hops_between_those_that_ask_and_looks_back(agents: dict[str, RealAgent], daemon: Daemon, pane: Pane) -> None:
+    words = all_ask(agents, daemon)
+    order = list(agents)
+    pane.run("synapsectl", "next")
+    pane.until(words[order[0]], gone=["shell$"])
+    for name in (*order[1:], order[0]):
+        pane.press("C-]", "n")
+        pane.until(words[name])
+    pane.press("C-]", "p")
+    pane.until(words[order[-1]])
+    pane.press("C-]", "l")
+    pane.until("NAME", "STATE", *order)
+    pane.press("q")
+    pane.until(words[order[-1]], gone=["STATE"])
+    pane.press("C-]", "i")
+    pane.until(f"{len(order)} need")
+    pane.press("q")
+    pane.until(words[order[-1]], gone=[f"{len(order)} need"])
+    pane.press("C-]", "d")
+    pane.until("shell$", gone=[words[order[-1]]])
+    pane.run("synapsectl", "deny", *order)
+    for name in order:
+        eventually(lambda name=name: in_inbox(daemon).get(name) != "permission", f"{name} is refused", patience=240.0)  # type: ignore[misc]
+        assert not agents[name].file(words[name]).exists()
+
+
 def test_looks_back_at_thousands_of_lines(agents: dict[str, RealAgent], daemon: Daemon, pane: Pane) -> None:
-    """Of a program that prints into the terminal's own scrollback."""
-    for name in [name for name in ("claude",) if name in agents]:
-        said = "\n\n".join(f"line-{number:04d}" for number in range(LINES // 2))
-        last = f"line-{LINES // 2 - 1:04d}"
-        agents[name].ask_exactly(f"{nonce()} [[say:{said}]]")
-        eventually(lambda name=name, last=last: last in agents[name].screen(), f"{name} has drawn it", patience=900.0)  # type: ignore[misc]
+    """Of programs that print into the terminal's own scrollback."""
+    last = "line-2499"
+    for name in [name for name in ("claude", "codex") if name in agents]:
+        agents[name].ask_exactly(f"{nonce()} [[answer:paragraphs2500]]")
+        eventually(lambda name=name: last in agents[name].screen(), f"{name} has drawn it", patience=900.0)  # type: ignore[misc]
         pane.run("synapsectl", "attach", name)
         pane.until(last, gone=["shell$"])
         pane.press("C-]", "[")
