@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from synapsectl.earlier import Pieces
     from synapsectl.lookback import Lookback
 
-RECONNECT = 10.0
-"""Seconds that the daemon may be away: one that was killed is back within two."""
+RECONNECT = 60.0
+"""Seconds that the daemon may be away: one that was killed is back within two, on a machine that others use much later.
+Whoever does not want to wait detaches."""
 
 RETRY = 0.1
 """Seconds between two attempts to reach it."""
