@@ -11,6 +11,8 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 - It corrupts its memory where some hundreds of characters come together in one cell: see `clusters`.
 - It prints control characters that terminals pass over, and counts invalid UTF-8 differently from chunk to chunk: it
   gets neither, see `sequences.cleaned`.
+- A row that is erased as a whole (EL 2) goes on in the next one for it, as in no terminal that wraps rows again but
+  Ghostty: see `sequences.ending_wraps`.
 - 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is never allowed (40 is not passed
   on), and where that was spelt in another way the size is what it was when the piece is over.
 """
@@ -34,6 +36,7 @@ from synapsed.terminal.sequences import (
     MAX_SEQUENCE,
     begins_string,
     cleaned,
+    ending_wraps,
     fewer_repeats,
     incomplete_character,
     incomplete_sequence,
@@ -135,7 +138,7 @@ class Screen:
             self._inside = inside and not self._at_rest
         self._pending = whole[cut:]
         if cut:
-            data = cleaned(whole[:cut], inside=inside)
+            data = ending_wraps(cleaned(whole[:cut], inside=inside))
             self._admit(fewer_repeats(data, self._cols, self._rows))
 
     def resize(self, cols: int, rows: int) -> None:

@@ -284,3 +284,13 @@ def test_lines_with_colours_hold_nothing_else_and_stand_each_by_itself(before: b
         "a colour goes on over the end of a line"
     )
     assert "\x1b[0;48;2;1;2;3m  \x1b[m" in lines, "a coloured blank is something"
+
+
+@pytest.mark.parametrize("erased", ["\x1b[2K", "\x1b[K", "\x1b[31m\x1b[2K\x1b[m"])
+def test_rows_that_are_erased_and_written_anew_are_not_joined_in_a_wider_window(erased: str) -> None:
+    """As programs do that draw their last rows again: gemini does."""
+    screen = Screen(20, 6)
+    rows = ("\x1b[2A\r", *(f"{erased}{row}\r\n" for row in ("one", "two")))
+    screen.feed(("-" * 30 + "\r\n" + "".join(rows) + "three").encode())
+    screen.resize(40, 6)
+    assert [line.rstrip() for line in screen.snapshot().lines[:3]] == ["one", "two", "three"]
