@@ -302,8 +302,9 @@ class AcpSession:
         self._conclude(turn, over, now_ns)
 
     def _conclude(self, turn: _Prompted, over: TurnOver, now_ns: int) -> None:
-        if turn.refused and over == TurnOver(None, "", over.evidence):
-            over = TurnOver("INTERRUPTED", "", "acp: a permission was refused, and nothing was said")
+        if (turn.refused or turn.stopping) and over == TurnOver(None, "", over.evidence):
+            why = "it was told to stop" if turn.stopping else "a permission was refused"
+            over = TurnOver("INTERRUPTED", "", f"acp: {why}, and nothing was said")
         if over.code is not None:
             self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.text}".rstrip()))
         if turn.task is None:

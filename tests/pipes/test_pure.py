@@ -229,6 +229,20 @@ def test_a_turn_that_ends_without_a_word_since_a_permission_was_refused_was_stop
     assert [over.reason] == ends if ends else over.answer == said
 
 
+@pytest.mark.parametrize("said", ["", "All of it."])
+def test_a_turn_that_was_told_to_stop_and_ends_without_a_word_was_stopped(said: str) -> None:
+    """So ends opencode's that waits to ask its model again. What says its answer had said it by then."""
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.done += played.session.interrupt()
+    if said:
+        played.said(said, "1")
+    usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+    played.line(id="t.1", result={"stopReason": "end_turn", "usage": usage})
+    (over,) = played.told
+    assert over.answer == said if said else over.reason == "interrupted"
+
+
 def test_the_next_daemon_knows_that_a_turn_was_stopped_by_the_one_before() -> None:
     played = Played().opened()
     played.line(id="t.1", result={"stopReason": "cancelled"})
