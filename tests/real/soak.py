@@ -250,10 +250,10 @@ class Soak:
                     self._type(agent, terminal, what, word)
                     terminal.send("\x1d")
                     terminal.wait_exit()
+            finally:  # whatever a kill has cut off: what stands in the composer would hold all messages
+                self._note(what, agent, since, word)
                 if not self.up.is_set() or self.counts["kill"] != kills:
                     self._come_back(agent)
-            finally:
-                self._note(what, agent, since, word)
 
     def _come_back(self, agent: RealAgent) -> None:
         """The daemon was killed under a person's hands: what they had typed may stand there still."""
