@@ -119,6 +119,7 @@ class MeAnswer(_Answer):
     rights: list[Right]
     push_key: str | None = Field(description="With which pushes are signed: the page subscribes with it")
     version: str
+    page: str = Field(description="Which page the daemon has: one that is open looks whether it is still that")
 
 
 class OwnCertificate(_Answer):

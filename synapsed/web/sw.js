@@ -1,40 +1,61 @@
 // The service worker: the page opens without a line, and what an agent asks can be answered in the notification.
 
-const KEPT = "synapsed-1";
-/** What the phone's first view is made of. Everything else is kept when it is first loaded. */
-const SHELL = ["/", "/web/app.css", "/web/manifest.webmanifest", "/web/icons/icon.svg", "/web/js/main.js", "/web/js/api.js", "/web/js/store.js", "/web/js/stream.js", "/web/js/inbox.js", "/web/js/agents.js", "/web/js/words.js", "/web/vendor/preact.mjs", "/web/vendor/hooks.mjs"];
-const SLOW_MS = 3000;
-
 const worker = /** @type {any} */ (self);
+/** Which page this worker is of, and what that is made of: the daemon writes it above. */
+const { version, files } = /** @type {{version: string, files: string[]}} */ (worker.PAGE);
+const KEPT = `synapsed-${version}`;
+/** @param {string} name */
+const at = (name) => `/web/${version}/${name}`;
 
-worker.addEventListener("install", (/** @type {any} */ event) => {
-  event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(SHELL)).then(() => worker.skipWaiting()));
-});
+worker.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
+worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(tidy().then(() => worker.clients.claim())));
 
-worker.addEventListener("activate", (/** @type {any} */ event) => {
-  event.waitUntil(caches.keys().then((names) => Promise.all(names.filter((name) => name !== KEPT).map((name) => caches.delete(name)))).then(() => worker.clients.claim()));
-});
+/** All of the page or nothing: where a file is missing, the worker before this one goes on with its own. */
+async function install() {
+  const all = await Promise.all(files.map(async (name) => {
+    const answer = await fetch(at(name));
+    if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+    await answer.clone().arrayBuffer();
+    return answer;
+  }));
+  try {
+    const kept = await caches.open(KEPT);
+    await Promise.all(all.map((answer, index) => kept.put(at(files[index] ?? ""), answer)));
+  } catch {
+    // There is no room: the page comes from the daemon each time.
+    await caches.delete(KEPT).catch(() => false);
+  }
+  await worker.skipWaiting();
+}
 
-/** Files of the page and nothing else: what the API says is never kept. @param {URL} url */
-const isFile = (url) => url.origin === location.origin && (url.pathname === "/" || /^\/web\/(?:js|vendor|icons)\/|^\/web\/[\w.-]+\.(?:css|webmanifest)$/.test(url.pathname));
+/** The page before this one may still be open, and load a part of its own. */
+async function tidy() {
+  const others = (await caches.keys().catch(() => [])).filter((name) => name !== KEPT);
+  await Promise.all(others.slice(0, -1).map((name) => caches.delete(name)));
+}
 
 worker.addEventListener("fetch", (/** @type {any} */ event) => {
   const { request } = event;
-  if (request.method !== "GET" || !isFile(new URL(request.url))) return;
-  event.respondWith(fresh(request));
+  const { origin, pathname } = new URL(request.url);
+  if (request.method !== "GET" || origin !== location.origin) return;
+  // What the API says is never kept.
+  if (pathname === "/") event.respondWith(known(at("index.html")).then((kept) => kept ?? fetch(request)));
+  else if (/^\/web\/[0-9a-f]{16}\//.test(pathname)) event.respondWith(file(request, pathname));
 });
 
-/** From the daemon, which knows whether it changed; from here, where there is no line or a slow one. @param {Request} request */
-async function fresh(request) {
-  const kept = await caches.open(KEPT);
-  const old = await kept.match(request, { ignoreSearch: true });
-  const asked = fetch(request).then((answer) => {
-    if (answer.ok) void kept.put(request, answer.clone());
-    return answer;
-  });
-  if (!old) return asked;
-  const late = new Promise((resolve) => setTimeout(() => resolve(old), SLOW_MS));
-  return Promise.race([asked.catch(() => old), late]);
+/** @param {any} what */
+const known = (what) => caches.match(what).catch(() => undefined);
+
+/** An address with a version in it is always the same. @param {Request} request @param {string} pathname */
+async function file(request, pathname) {
+  const kept = await known(request);
+  if (kept) return kept;
+  const answer = await fetch(request);
+  if (answer.ok && pathname.startsWith(at(""))) {
+    const copy = answer.clone();
+    void caches.open(KEPT).then((cache) => cache.put(request, copy)).catch(() => {});
+  }
+  return answer;
 }
 
 // --- notifications ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from synapsed.api.pagefiles import page_files
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, AttentionChanged, InputRequired
@@ -20,7 +21,7 @@ from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.control import FakeControl, hold
 from tests.web.programs import chromium
 
-__all__ = ["CARD", "DESK", "PATIENCE_MS", "PHONE", "Devices", "Worker", "question"]
+__all__ = ["CARD", "DESK", "PATIENCE_MS", "PHONE", "Devices", "Worker", "module", "question"]
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 DESK: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
@@ -40,9 +41,15 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """
 
 _EXPECTED = re.compile(
-    r"Failed to load resource|WebSocket connection to|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION|net::ERR"
+    r"Failed to load resource|Service Worker registration blocked by Playwright|WebSocket connection to|"
+    r"ERR_INTERNET_DISCONNECTED|ERR_CONNECTION|net::ERR"
 )
 """What a browser writes of a line that goes away, and of answers that say no."""
+
+
+def module(name: str) -> str:
+    """The address of one of the page's modules, by which a test has the same one as the page."""
+    return f"/web/{page_files().version}/{name}"
 
 
 def question(text: str = "Run ls?", command: str | None = None, key: str = "p1", **more: Any) -> Prompt:

@@ -1,15 +1,17 @@
 """The files of the page: what is served, how, and how much of it comes first."""
 
+import json
 import re
 import tomllib
 from collections.abc import AsyncGenerator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from synapsed.api.routes.page import POLICY, page_files
+from synapsed.api.pagefiles import POLICY, page_files
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
 from tests.web.programs import CACHE, VENDOR, brotli, vendored
@@ -43,12 +45,12 @@ def closure(*names: str) -> set[str]:
 
 
 def packed(names: set[str]) -> int:
-    return sum(len(page_files()[name].packed or b"") for name in names)
+    return sum(len(page_files().files[name].packed or b"") for name in names)
 
 
 def squeezed(names: set[str]) -> int:
     """As over TLS, and on this machine: brotli where there is that."""
-    return sum(len(page_files()[name].squeezed or page_files()[name].packed or b"") for name in names)
+    return sum(len(page_files().files[name].squeezed or page_files().files[name].packed or b"") for name in names)
 
 
 def first() -> set[str]:
@@ -73,8 +75,26 @@ def test_what_a_phone_loads_is_asked_for_at_once():
     html = (WEB / "index.html").read_text()
     preloaded = set(re.findall(r'modulepreload" href="/web/([^"]+)"', html))
     assert preloaded | {"js/main.js"} == closure("js/main.js")
-    shell = set(re.findall(r'"/web/([^"]+)"', (WEB / "sw.js").read_text().split("const SHELL")[1].split("]")[0]))
-    assert closure("js/main.js") | {"app.css"} <= shell
+    own = {f"js/{path.name}" for path in WEB.glob("js/*.js")} | {path.name for path in WEB.glob("*.css")}
+    assert set(told_to_the_worker()["files"]) == own | closure("js/main.js") | {"index.html"}
+
+
+def told_to_the_worker() -> dict[str, Any]:
+    first, _ = page_files().files["sw.js"].body.decode().split(";\n", 1)
+    told: dict[str, Any] = json.loads(first.removeprefix("self.PAGE = "))
+    return told
+
+
+def test_scripts_and_styles_stand_below_the_version():
+    page = page_files()
+    html = page.files["index.html"].body.decode()
+    linked = re.findall(r'(?:href|src)="/web/([^"]+)"', html)
+    versioned = {name for name in linked if name.startswith(page.version)}
+    assert {name for name in linked if name.endswith(("js", "css"))} == versioned
+    assert all(name.removeprefix(f"{page.version}/") in page.files for name in linked)
+    assert told_to_the_worker()["version"] == page.version
+    for path in WEB.glob("js/*.js"):
+        assert not re.search(r'"/web/[^"]+\.(?:css|mjs|js)"', path.read_text().replace('"/web/sw.js"', "")), path.name
 
 
 def test_modules_are_there():
@@ -85,7 +105,9 @@ def test_modules_are_there():
 
 def test_only_comments_and_indentation_are_left_out():
     for path in (*WEB.glob("js/*.js"), WEB / "sw.js", *WEB.glob("*.css")):
-        served = page_files()[path.relative_to(WEB).as_posix()].body.decode()
+        served = page_files().files[path.relative_to(WEB).as_posix()].body.decode()
+        if path.name == "sw.js":
+            served = served.partition(";\n")[2]
         assert "/**" not in served
         assert not re.search(r"^\s*//", served, re.MULTILINE)
         lines = [line.strip() for line in path.read_text().splitlines()]
@@ -143,20 +165,25 @@ async def test_the_page_is_served(api: Api):
             "no-referrer",
         )
         assert "unsafe" not in POLICY
-        assert await answer.read() == (WEB / "index.html").read_bytes()
+        versioned = re.sub(rb"/web/[0-9a-f]{16}/", b"/web/", await answer.read())
+        assert versioned == (WEB / "index.html").read_bytes()
         etag = answer.headers["ETag"]
     async with api.http.get("/", headers={"If-None-Match": etag}) as answer:
         assert (answer.status, await answer.read()) == (304, b"")
 
 
 async def test_every_file_is_served(api: Api):
-    for name, file in page_files().items():
+    for name, file in page_files().files.items():
         async with api.http.get(f"/web/{name}") as answer:
             assert answer.status == 200, name
             assert answer.headers["Content-Type"] == file.media
             assert await answer.read() == file.body
-            own = name.endswith((".js", ".css")) and not name.startswith("vendor/")
+            assert answer.headers["Cache-Control"] == "no-cache"
+            own = name.endswith((".js", ".css", ".html")) and not name.startswith("vendor/")
             assert file.body == (WEB / name).read_bytes() or own
+        async with api.http.get(f"/web/{page_files().version}/{name}") as answer:
+            assert (answer.status, await answer.read()) == (200, file.body)
+            assert "immutable" in answer.headers["Cache-Control"]
     async with api.http.get("/web/sw.js") as answer:
         assert answer.headers["Service-Worker-Allowed"] == "/"
 
@@ -170,7 +197,7 @@ async def test_every_file_is_served(api: Api):
     ],
 )  # fmt: skip
 async def test_how_a_file_is_packed(api: Api, taken: str, sent: str | None):
-    file = page_files()["vendor/xterm.mjs"]
+    file = page_files().files["vendor/xterm.mjs"]
     bodies = {"br": file.squeezed, "gzip": file.packed, None: file.body}
     async with api.http.get(
         "/web/vendor/xterm.mjs", headers={"Accept-Encoding": taken}, auto_decompress=False
@@ -183,6 +210,11 @@ async def test_how_a_file_is_packed(api: Api, taken: str, sent: str | None):
     "name",
     [
         "nothing.js",
+        "0123456789abcdef/js/main.js",
+        "0123456789abcdef/",
+        "VERSION/",
+        "VERSION/nothing.js",
+        "VERSION/VERSION/js/main.js",
         "vendor/xterm.mjs.br",
         "../app.py",
         "%2e%2e/api/app.py",
@@ -193,5 +225,6 @@ async def test_how_a_file_is_packed(api: Api, taken: str, sent: str | None):
     ],
 )
 async def test_nothing_else_is_served(api: Api, name: str):
+    name = name.replace("VERSION", page_files().version)
     async with api.http.get(f"/web/{name}") as answer:
         assert (answer.status, (await answer.json())["error"]["code"]) == (404, "NOT_FOUND")

@@ -5,7 +5,7 @@ from playwright.async_api import expect
 
 from synapsed.model.agent import Activity
 from synapsed.model.task import TaskState
-from tests.web.conftest import DESK, Devices, Worker
+from tests.web.conftest import DESK, Devices, Worker, module
 
 SECTION = "\n\n".join(
     (
@@ -21,9 +21,9 @@ SECTION = "\n\n".join(
 )
 LONG = "\n\n".join(f"## Part {number}\n\n{SECTION}" for number in range(100))
 
-_SAME = """async ([text, sizes]) => {
-  const { markdown, pieces } = await import("/web/js/markdown.js");
-  const { h, render } = await import("/web/vendor/preact.mjs");
+_SAME = """async ([text, sizes, markdownModule, preactModule]) => {
+  const { markdown, pieces } = await import(markdownModule);
+  const { h, render } = await import(preactModule);
   const drawn = (nodes) => {
     const box = document.createElement("div");
     render(h("div", null, nodes), box);
@@ -39,11 +39,12 @@ _SAME = """async ([text, sizes]) => {
 
 async def test_pieces_of_a_text_mean_what_they_mean_together(devices: Devices, worker: Worker):
     page = await devices.open()
-    told = await page.evaluate(_SAME, [LONG, [1, 100, 1500, 1_000_000]])
+    modules = (module("js/markdown.js"), module("vendor/preact.mjs"))
+    told = await page.evaluate(_SAME, [LONG, [1, 100, 1500, 1_000_000], *modules])
     assert [one[1:] for one in told] == [[True, True]] * 4
     assert told[0][0] >= 500
     assert told[-1][0] == 1
-    unended = await page.evaluate(_SAME, ["a\n\n```\n" + "x\n\n" * 500, [1]])
+    unended = await page.evaluate(_SAME, ["a\n\n```\n" + "x\n\n" * 500, [1], *modules])
     assert unended == [[2, True, True]]
 
 

@@ -10,7 +10,7 @@ from synapsed.interfaces import TaskFilter
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged
 from tests.fakes.clock import until
-from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
+from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, module, question
 
 
 async def test_who_is_there(devices: Devices, worker: Worker):
@@ -94,7 +94,7 @@ async def test_who_was_faster_is_told_where_the_list_is_newer_than_the_events(de
     await page.route_web_socket(re.compile("/events"), hold)
     await page.reload()
     task = await worker.ask("ann", question())
-    read = "() => import('/web/js/stream.js').then((stream) => stream.readInbox())"
+    read = f"() => import('{module('js/stream.js')}').then((stream) => stream.readInbox())"
     await page.evaluate(read)
     await expect(page.locator(CARD)).to_have_count(1)
     await worker.seen_to("ann", "i1", task, by="person", where="terminal")

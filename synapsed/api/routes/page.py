@@ -4,95 +4,19 @@ It is a view of this API and holds nothing of anybody: whoever may connect is gi
 for with the rights of whoever asks.
 """
 
-import gzip
-import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from types import MappingProxyType
 from typing import Final
 
 from aiohttp import hdrs, web
 
 from synapsed.api.describe import Response
 from synapsed.api.operation import operation
+from synapsed.api.pagefiles import INDEX, POLICY, TYPES, WORKER, pages
 from synapsed.api.security import public
 
-POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        *(f"{what}-src 'self'" for what in ("script", "style", "connect", "manifest", "worker")),
-        "img-src 'self' data:",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types page",
-    )
-)
-"""Scripts and styles of the page's own files, and no others; no text ever becomes markup."""
-
-_TYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        ".html": "text/html; charset=utf-8",
-        ".css": "text/css; charset=utf-8",
-        ".js": "text/javascript; charset=utf-8",
-        ".mjs": "text/javascript; charset=utf-8",
-        ".webmanifest": "application/manifest+json; charset=utf-8",
-        ".svg": "image/svg+xml; charset=utf-8",
-        ".png": "image/png",
-        ".txt": "text/plain; charset=utf-8",
-    }
-)
-_PACKED: Final = frozenset({".html", ".css", ".js", ".mjs", ".webmanifest", ".svg", ".txt"})
-
-_COMMENTED: Final = frozenset({".js", ".css"})
-_COMMENTS: Final = re.compile(
-    r"^[ \t]*//.*\n|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|/\*\* @(?:type|param)(?s:.*?)\*/ ?|^[ \t]+|\n+(?=\n)", re.MULTILINE
-)
-"""Of the page's own files a sixth is for those who read them here: comments, types, indentation. No text of theirs
-looks so (tests/web/test_files.py)."""
-
-WORKER: Final = "sw.js"
-"""The service worker, which may be asked to answer for all of the page."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageFile:
-    body: bytes
-    packed: bytes | None
-    """With gzip, where that is worth it."""
-    squeezed: bytes | None
-    """With brotli, for what lies beside it so."""
-    media: str
-    etag: str
-
-
-@cache
-def page_files() -> Mapping[str, PageFile]:
-    """By their path below `/web/`. Read once: an installation does not change while it runs."""
-    return MappingProxyType(dict(_read(files("synapsed") / "web", "")))
-
-
-def _read(folder: Traversable, prefix: str) -> list[tuple[str, PageFile]]:
-    found: list[tuple[str, PageFile]] = []
-    for entry in folder.iterdir():
-        suffix = entry.name[entry.name.rfind(".") :]
-        if entry.is_dir():
-            found += _read(entry, f"{prefix}{entry.name}/")
-        elif suffix in _TYPES:
-            body = entry.read_bytes()
-            if suffix in _COMMENTED and not prefix.startswith("vendor/"):
-                body = _COMMENTS.sub("", body.decode()).encode()
-            packed = gzip.compress(body, 9, mtime=0) if suffix in _PACKED else None
-            etag = hashlib.sha256(body).hexdigest()[:32]
-            beside = folder / f"{entry.name}.br"
-            squeezed = beside.read_bytes() if beside.is_file() else None
-            found.append((prefix + entry.name, PageFile(body, packed, squeezed, _TYPES[suffix], etag)))
-    return found
+_ASKED_AGAIN: Final = "no-cache"
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
+"""What an address says that names the version: a browser does not ask for it twice."""
 
 
 def routes() -> list[web.RouteDef]:
@@ -102,22 +26,25 @@ def routes() -> list[web.RouteDef]:
 @public
 @operation("The page", Response("the page", str, media=("text/html",)))
 async def page(request: web.Request) -> web.StreamResponse:
-    return _serve(request, "index.html")
+    return await _serve(request, INDEX)
 
 
 @public
-@operation("A file of the page", Response("the file", str, media=tuple(sorted(set(_TYPES.values())))))
+@operation("A file of the page", Response("the file", str, media=tuple(sorted(set(TYPES.values())))))
 async def file(request: web.Request) -> web.StreamResponse:
-    return _serve(request, request.match_info["file"])
+    """Below the page's version (`/web/VERSION/js/main.js`) for good; another version's are NOT_FOUND."""
+    return await _serve(request, request.match_info["file"])
 
 
-def _serve(request: web.Request, name: str) -> web.StreamResponse:
+async def _serve(request: web.Request, name: str) -> web.StreamResponse:
     """Raises HTTPNotFound."""
-    found = page_files().get(name)
+    page = await pages()
+    below = name.removeprefix(f"{page.version}/")
+    found = page.files.get(below)
     if found is None:
         raise web.HTTPNotFound
     headers = {
-        hdrs.CACHE_CONTROL: "no-cache",
+        hdrs.CACHE_CONTROL: _FOR_GOOD if below != name else _ASKED_AGAIN,
         hdrs.VARY: "Accept-Encoding",
         "Content-Security-Policy": POLICY,
         "Cross-Origin-Opener-Policy": "same-origin",

@@ -24,6 +24,7 @@ from synapsed.api.devices import (
     TokenBody,
 )
 from synapsed.api.operation import WithHeaders, operation, person
+from synapsed.api.pagefiles import pages
 from synapsed.api.security import on_unix, public
 from synapsed.api.visitors import Visitors, cookie_header, cookie_name
 from synapsed.errors import (
@@ -82,6 +83,7 @@ async def enter(request: web.Request, body: SessionBody, context: ApiContext) ->
         rights=device.rights,
         push_key=context.push_key,
         version=context.version,
+        page=(await pages()).version,
     )
     return _with_cookie(request, answer, session)
 
@@ -99,8 +101,11 @@ async def me(request: web.Request, context: ApiContext) -> WithHeaders[MeAnswer]
     """For a paired device, whose session slides by this, and for a person with the control token."""
     rights, security = rights_of(request), context.security
 
+    page = (await pages()).version
+
     def told(rights: Iterable[Right], device: PageDevice | None) -> MeAnswer:
-        return MeAnswer(device=device, rights=sorted(rights), push_key=context.push_key, version=context.version)
+        key, version = context.push_key, context.version
+        return MeAnswer(device=device, rights=sorted(rights), push_key=key, version=version, page=page)
 
     if rights.grant is None:
         if not rights.person or not (on_unix(request) or security.has_control_token(request)):

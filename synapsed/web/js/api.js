@@ -16,6 +16,10 @@ export class ApiError extends Error {
   }
 }
 
+/** How many requests that change something are under way. */
+let posts = 0;
+export const posting = () => posts > 0;
+
 const PATIENCE_MS = 20_000;
 /** An answer is told when the program took it, which takes up to five seconds and more. */
 const ACT_PATIENCE_MS = 60_000;
@@ -69,7 +73,14 @@ export const nextOf = (list) => following.get(list) ?? "";
 /** @param {string} path */
 export const get = (path) => request("GET", path);
 /** @param {string} path @param {any} body @param {string} [key] */
-export const post = (path, body = {}, key = "") => request("POST", path, { body, key, patience: ACT_PATIENCE_MS });
+export async function post(path, body = {}, key = "") {
+  posts += 1;
+  try {
+    return await request("POST", path, { body, key, patience: ACT_PATIENCE_MS });
+  } finally {
+    posts -= 1;
+  }
+}
 /** @param {string} path */
 export const remove = (path) => request("DELETE", path);
 

@@ -5,7 +5,8 @@ import { useEffect, useState } from "../vendor/hooks.mjs";
 import { ApiError, get, post } from "./api.js";
 import { Agents } from "./agents.js";
 import { Inbox, useInbox } from "./inbox.js";
-import { now, put, toast, useStore } from "./store.js";
+import { Newer } from "./newer.js";
+import { put, toast, useStore } from "./store.js";
 import { again, start } from "./stream.js";
 import { isAsked } from "./words.js";
 
@@ -21,7 +22,7 @@ async function whoAmI() {
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     const who = await get("/whoami");
-    return { device: null, rights: who.standing === "person" ? ["look", "answer", "type"] : [], push_key: null, version: "" };
+    return { device: null, rights: who.standing === "person" ? ["look", "answer", "type"] : [], push_key: null, version: "", page: "" };
   }
 }
 
@@ -82,7 +83,7 @@ function loadRules() {
   rules ??= new Promise((resolve) => {
     const link = document.createElement("link");
     link.rel = "stylesheet";
-    link.href = "/web/views.css";
+    link.href = new URL("../views.css", import.meta.url).href;
     link.onload = link.onerror = () => resolve();
     document.head.append(link);
   });
@@ -104,12 +105,13 @@ const VIEWS = {
 /** A view that is loaded when it is first opened. @param {{view: string, name: string, clock: number, desk: boolean}} props */
 export function Later({ view, name, clock, desk }) {
   const [loaded, setLoaded] = useState(/** @type {Record<string, any>} */ ({}));
-  const [failed, setFailed] = useState(0);
+  const [failed, setFailed] = useState(false);
+  const live = useStore((state) => state.line === "live");
   const load = VIEWS[view];
   useEffect(() => {
     if (!load || loaded[view]) return;
-    Promise.all([load(), loadRules()]).then(([module]) => setLoaded((before) => ({ ...before, [view]: module.default })), () => setFailed(failed + 1));
-  }, [view, failed && now().line === "live" ? failed : 0]);
+    Promise.all([load(), loadRules()]).then(([module]) => setLoaded((before) => ({ ...before, [view]: module.default })), () => setFailed(true));
+  }, [view, failed && live]); // again when the line is back, and not while it is there
   const View = loaded[view];
   if (View) return h(View, { name, clock, desk });
   if (!load) return h("p", { class: "empty" }, "There is no such page. ", h("a", { href: "#/" }, "Home"));
@@ -190,7 +192,7 @@ function App() {
   const desk = useDesk();
   if (door === "out") return h("div", null, h(Later, { view: "out", name: "", clock: 0, desk }), h(Toast, null));
   if (door === "unknown") return h("div", null, h(Line, null), h("p", { class: "quiet boot" }, "synapsed"));
-  return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), h(Toast, null));
+  return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), h(Newer, null), h(Toast, null));
 }
 
 const theme = localStorage.getItem("theme");
@@ -199,10 +201,11 @@ if (theme) document.documentElement.dataset.theme = theme;
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 root.textContent = "";
 render(h(App, null), root);
-void enter();
-if ("serviceWorker" in navigator && isSecureContext) {
+// The worker brings the rest of the page: the lists come first.
+void enter().then(() => {
+  if (!("serviceWorker" in navigator) || !isSecureContext) return;
   const address = "/web/sw.js";
   // The one script that is named by a text; the policy of this page lets no other be made.
   const makers = /** @type {any} */ (window).trustedTypes?.createPolicy("page", { createScriptURL: () => address });
   navigator.serviceWorker.register(makers ? makers.createScriptURL(address) : address, { scope: "/" }).catch(() => {});
-}
+});

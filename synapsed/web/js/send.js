@@ -3,7 +3,7 @@
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, newKey, post } from "./api.js";
-import { may, toast } from "./store.js";
+import { may, toast, unsent } from "./store.js";
 
 const FILES_MAX = 64;
 /** Bytes of all files together: a body has at most 10 MB, and base64 makes four of three. */
@@ -35,6 +35,8 @@ export function Send({ agent, desk }) {
   }, [draft.text]);
   const keep = (/** @type {{text: string, files: File[]}} */ next) => {
     drafts.set(agent, next);
+    if (next.text || next.files.length) unsent.add(agent);
+    else unsent.delete(agent);
     setDraft(next);
   };
   if (!may("answer") && !may("send")) return h("p", { class: "noright" }, "This device may look, not send.");
@@ -60,8 +62,7 @@ export function Send({ agent, desk }) {
           await new Promise((resolve) => setTimeout(resolve, 1000 * tries));
         }
       }
-      drafts.delete(agent);
-      setDraft({ text: "", files: [] });
+      keep({ text: "", files: [] });
     } catch (error) {
       toast(error instanceof Error ? error.message : String(error));
     } finally {

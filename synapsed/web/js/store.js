@@ -28,6 +28,7 @@ import { useEffect, useReducer, useRef } from "../vendor/hooks.mjs";
  * @property {string[]} rights
  * @property {string|null} push_key
  * @property {string} version
+ * @property {string} page  Which page the daemon has
  */
 /**
  * @typedef {object} Given  What became of an answer, by the item's id.
@@ -76,6 +77,9 @@ let state = {
 const watchers = new Set();
 /** @type {Set<(event: SingleEvent) => void>} */
 const listeners = new Set();
+
+/** The agents to whom something was begun and not sent. @type {Set<string>} */
+export const unsent = new Set();
 
 export const now = () => state;
 

@@ -56,6 +56,7 @@ function connect() {
   const mine = new WebSocket(socketUrl(`/events?batch=100ms${cursor}`));
   socket = mine;
   mine.onopen = () => {
+    if (lastId || failures) void get("/web/me").then((me) => put({ me }), () => {}); // there may be another daemon now
     failures = 0;
     heardAt = Date.now();
     put({ line: "live" });

@@ -55,7 +55,7 @@ function loadCss() {
   if (document.querySelector("link[href*=xterm]")) return Promise.resolve();
   const link = document.createElement("link");
   link.rel = "stylesheet";
-  link.href = "/web/vendor/xterm.css";
+  link.href = new URL("../vendor/xterm.css", import.meta.url).href;
   return new Promise((resolve) => {
     link.onload = link.onerror = () => resolve(undefined);
     document.head.append(link);
