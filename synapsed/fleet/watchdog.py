@@ -8,6 +8,11 @@ from typing import Final
 
 UNHEALTHY_S: Final = 30.0
 """It says so for so long."""
+OF_OTHERS: Final = ("meta leader", "meta layer")
+"""In what a broker of three says while the others are not there, or elect a leader: a start of it heals neither, and
+has them begin again."""
+OF_OTHERS_S: Final = 600.0
+"""Until such a broker is started again all the same."""
 FREE_MIN: Final = 1 << 30
 """With less room a start would end where the last one did."""
 FREE_WARN: Final = 2 << 30
@@ -44,7 +49,8 @@ class Watchdog:
             return False
         if self.since is None:
             self.since = now
-        if health.free < self.free_min or now - self.since < UNHEALTHY_S:
+        patience = OF_OTHERS_S if any(word in health.told for word in OF_OTHERS) else UNHEALTHY_S
+        if health.free < self.free_min or now - self.since < patience:
             return False
         if self.last is not None and now - self.last < PAUSE_S:
             return False

@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.errors import ProgramNotFound
 from synapsed.fleet.natsserver import configuration, find, version_in
-from synapsed.fleet.watchdog import FREE_MIN, PAUSE_S, UNHEALTHY_S, BrokerHealth, Watchdog
+from synapsed.fleet.watchdog import FREE_MIN, OF_OTHERS_S, PAUSE_S, UNHEALTHY_S, BrokerHealth, Watchdog
 
 ROOM = 10 << 30
 FINE = BrokerHealth(healthy=True, told="", free=ROOM)
@@ -40,6 +40,15 @@ def test_a_short_sickness_is_left_alone() -> None:
 def test_a_full_disk_is_waited_for_and_then_it_is_started_at_once() -> None:
     looks = every(3, FULL, begin=0, end=600) + every(3, SICK, begin=600, end=640)
     assert starts(looks) == [600]
+
+
+@pytest.mark.parametrize(
+    "error", ["JetStream has not established contact with a meta leader", "JetStream is still recovering meta layer"]
+)
+def test_one_that_waits_for_the_others_is_left_to_their_election(error: str) -> None:
+    alone = BrokerHealth(healthy=False, told=json.dumps({"status": "unavailable", "error": error}), free=ROOM)
+    assert starts(every(3, alone, begin=0, end=OF_OTHERS_S)) == []
+    assert starts(every(3, alone, begin=0, end=OF_OTHERS_S + 4)) == [OF_OTHERS_S]
 
 
 def test_one_that_stays_sick_is_not_started_all_the_time() -> None:
