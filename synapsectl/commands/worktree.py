@@ -31,8 +31,13 @@ class AgentIsThere(CtlError):
     code = "AGENT_IS_THERE"
 
 
+class MergeIsOpen(CtlError):
+    exit_code = REFUSED
+    code = "MERGE_IS_OPEN"
+
+
 def _configure_merge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help=NAME)
+    of_one(parser, name=NAME, json="print a JSON document of what was merged, and the commit that it made")
 
 
 def _configure_diff(parser: argparse.ArgumentParser) -> None:
@@ -87,10 +92,12 @@ def _merge(args: argparse.Namespace, ctx: CommandContext) -> int:
         if agent["activity"] not in ("ready", "waiting", "unknown"):
             ctx.out.note(f"{agent['name']} works there: what it does from now on is not merged")
     if repository.merge(one) != 0:
-        ctx.out.note(
+        raise MergeIsOpen(
             "the merge was not made, or waits for you: 'git status' says what is open, 'git merge --abort' undoes it"
         )
-        return REFUSED
+    if args.json:
+        commit = repository.here.line("rev-parse", "HEAD")
+        ctx.out.document({"name": one.name, "path": str(one.path), "branch": one.branch, "commit": commit})
     return DONE
 
 

@@ -33,6 +33,12 @@ def test_help_has_examples_that_the_parser_takes(ctl: Ctl, parser: VerbParser) -
     assert any(parser.prog in line for line, _ in parser.verb.examples)
 
 
+def test_every_verb_can_print_a_json_document() -> None:
+    """But for those that take the terminal or a protocol's streams, and for texts."""
+    without = {named(leaf) for leaf in LEAVES if not any("--json" in each.option_strings for each in leaf.own_actions)}
+    assert without == {"run", "next", "top", "attach", "mcp", "acp", "completion", "help"}
+
+
 def test_help_of_a_verb_is_what_its_option_shows(ctl: Ctl) -> None:
     assert ctl("help").out == ctl("-h").out == ctl("--help").out
     assert ctl("help", "send").out == ctl("send", "-h").out
