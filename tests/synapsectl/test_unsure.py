@@ -139,8 +139,10 @@ def test_a_time_limit_holds_where_the_daemon_does_not_come_up(home: Daemon) -> N
     lock = of(home).paths.lock
     lock.parent.mkdir(mode=0o700, parents=True)
     lock.touch()
+    log = of(home).paths.logs / "daemon.log"
     with locked(lock):  # another daemon has this home, and answers nobody
         sent = home.ctl("send", "ann", "--timeout", "0.2", "--wait", "--", "hello")
+        eventually(lambda: "runs already" in log.read_text(), "the one that was started has given way")
     assert (sent.code, "not come up within 0.2 s" in sent.err) == (5, True), sent
 
 
