@@ -49,8 +49,10 @@ async def ack_after(home: FleetHome, urls: list[str]) -> float:
     while time.monotonic() - began < 120:
         with contextlib.suppress(nats.errors.Error, OSError, TimeoutError):
             client = await home.connect(urls)
-            told = json.loads((await client.request("syn.to.box.box.msg", b"{}", timeout=1)).data)
-            await client.close()
+            try:
+                told = json.loads((await client.request("syn.to.box.box.msg", b"{}", timeout=1)).data)
+            finally:
+                await client.close()
             if "error" not in told:
                 return time.monotonic() - began
         await asyncio.sleep(0.05)
