@@ -1,11 +1,13 @@
 """Much of everything: what has not changed is not drawn again, and a long answer comes in pieces."""
 
+import asyncio
+
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from synapsed.model.agent import Activity
 from synapsed.model.task import TaskState
-from tests.web.conftest import DESK, Devices, Worker, module
+from tests.web.conftest import DESK, PATIENCE_MS, Devices, Worker, module
 
 SECTION = "\n\n".join(
     (
@@ -106,6 +108,33 @@ async def test_a_long_conversation_is_drawn_once(devices: Devices, worker: Worke
     await first.get_by_role("button", name="Show the rest").click()
     await expect(first.locator("h4").last).to_have_text("Part 99")
     await expect(second.locator(".answer")).to_have_text("short")
+
+
+async def test_what_is_told_while_the_list_is_read_is_not_lost(devices: Devices, worker: Worker):
+    """The list is of the moment before: of one task it says less than the page has heard, and another it lacks."""
+    _, one = await worker.api.json(worker.api.unix, "POST", "/agents/ann/tasks/send", json={"message": "One."})
+    page = await devices.open("/", **DESK)
+    await expect(page.locator(".left .agents .name")).not_to_have_count(0)
+    asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def held(route: Route) -> None:
+        answer = await route.fetch()
+        asked.set()
+        await goes_on.wait()
+        await route.fulfill(response=answer)
+
+    await page.route("**/agents/ann/tasks?limit=*", held)
+    await page.evaluate("location.hash = '#/agent/ann'")
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        await asked.wait()
+    _, two = await worker.api.json(worker.api.unix, "POST", "/agents/ann/tasks/send", json={"message": "Two."})
+    for task, text in ((one["task"]["id"], "Said of one."), (two["task"]["id"], "Said of two.")):
+        await worker.control.change(task, TaskState.WORKING)
+        await worker.control.say(task, text, append=False)
+    await worker.does("synapse-codex-8120", Activity.BUSY, "the last of it")
+    await expect(page.locator(".left .says").filter(has_text="the last of it")).to_have_count(1)
+    goes_on.set()
+    await expect(page.locator(".answer")).to_have_text(["Said of one.", "Said of two."])
 
 
 async def test_a_page_that_is_opened_while_an_answer_is_written_has_all_of_it(devices: Devices, worker: Worker):

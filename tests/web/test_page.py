@@ -368,13 +368,17 @@ _STAYS = """() => import(document.querySelector("script").src.replace("main", "s
 
 
 _TYPES_ON = """(writes) => {
+  const field = document.querySelector(".card textarea");
+  const press = () => field.dispatchEvent(new KeyboardEvent("keydown", { key: "x", bubbles: true }));
+  const goesOn = writes ? setInterval(press, 100) : 0;
   new MutationObserver((_, watch) => {
     if (document.querySelectorAll(writes ? ".card textarea" : ".card").length > (writes ? 0 : 1)) return;
     watch.disconnect();
+    clearInterval(goesOn);
     for (const key of ["y", "2"]) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
   }).observe(document.body, { childList: true, subtree: true });
 }"""
-"""Two keys in the moment in which the field, or the first of two questions, is gone."""
+"""Two keys in the moment in which the field, where somebody types on, or the first of two questions is gone."""
 
 
 _TOASTS = """() => {

@@ -112,7 +112,10 @@ export function Conversation({ agent, agentId, clock }) {
         meanwhile.delete(id);
       }
     };
+    /** What is told of while the list is read, which may be older than that. @type {Set<string>} */
+    let told = new Set();
     const readAll = async () => {
+      told = new Set();
       try {
         const found = await get(`${agentPath(agent)}/tasks?limit=${PAGE}`);
         if (left) return;
@@ -121,7 +124,8 @@ export function Conversation({ agent, agentId, clock }) {
         put(found.map((/** @type {Task} */ one) => same(known.get(one.id), one)));
         setMore(nextOf(found));
         setProblem("");
-        for (const task of found) if (OPEN_STATES.has(task.status) && task.status !== "submitted") void read(task.id);
+        for (const task of found) if (OPEN_STATES.has(task.status) && task.status !== "submitted") told.add(task.id);
+        for (const id of told) void read(id);
       } catch (error) {
         if (!left && error instanceof ApiError) setProblem(error.message);
       }
@@ -133,6 +137,7 @@ export function Conversation({ agent, agentId, clock }) {
     const stop = onEvent((event) => {
       if (event.agent !== agentId || !event.task) return;
       if (!["taskStatus", "taskArtifact", "taskDelivered"].includes(event.event)) return;
+      told.add(event.task);
       meanwhile.get(event.task)?.push(event);
       const task = list.current.find((one) => one.id === event.task);
       if (!task) {
