@@ -10,7 +10,7 @@ are left to the terminal, and so are methods.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,9 @@ from synapsed.model.facts import (
 )
 
 RETRY_S = 0.2
-LOOK_S, LOOK_MAX_S = 0.1, 2.0
-"""How soon it is looked again which thread the terminal shows, while it shows none: later each time, up to that."""
+LOOK_S, LOOK_GROWS, LOOK_MAX_S = 0.1, 1.2, 2.0
+"""How soon it is looked again which thread the terminal shows, while it shows none: each so many times later, up to
+the last. So one is seen at most a fifth later than it is there."""
 GONE_S = 3.0
 """A server that was connected and refuses connections for so long has ended."""
 MESSAGE_MAX = 64 << 20
@@ -323,10 +324,9 @@ class AppServerChannel:
 
     async def _look_for_thread(self, server: AppConnection) -> None:
         """Nobody is told of a thread that the terminal goes on with, after a restart."""
-        pause = LOOK_S
+        pauses = looks_for_thread()
         while self._thread is None:
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LOOK_MAX_S)
+            await asyncio.sleep(next(pauses))
             with suppress(ChannelAway, MessageRefused):
                 await self._choose(server)
         if not self._subscribed:
@@ -552,6 +552,14 @@ class AppServerChannel:
         if (told := (self.reach(), self._gone)) != self._told_reach:
             self._told_reach = told
             self._changed()
+
+
+def looks_for_thread() -> Iterator[float]:
+    """Seconds before each look for the thread that the terminal shows, and between two of them."""
+    pause = LOOK_S
+    while True:
+        yield pause
+        pause = min(LOOK_GROWS * pause, LOOK_MAX_S)
 
 
 def _list(value: Any) -> list[Any]:
