@@ -11,11 +11,14 @@ import base64
 import ipaddress
 import logging
 import ssl
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from nats.aio.client import Client
+from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
+from nats.aio.transport import TcpTransport
 from nats.errors import Error as NatsError
 
 from synapsed.errors import ConfigError
@@ -26,6 +29,8 @@ CONNECT_S: Final = 5.0
 PING_S: Final = 10.0
 """Between two questions whether the connection lives; at the third without an answer it does not."""
 RECONNECT_S: Final = 0.5
+CLOSE_S: Final = 0.2
+"""For a connection to say that it has ended."""
 PENDING_BYTES: Final = 4 << 20
 """What is written while the broker does not read; more is refused to the caller."""
 
@@ -72,8 +77,26 @@ def options(
     return found
 
 
+class EndingTransport(TcpTransport):
+    """Its end is waited for CLOSE_S at most. A handshake that was given up leaves a writer that never hears of it, for
+    which nats-py (2.16) waits without end: a host that starts while its broker stands still would never reach it."""
+
+    async def wait_closed(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await super().wait_closed()  # type: ignore[no-untyped-call]
+
+
 class EncryptedClient(Client):
-    """Says nothing to a server that greets without TLS where TLS is asked for."""
+    """Says nothing to a server that greets without TLS where TLS is asked for, and gives up one that says nothing."""
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        if self._transport or s.uri.scheme in ("ws", "wss"):
+            await super()._connect_to_server(s)
+            return
+        transport, s.last_attempt = EndingTransport(), time.monotonic()  # type: ignore[no-untyped-call]
+        await transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
+        self._transport = transport
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         server = self._current_server
