@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real import netns, programs
+from tests.real import netns, programs, ways
 from tests.real.terminal import COLUMNS, ROWS, Terminal
 
 PROGRAM = """
@@ -99,3 +99,22 @@ def test_the_terminal_says_what_it_waited_for(tmp_path: Path) -> None:
         terminal.wait_screen("here I am")
         with pytest.raises(TimeoutError, match=r"(?s)never said.*here I am"):
             terminal.wait_screen("never said", timeout=0.1)
+
+
+def test_the_page_of_ways_keeps_what_was_not_run(tmp_path: Path) -> None:
+    page, results = tmp_path / "ways.md", tmp_path / "results.jsonl"
+
+    def run(*told: tuple[str, str, str]) -> list[str]:
+        results.write_text("".join(json.dumps(each) + "\n" for each in told))
+        ways.write(results, page)
+        return page.read_text().splitlines()[-4:]
+
+    run(("codex-structured", "answers", "yes"), ("codex-keys", "answers", "yes"), ("codex-keys", "a draft", "waits"))
+    assert run(
+        ("codex-structured", "a draft", "runs"), ("gemini-pipes", "answers", "no"), ("codex-keys", "answers", "all")
+    ) == [
+        "| | codex, structured | gemini, pipes | codex, keys |",
+        "|---|---|---|---|",
+        "| answers | yes | no | all |",
+        "| a draft | runs |  | waits |",
+    ]

@@ -1,8 +1,9 @@
 """The ways in which a message goes to a real program, and what each program can do by which of them.
 
-    python -m tests.real.ways [PYTEST ARGUMENT …]    # runs the contract, and writes docs/ways.md
+    python -m tests.real.ways [PYTEST ARGUMENT …]    # runs the contract, or a part of it, and writes docs/ways.md
 
-`tests/real/test_ways.py` is the one contract; what a way cannot do is told by it as well, in a word.
+`tests/real/test_ways.py` is the one contract; what a way cannot do is told by it as well, in a word. The page keeps
+what was shown before and was not run this time; where there is no page, it has only what was run.
 """
 
 import json
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from tests.support.daemon import Daemon
 
-__all__ = ["ACP", "FILES", "OFF", "PIPES", "STRUCTURED", "TYPED", "WAYS", "Way", "note", "typed"]
+__all__ = ["ACP", "FILES", "OFF", "PIPES", "STRUCTURED", "TYPED", "WAYS", "Way", "note", "typed", "write"]
 
 SUITES = ("tests/real/test_ways.py", "tests/real/test_event_files.py")
 
@@ -82,13 +83,29 @@ What was shown of each program, by the way in which its messages go: `keys` are 
 over its own server, or files, beside the terminal ([how](how-it-works.md#beside-the-terminal)), `pipes` over the Agent
 Client Protocol, without a terminal ([how](acp.md#programs-without-a-terminal)). One contract runs over all of them
 (`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes this page.
+A cell is empty where nothing was shown yet.
 
 """
 
 
-def table(lines: Sequence[str]) -> str:
-    """The page, of what was noted."""
-    told = [json.loads(line) for line in lines]
+type Shown = tuple[str, str, str]
+"""A way, what was done, and its outcome."""
+
+
+def shown(page: str) -> list[Shown]:
+    """What the page says."""
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
+    if not lines:
+        return []
+    (_, *ways), *rows = lines
+    names = [way.replace(", ", "-") for way in ways]
+    return [
+        (name, what, outcome) for what, *cells in rows for name, outcome in zip(names, cells, strict=True) if outcome
+    ]
+
+
+def table(told: Sequence[Shown]) -> str:
+    """The page, of what was noted; of two outcomes of one thing it has the later one."""
     ways = map(str, (*STRUCTURED, FILES, *PIPES, *TYPED))
     columns = [way for way in ways if any(way == each[0] for each in told)]
     rows = list(dict.fromkeys(what for _, what, _ in told))
@@ -102,12 +119,19 @@ def table(lines: Sequence[str]) -> str:
     return page[0] + "\n".join(page[1:]) + "\n"
 
 
+def write(results: Path, document: Path = DOCUMENT) -> None:
+    """Adds what was noted to the page; what was not run this time stays as it was shown before."""
+    before = shown(document.read_text()) if document.exists() else []
+    told = [(way, what, outcome) for way, what, outcome in map(json.loads, results.read_text().splitlines())]
+    document.write_text(table([*before, *told]))
+
+
 def main(arguments: Sequence[str]) -> int:
-    with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as results:
         command = [sys.executable, "-m", "tests.real.run", "-q", *SUITES, *arguments]
         code = subprocess.run(command, env={**os.environ, RESULTS: results.name}, check=False).returncode
         if code == 0:
-            DOCUMENT.write_text(table(results.read().splitlines()))
+            write(Path(results.name))
     return code
 
 
