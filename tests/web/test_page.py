@@ -8,7 +8,7 @@ from playwright.async_api import Route, WebSocketRoute, expect
 
 from synapsed.interfaces import TaskFilter
 from synapsed.model.agent import Activity
-from synapsed.model.events import ActivityChanged
+from synapsed.model.events import ActivityChanged, ToolExecution
 from tests.fakes.clock import until
 from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, module, question
 
@@ -40,6 +40,21 @@ async def test_a_tap_answers_the_question_that_is_shown(devices: Devices, worker
     await expect(card.locator(".outcome")).to_contain_text("taken")
     await expect(page.locator(CARD)).to_have_count(0)
     assert worker.answers == [(task, "1", "p1")]
+
+
+async def test_a_command_stands_there_once_and_the_name_on_one_row(devices: Devices, worker: Worker):
+    worker.control.add("payments-api", "claude", 8140, cwd="/home/me/customers/of-a-name-that-is-long")
+    command = "find . -name '*.py' | xargs sed -i s/a/b/"
+    rows = ["Bash command", "find . -name '*.py' |", " xargs sed -i s/a/b/", "Do you want to proceed?"]
+    for agent, asked, runs in (("payments-api", "\n".join(rows), command), ("bob", "Run ls -l?", "ls -l")):
+        await worker.ask(agent, question(asked, key=agent), item=agent)
+        call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": runs})
+        await worker.control.tell(worker.control.directory.resolve(agent), call)
+    page = await devices.open()
+    await expect(page.locator(".command")).to_have_text([command, "ls -l"])
+    await expect(page.locator(".question")).to_have_text(["Bash command\nDo you want to proceed?", "Run ls -l?"])
+    heights = await page.evaluate("[...document.querySelectorAll('.card .who')].map((name) => name.offsetHeight)")
+    assert heights[0] == heights[1]
 
 
 async def test_an_answer_in_words_of_ones_own(devices: Devices, worker: Worker):

@@ -150,6 +150,20 @@ export function Inbox({ clock, chosen = null }) {
 /** When a question was last settled, went away, or became another (`performance.now()`): a key may have been meant for that one. */
 export const changed = { at: -Infinity };
 
+/** What is asked, but for the rows in which its command stands, that is shown below it. @param {Item} item */
+function asking({ question, command }) {
+  const close = (/** @type {string} */ text) => text.replace(/\s/g, "");
+  const rows = question.split("\n");
+  const whole = close(command ?? "");
+  for (let from = 0; whole && from < rows.length; from++) {
+    for (let to = from, read = ""; to < rows.length && whole.startsWith(read); to++) {
+      read += close(rows[to] ?? "");
+      if (read === whole) return [...rows.slice(0, from), ...rows.slice(to + 1)].join("\n").trim() || question;
+    }
+  }
+  return question;
+}
+
 /** @param {{item: Item, given: Given|null, clock: number, chosen: boolean, key?: string}} props */
 export function Card({ item, given, clock, chosen }) {
   const [words, setWords] = useState(/** @type {string|null} */ (null));
@@ -168,7 +182,7 @@ export function Card({ item, given, clock, chosen }) {
       h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
       h("span", { class: "where", title: item.cwd, dir: "ltr" }, folder(item.cwd)),
       h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
-    h("p", { class: "question", dir: "auto" }, item.question),
+    h("p", { class: "question", dir: "auto" }, asking(item)),
     item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, item.command) : null,
     busy ? h(Outcome, { given }) : h(Choices, { item, asked, words, setWords }),
     given?.state === "refused" ? h("p", { class: "problem", role: "alert" }, given.note) : null);
