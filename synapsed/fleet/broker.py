@@ -23,10 +23,11 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from synapsed.errors import AlreadyRunning, ConfigError, LaunchError, StoreError
+from synapsed.errors import AlreadyRunning, ConfigError, LaunchError, StoreError, Unreachable
 from synapsed.files import write_private
 from synapsed.fleet import jwt, tls
 from synapsed.fleet.addresses import local_url
+from synapsed.fleet.admin import Admin
 from synapsed.fleet.home import Home
 from synapsed.fleet.moving import Moving
 from synapsed.fleet.natsserver import ClusterPlace, NatsServer, configuration, find
@@ -80,6 +81,21 @@ class BrokerFolder:
         if empty:
             told["store"] = f"store-{secrets.token_hex(4)}"
         self._write("broker.json", json.dumps(told, indent=1))
+
+    def is_outdated(self) -> bool:
+        """Whether the server that runs, or ran last, has another store than the next will have."""
+        try:
+            last = json.loads((self.path / "nats.conf").read_bytes())["jetstream"]["store_dir"]
+        except (OSError, ValueError, KeyError, TypeError):  # none has run yet
+            return False
+        return Path(str(last)).name != _store(self.read())
+
+    async def unpack(self, admin: Admin, *, replicas: int, store: int) -> list[str]:
+        """`Moving.unpack`, at the server that the copies are for: the one before it has everything, and they would be
+        forgotten. Raises Unreachable while that one runs, RemoteRefused, StoreError."""
+        if self.is_outdated():
+            raise Unreachable("the broker is to be started again: 'synapsectl fleet broker restart'", sent=False)
+        return await self.moving.unpack(admin, replicas=replicas, store=store)
 
     def keep_certificate(self, made: tls.Pem) -> None:
         self._write("key.pem", made.key)
@@ -325,7 +341,7 @@ class BrokerUnit:
     def _write_configuration(self) -> None:
         """Made again for each life: the disk may have changed, and who is removed."""
         folder, told = self._folder, self._folder.read()
-        store = str(told.get("store") or "store")
+        store = _store(told)
         for name in ("log", store, "jwt"):
             _directory(folder.path / name)
         if not folder.moving.is_packed():
@@ -416,13 +432,17 @@ async def _registrar(home: Home, urls: Sequence[str]) -> None:
     """Where the fleet's keys are, this process answers hosts that join."""
     from synapsed.fleet.registrar import Registrar
 
-    await Registrar(home.keyring, urls, BrokerFolder(home.broker).moving).run()
+    await Registrar(home.keyring, urls, BrokerFolder(home.broker)).run()
 
 
 def _environment() -> dict[str, str]:
     """What the server needs of ours, and nothing else: it is configured by its file."""
     kept = ("PATH", "HOME", "TZ", "TMPDIR", "LANG", "GOMAXPROCS", "GOMEMLIMIT")
     return {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _store(told: Mapping[str, Any]) -> str:
+    return str(told.get("store") or "store")
 
 
 def _directory(path: Path) -> None:

@@ -117,8 +117,9 @@ def broker_told(ring: Keyring, name: str, document: object) -> Told:
 
 
 async def scale(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
-    """From one broker to three, or back: `replicas` is 1 or 3. The broker's unit is started again afterwards, and
-    `settle` ends it. Done again after it was interrupted, it goes on. Raises ConfigError, Unreachable, StoreError."""
+    """From one broker to three, or back: `replicas` is 1 or 3. The broker's unit is started again afterwards, unless
+    all was done before (`again`), and `settle` ends it. Done again after it was interrupted, it goes on. Raises
+    ConfigError, Unreachable, StoreError."""
     wanted, ring, folder = body.get("replicas"), home.keyring, BrokerFolder(home.broker)
     if wanted not in (1, THREE):
         raise InvalidRequest("a fleet has one broker or three: of two the loss of either would stop both")
@@ -126,7 +127,7 @@ async def scale(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     _own_brokers(plan)
     clustered = bool(folder.read().get("cluster"))
     if plan.replicas == wanted and clustered is (wanted == THREE):
-        return {**_told(plan), "again": True}
+        return {**_told(plan), "again": not folder.is_outdated()}
     if wanted == THREE:
         if len(plan.brokers) != THREE:
             raise ConfigError("name two other hosts first: 'synapsectl fleet broker add HOST --address WHERE'")

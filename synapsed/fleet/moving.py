@@ -61,9 +61,9 @@ class Moving:
     async def unpack(self, admin: Admin, *, replicas: int, store: int) -> list[str]:
         """Put there what was copied, and forget it; what was done, in sentences. Raises RemoteRefused, Unreachable,
         StoreError."""
-        if not self.is_packed():
+        if not self._folder.exists():
             return []
-        with self._held():
+        with self._held():  # nor is it unpacked, and what there is mended, while it is packed
             done = []
             names = self._read(WHOLE) if self.is_packed() else []
             for kept in STREAMS:

@@ -109,7 +109,7 @@ async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
         try:
             _given_way(folder, body.get("not_pid"))
             async with administering(ring, members.plan.urls if members.plan.account else [url]) as admin:
-                moved = await folder.moving.unpack(admin, replicas=members.plan.replicas, store=members.plan.store)
+                moved = await folder.unpack(admin, replicas=members.plan.replicas, store=members.plan.store)
                 done = await admin.ensure(
                     replicas=members.plan.replicas, store=members.plan.store, hosts=sorted(members.hosts)
                 )

@@ -26,10 +26,10 @@ from nats.aio.msg import Msg
 
 from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.fleet.admin import Admin, connected, revoke
+from synapsed.fleet.broker import BrokerFolder
 from synapsed.fleet.clusters import broker_told
 from synapsed.fleet.invitation import key_asked_for
 from synapsed.fleet.keyring import Enrolled, Keyring, Members
-from synapsed.fleet.moving import Moving
 from synapsed.fleet.rights import HOST
 from synapsed.fleet.streams import IN, mail_of
 from synapsed.fleetspec import CLASS_NAME, HOST_NAME
@@ -51,10 +51,10 @@ class Registrar:
     """Answers for one key ring, over a connection of its own that it makes again and again."""
 
     def __init__(
-        self, keyring: Keyring, urls: Sequence[str], moving: Moving, *, clock: Callable[[], float] = time.time
+        self, keyring: Keyring, urls: Sequence[str], broker: BrokerFolder, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._keyring = keyring
-        self._moving = moving
+        self._broker = broker
         self._urls = urls
         self._clock = clock
         self._waiting: asyncio.Queue[Msg] = asyncio.Queue(HELD_MAX)
@@ -77,7 +77,7 @@ class Registrar:
         with self._keyring.changing() as members:
             pass  # a change that was interrupted between its two files is told by this
         plan = members.plan
-        for done in await self._moving.unpack(admin, replicas=plan.replicas, store=plan.store):
+        for done in await self._broker.unpack(admin, replicas=plan.replicas, store=plan.store):
             log.info("fleet's broker: moved", done=done)
         for done in await admin.ensure(replicas=plan.replicas, store=plan.store, hosts=sorted(members.hosts)):
             log.info("fleet's broker: mended", done=done)

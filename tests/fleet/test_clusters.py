@@ -4,12 +4,14 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import nats.errors
 import pytest
 
 from synapsed.errors import InvalidRequest, RemoteRefused, Unreachable
 from synapsed.fleet import tls
+from synapsed.fleet.broker import BrokerFolder
 from synapsed.fleet.clusters import broker_told, request
 from synapsed.fleet.home import Home
 from synapsed.fleet.keyring import Keyring, Plan, PlannedBroker
@@ -119,3 +121,24 @@ async def test_what_is_refused_is_not_asked_again() -> None:
     with pytest.raises(RemoteRefused, match="counts no more"):
         await request(ask, "syn.adm.join.laptop", {}, pause=0.0)
     assert ask.asked == 1
+
+
+async def test_copies_are_kept_until_the_server_runs_that_they_are_for(tmp_path: Path) -> None:
+    folder = BrokerFolder(tmp_path)
+    folder.settings.write_text(json.dumps({"name": "box", "fleet": "A", "system": "S"}))
+    nobody: Any = None
+    assert await folder.unpack(nobody, replicas=1, store=1) == []
+
+    def runs(store: str) -> None:
+        (tmp_path / "nats.conf").write_text(json.dumps({"jetstream": {"store_dir": str(tmp_path / store)}}))
+
+    runs("store")
+    (tmp_path / "moving").mkdir()
+    (tmp_path / "moving" / "whole.json").write_text("[]")
+    folder.regroup(None, empty=True)
+    with pytest.raises(Unreachable, match="is to be started again"):
+        await folder.unpack(nobody, replicas=3, store=1)
+    assert folder.moving.is_packed()
+    runs(folder.read()["store"])
+    assert await folder.unpack(nobody, replicas=3, store=1) == []
+    assert not folder.moving.is_packed()
