@@ -71,7 +71,7 @@ def dies(box: FleetHome, replicas: int, step: int) -> bool:
 
 
 async def claims(box: FleetHome, subject: str) -> bool:
-    """Whether it was nobody's."""
+    """Whether no host had claimed it before."""
     client = await box.connect()
     try:
         headers = {"Nats-Expected-Last-Subject-Sequence": "0"}

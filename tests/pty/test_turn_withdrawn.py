@@ -59,7 +59,7 @@ def test_a_program_that_takes_it_meanwhile_has_it() -> None:
 def test_what_stands_in_the_composer_still_is_not_taken_by_what_moves() -> None:
     machine = given_up()
     assert machine.seen(seen(9.0, activity=Activity.BUSY, composer="draft", text="hello")) == []
-    assert machine.seen(seen(9.1, activity=Activity.BUSY, source="quiet")) == [], "its composer was drawn anew"
+    assert machine.seen(seen(9.1, activity=Activity.BUSY, source="quiet")) == [], "a screen that is redrawn"
     assert machine.withdrawing
 
 

@@ -1,4 +1,4 @@
-"""Programs of the ACP registry that are none of ours, started by their command alone: `start acp -- COMMAND`."""
+"""Programs of the ACP registry that have no profile, started by their command alone: `start acp -- COMMAND`."""
 
 from pathlib import Path
 
