@@ -64,3 +64,16 @@ def test_it_ends_with_a_test_that_runs_out_of_time(tmp_path: Path) -> None:
     warm.kill(os.environ[leftovers.OWNER])
     eventually(lambda: daemon.process is not None and daemon.process.poll() is not None, "it has ended")
     assert daemon.process.poll() == -signal.SIGKILL
+
+
+def test_one_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("never: the daemon answers")
+
+    monkeypatch.setattr(daemon, "_eventually", never)
+    with pytest.raises(AssertionError, match="never"):
+        daemon.start()
+    assert daemon.process is not None
+    assert daemon.process.poll() == -signal.SIGKILL

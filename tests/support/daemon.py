@@ -124,9 +124,14 @@ class Daemon:
     # --- life ---
 
     def start(self, *arguments: str) -> "Daemon":
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it answers; one that does not answer is ended, as no fixture will do that."""
         self.process = self.run(*arguments)
-        self._eventually(self._answers, "the daemon answers")
+        try:
+            self._eventually(self._answers, "the daemon answers")
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
         return self
 
     def run(self, *arguments: str) -> subprocess.Popen[bytes] | warm.Forked:
