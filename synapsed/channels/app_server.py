@@ -20,17 +20,9 @@ import structlog
 
 from synapsed import __version__
 from synapsed.channels.app_connection import REQUEST_S, AppConnection
-from synapsed.channels.app_items import (
-    answer_in,
-    code_of,
-    key_of,
-    limits_in,
-    script_in,
-    user_key,
-    words_of,
-)
+from synapsed.channels.app_items import answer_in, code_of, key_of, limits_in, user_key, words_of
+from synapsed.channels.app_questions import ASKED_AGAIN_S, AppQuestions
 from synapsed.channels.app_turns import AppTurns
-from synapsed.channels.asking import options_of, question_of, reply_of, tool_of
 from synapsed.channels.companion_log import keep_small
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.transcripts import at_path
@@ -38,13 +30,7 @@ from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.files import write_whole
 from synapsed.interfaces import FoundTurn, Reach, Submitted
-from synapsed.model.facts import (
-    ChannelFact,
-    LimitsTold,
-    PermissionAsked,
-    PermissionOver,
-    SessionStarted,
-)
+from synapsed.model.facts import ChannelFact, LimitsTold, SessionStarted
 
 RETRY_S = 0.2
 LOOK_S, LOOK_GROWS, LOOK_MAX_S = 0.1, 1.2, 2.0
@@ -56,8 +42,6 @@ MESSAGE_MAX = 64 << 20
 """Bytes of one message of the server's."""
 WAITS = "waitingOnApproval"
 """Flag of a thread that has asked for an approval, which a client that resumes it is asked for as well."""
-ASKED_AGAIN_S = 1.0
-"""What comes so soon after the connection began, and does not say when it was asked, was asked before."""
 SUBSCRIBE_TRIES = 50
 """A thread can be resumed when its first turn has been written, a moment after that began."""
 TURNS_READ = 20
@@ -101,11 +85,8 @@ class AppServerChannel:
         self._threads: set[str] = set()
         """Those of the program's that were told, but for those of its own for a moment."""
         self._turns = AppTurns(name, channel, self._say)
-        self._requests: dict[str, tuple[Any, str, _Json]] = {}
-        """Open questions: the server's own id, method and parameters, by that id as text."""
+        self._questions = AppQuestions(name, channel, self._say)
         self._was_there = False
-        self._since = 0.0
-        """When the connection began, Unix seconds."""
         self._refused_since: float | None = None
         self._gone: str | None = None
         self._puzzled: str | None = None
@@ -166,7 +147,7 @@ class AppServerChannel:
     def reach(self) -> Reach:
         if not self._greeted or self._thread is None:
             return "away"
-        if self._requests:
+        if self._questions.are_open:
             return "asking"
         return "busy" if self._busy else "idle"
 
@@ -219,17 +200,14 @@ class AppServerChannel:
         """Its server tells of the end itself."""
 
     async def answer(self, request: str, option: str) -> bool:
-        found = self._requests.get(request)
-        spec = self._channel.decisions.get(found[1]) if found is not None else None
-        if found is None or spec is None or (reply := reply_of(spec, found[2], option)) is None:
-            return False
-        return await self._respond(request, reply)
+        reply = self._questions.reply(request, option)
+        return reply is not None and await self._respond(request, reply)
 
-    async def _respond(self, request: str, answer: Mapping[str, Any]) -> bool:
-        if (found := self._requests.get(request)) is None:
+    async def _respond(self, request: str, reply: Mapping[str, Any]) -> bool:
+        if (response := self._questions.response(request, reply)) is None:
             return False
-        await self._connected.send({"id": found[0], "result": dict(answer)})
-        self._close_request(request)
+        await self._connected.send(response)
+        self._questions.close(request)
         return True
 
     # --- the disk, in a thread ---
@@ -305,7 +283,7 @@ class AppServerChannel:
                 self._tell()
 
     async def _greet(self, server: AppConnection) -> None:
-        self._since = time.time()
+        self._questions.connected()
         who = {"name": "synapsed", "title": "synapsed", "version": __version__}
         try:
             await server.call("initialize", {"clientInfo": who, "capabilities": {"experimentalApi": True}})
@@ -371,7 +349,7 @@ class AppServerChannel:
         self._thread = self._turns.thread = thread
         if changed:
             self._subscribed = False
-            self._requests.clear()
+            self._questions.forget()
             asyncio.get_running_loop().run_in_executor(None, self._remember)
             self._say(SessionStarted(channel=self.name, at_ns=time.monotonic_ns(), session=thread))
         self._tell()
@@ -400,7 +378,7 @@ class AppServerChannel:
             return
         self._subscribed = True
         await self._catch_up()
-        if WAITS in _list(at_path(result, "thread.status.activeFlags")) and not self._requests:
+        if WAITS in _list(at_path(result, "thread.status.activeFlags")) and not self._questions.are_open:
             self._request_came.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._request_came.wait(), ASKED_AGAIN_S)
@@ -457,7 +435,9 @@ class AppServerChannel:
                 self._follow(str(thread))
                 self._subscribe()
         elif "id" in told:
-            self._hear_request(told["id"], method, params)
+            self._questions.hear(told["id"], method, params, thread=thread)
+            if self._questions.are_open:
+                self._request_came.set()
         else:
             self._hear_in_thread(method, params)
         self._tell()
@@ -471,38 +451,6 @@ class AppServerChannel:
         self._busy = at_path(thread, "status.type") == "active"
         self._follow(id_)
 
-    def _hear_request(self, id_: Any, method: str, params: _Json) -> None:
-        spec, request = self._channel.decisions.get(method), str(id_)
-        if spec is None or request in self._requests:
-            return
-        if (command := words_of(params, "command")) is not None:
-            params = {**params, "command": script_in(command)}
-        self._requests[request] = (id_, method, params)
-        self._request_came.set()
-        self._say(
-            PermissionAsked(
-                channel=self.name,
-                at_ns=time.monotonic_ns(),
-                session=self._thread,
-                turn=words_of(params, "turnId"),
-                tool=tool_of(spec, params),
-                input={key: value for key, value in params.items() if key in ("command", "cwd", "reason")},
-                request=request,
-                event=method,
-                told=params,
-                question=question_of(spec, params),
-                options=options_of(spec, params),
-                again=self._was_asked(params),
-            )
-        )
-
-    def _was_asked(self, params: _Json) -> bool:
-        """Whether that was asked before this connection began: it is asked again of each that comes."""
-        at_ms = params.get("startedAtMs")
-        if isinstance(at_ms, int | float):
-            return at_ms < self._since * 1000
-        return time.time() - self._since < ASKED_AGAIN_S
-
     def _hear_in_thread(self, method: str, params: _Json) -> None:
         turn = words_of(params, "turnId") or words_of(params, "turn.id") or ""
         match method:
@@ -511,16 +459,11 @@ class AppServerChannel:
             case "turn/started":
                 self._busy = True
             case "serverRequest/resolved":
-                self._close_request(str(params.get("requestId")))
+                self._questions.close(str(params.get("requestId")))
             case "turn/completed":
                 self._busy = False
-                for request in [id_ for id_, (_, _, asked) in self._requests.items() if asked.get("turnId") == turn]:
-                    self._close_request(request)
+                self._questions.close_turn(turn)
         self._turns.hear(method, params, turn)
-
-    def _close_request(self, request: str) -> None:
-        if self._requests.pop(request, None) is not None:
-            self._say(PermissionOver(channel=self.name, at_ns=time.monotonic_ns(), request=request))
 
     def _say(self, fact: ChannelFact) -> None:
         if self._emit is not None:
