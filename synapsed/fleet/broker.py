@@ -90,6 +90,12 @@ class BrokerFolder:
             return False
         return Path(str(last)).name != _store(self.read())
 
+    def replicas(self, planned: int) -> int:
+        """Of each stream, as the broker here can have them: `planned`, unless a `scale` was cut off in between."""
+        if not self.settings.exists():  # it is somebody else's
+            return planned
+        return 3 if self.read().get("cluster") else 1
+
     async def unpack(self, admin: Admin, *, replicas: int, store: int) -> list[str]:
         """`Moving.unpack`, at the server that the copies are for: the one before it has everything, and they would be
         forgotten. Raises Unreachable while that one runs, RemoteRefused, StoreError."""
@@ -369,7 +375,10 @@ class BrokerUnit:
         now = datetime.now(UTC)
         certificate = self._folder.text("cert.pem")
         keyring = self._home.keyring
-        if tls.days_left(certificate, now=now) > tls.RENEW_DAYS or not keyring.exists():
+        if not keyring.exists():
+            return
+        whole = tls.is_pair(tls.Pem(certificate, self._folder.text("key.pem")))
+        if whole and tls.days_left(certificate, now=now) > tls.RENEW_DAYS:
             return
         names = tls.names_in(certificate)
         self._folder.keep_certificate(tls.make_broker(keyring.authority, sorted(names), now=now))

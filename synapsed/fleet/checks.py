@@ -145,9 +145,8 @@ async def _kept(home: Home, config: Config) -> list[Found]:
     urls = list(config.fleet.urls) if config.fleet else []
     try:
         async with administering(home.keyring, urls) as admin:
-            wrong = await admin.wrong(
-                replicas=members.plan.replicas, store=members.plan.store, hosts=sorted(members.hosts)
-            )
+            replicas = BrokerFolder(home.broker).replicas(members.plan.replicas)
+            wrong = await admin.wrong(replicas=replicas, store=members.plan.store, hosts=sorted(members.hosts))
     except SynapsedError as error:
         return [found("fleet's streams", WRONG, error.message, "synapsectl fleet repair")]
     if not wrong:

@@ -109,10 +109,9 @@ async def settle(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
         try:
             _given_way(folder, body.get("not_pid"))
             async with administering(ring, members.plan.urls if members.plan.account else [url]) as admin:
-                moved = await folder.unpack(admin, replicas=members.plan.replicas, store=members.plan.store)
-                done = await admin.ensure(
-                    replicas=members.plan.replicas, store=members.plan.store, hosts=sorted(members.hosts)
-                )
+                replicas, store = folder.replicas(members.plan.replicas), members.plan.store
+                moved = await folder.unpack(admin, replicas=replicas, store=store)
+                done = await admin.ensure(replicas=replicas, store=store, hosts=sorted(members.hosts))
                 await admin.publish_fleet(ring.account_token)
                 await admin.publish_brokers(members.plan.urls)
                 return {"done": [*moved, *done]}
@@ -312,8 +311,9 @@ async def repair(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     members = ring.members()
     urls = _urls(home, config, members.plan)
     await revoke(ring, urls, ring.account_token)
+    replicas = BrokerFolder(home.broker).replicas(members.plan.replicas)
     async with administering(ring, urls) as admin:
-        done = await admin.ensure(replicas=members.plan.replicas, store=members.plan.store, hosts=sorted(members.hosts))
+        done = await admin.ensure(replicas=replicas, store=members.plan.store, hosts=sorted(members.hosts))
         await admin.publish_fleet(ring.account_token)
     return {"done": done}
 

@@ -77,9 +77,10 @@ class Registrar:
         with self._keyring.changing() as members:
             pass  # a change that was interrupted between its two files is told by this
         plan = members.plan
-        for done in await self._broker.unpack(admin, replicas=plan.replicas, store=plan.store):
+        replicas = self._broker.replicas(plan.replicas)
+        for done in await self._broker.unpack(admin, replicas=replicas, store=plan.store):
             log.info("fleet's broker: moved", done=done)
-        for done in await admin.ensure(replicas=plan.replicas, store=plan.store, hosts=sorted(members.hosts)):
+        for done in await admin.ensure(replicas=replicas, store=plan.store, hosts=sorted(members.hosts)):
             log.info("fleet's broker: mended", done=done)
         await self._tell_token(admin)
         await admin.publish_brokers(plan.urls)
@@ -114,7 +115,7 @@ class Registrar:
             document = json.loads(data or b"{}")
         except ValueError:
             raise InvalidRequest("the request is no JSON") from None
-        replicas = self._keyring.members().plan.replicas
+        replicas = self._broker.replicas(self._keyring.members().plan.replicas)
         if what == "classes":
             await admin.ensure_work(_classes(document), replicas=replicas)
             return {"ok": True}

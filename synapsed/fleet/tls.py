@@ -25,6 +25,7 @@ __all__ = [
     "Pem",
     "days_left",
     "fingerprint",
+    "is_pair",
     "make_authority",
     "make_broker",
     "make_key",
@@ -107,6 +108,12 @@ def _broker_certificate(
 def fingerprint(certificate: str) -> str:
     """SHA-256 of an authority's certificate (PEM), in hexadecimal."""
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).hexdigest()
+
+
+def is_pair(made: Pem) -> bool:
+    """Whether the key is the certificate's: they stand in two files, and are written one after the other."""
+    key = serialization.load_pem_private_key(made.key.encode(), password=None)
+    return key.public_key() == x509.load_pem_x509_certificate(made.certificate.encode()).public_key()
 
 
 def days_left(certificate: str, *, now: datetime.datetime) -> float:

@@ -511,3 +511,9 @@ def test_a_certificate_is_made_again_in_time(tmp_path: Path) -> None:
         now = box.broker_folder.text("cert.pem")
         assert tls.days_left(now, now=datetime.now(UTC)) > tls.BROKER_DAYS - 2
         assert "box.lan" in tls.names_in(now)
+        assert box.stop() == 0
+        torn = tls.Pem(now, tls.make_key()[0])  # whoever made it again was killed between its two files
+        assert not tls.is_pair(torn)
+        box.broker_folder.keep_certificate(torn)
+        box.up()
+        assert tls.is_pair(tls.Pem(box.broker_folder.text("cert.pem"), box.broker_folder.text("key.pem")))

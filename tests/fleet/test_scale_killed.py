@@ -20,20 +20,22 @@ STEPS = 11
 the fleet; that again from the step on by which the broker is another one."""
 
 
-def test_what_was_claimed_and_sent_is_there_though_it_is_killed_at_each_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broker_dies", [False, True], ids=["the-broker-goes-on", "the-broker-dies-too"])
+def test_what_was_claimed_and_sent_is_there_though_it_is_killed_at_each_step(tmp_path: Path, broker_dies: bool) -> None:
     with three_brokers(tmp_path) as three:
         box = three.box
         assert asyncio.run(claims(box, "syn.claim.task.1"))
         asyncio.run(sends(box))
         for replicas in (3, 1):
             before = box.server_pid
-            deaths = killed_at_each_step(box, replicas)
+            deaths = killed_at_each_step(box, replicas, broker_dies=broker_dies)
             assert deaths >= STEPS
-            assert not box.do("scale", replicas=replicas)["again"], "the broker is to be started again"
-            with pytest.raises(Refused, match="the broker is to be started again"):
-                box.do("settle", seconds=0.1)
+            if not broker_dies:
+                assert not box.do("scale", replicas=replicas)["again"], "the broker is to be started again"
+                with pytest.raises(Refused, match="the broker is to be started again"):
+                    box.do("settle", seconds=0.1)
             box.signal_broker(signal.SIGHUP)
-            box.do("settle", not_pid=before)
+            box.do("settle", not_pid=before if before == box.server_pid else None)
             assert box.do("scale", replicas=replicas)["again"], "all of it is done"
             box.do("settle")
             if replicas == 3:
@@ -44,7 +46,7 @@ def test_what_was_claimed_and_sent_is_there_though_it_is_killed_at_each_step(tmp
             assert mail["messages"] == 1
 
 
-def killed_at_each_step(box: FleetHome, replicas: int) -> int:
+def killed_at_each_step(box: FleetHome, replicas: int, *, broker_dies: bool) -> int:
     """How often, until it was done. From the step on by which the broker is another one there are fewer."""
     deaths, step, another = 0, 0, False
     while True:
@@ -54,6 +56,9 @@ def killed_at_each_step(box: FleetHome, replicas: int) -> int:
         deaths += 1
         if not another and bool(box.broker_folder.read().get("cluster")) is (replicas == 3):
             another, step = True, 0
+            if broker_dies:
+                box.kill()
+                box.up()
 
 
 def dies(box: FleetHome, replicas: int, step: int) -> bool:
