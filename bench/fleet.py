@@ -54,7 +54,7 @@ def main() -> None:
         with fleet(Path(folder)) as box:
             laptop = box.joined(Path(folder) / "laptop", "laptop")
             asyncio.run(two_hosts(box, laptop))
-            idle(box, Path(folder) / "alone")
+            idle(box.joined(Path(folder) / "idle", "idle"), Path(folder) / "alone")
         if sized(full=1, smoke=0):
             lost_leader(Path(folder) / "three")
         else:
@@ -183,10 +183,11 @@ def told(what: str, took: Sequence[float], bar: float) -> None:
 # --- what an idle member takes ---------------------------------------------------------------------------------------
 
 
-def idle(box: FleetHome, alone: Path) -> None:
-    """Two daemons without agents, one of them a member."""
+def idle(home: FleetHome, alone: Path) -> None:
+    """Two daemons without agents and tasks, one of them a member. The first message brings the types of A2A, 4 MB, as
+    it does in a daemon without a fleet."""
     daemons = {
-        "member": Daemon(box.folder, environ=environment(), config=NO_PORTS).start(),
+        "member": Daemon(home.folder, environ=environment(), config=NO_PORTS).start(),
         "alone": Daemon(alone, environ=environment(), config=NO_PORTS).start(),
     }
     try:
