@@ -36,7 +36,6 @@ PAGES = sized(20, 2)
 ROUNDS, ROUND_S = sized(4, 1), sized(5.0, 1.0)
 ASKED_EVERY_S = 0.02
 
-FILES_KB, TERMINAL_KB = 25, 120
 PAINT_RATIO = 4.0
 SLOW_PAINT_S = 1.8
 """What Lighthouse calls good, on its slow line."""
@@ -58,12 +57,6 @@ for turn in itertools.count():
 """A program that draws all of its screen twenty times a second."""
 CONFIG = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n'
 
-SIZES = """() => {
-  const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
-  const files = all.filter((one) => /^\\/(web\\/[^?]*\\.[a-z]+)?$/.test(new URL(one.name).pathname));
-  const sum = (list, what) => list.reduce((total, one) => total + one[what], 0);
-  return [sum(files, "encodedBodySize"), sum(all, "transferSize"), all.length];
-}"""
 PAINTED = """() => new Promise((done) => {
   new PerformanceObserver((list) => done(list.getEntriesByName("first-contentful-paint")[0]?.startTime))
     .observe({ type: "paint", buffered: true });
@@ -91,6 +84,8 @@ def main() -> None:
 
 def _first_loads(running: Daemon, path: str) -> None:
     from playwright.sync_api import sync_playwright
+
+    from tests.web.firstload import PHONE_KB, SIZES, TERMINAL_KB
 
     token = next(running.home.rglob("token")).read_text().strip()
     own = f"http://127.0.0.1:{running.port}/"
@@ -150,7 +145,7 @@ def _first_loads(running: Daemon, path: str) -> None:
         held=statistics.median(slow) <= SLOW_PAINT_S,
     )
     for what, (files, wire, count), bar in (
-        ("a phone's first load", sizes, FILES_KB),
+        ("a phone's first load", sizes, PHONE_KB),
         ("a desk with a terminal", desk, TERMINAL_KB),
     ):
         figure = f"files {files / 1024:.1f} KB; with answers and headers {wire / 1024:.1f} KB, {count} requests"

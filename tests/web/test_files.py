@@ -3,32 +3,22 @@
 import json
 import re
 import tomllib
-from collections.abc import AsyncGenerator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
+from playwright.async_api import expect
 
 from synapsed.api.pagefiles import POLICY, page_files
-from tests.api.serving import Api, serving
-from tests.fakes.control import FakeControl
+from tests.api.serving import Api
+from tests.web.conftest import DESK, PHONE, Devices
+from tests.web.firstload import PHONE_KB, SIZES, TERMINAL_KB
 from tests.web.programs import CACHE, VENDOR, brotli, vendored
 
 WEB = Path(__file__).parents[2] / "synapsed" / "web"
-FIRST_MAX, TERMINAL_MAX = 25 * 1024, 120 * 1024
-"""Bytes of a first load: of a phone with gzip, and with a terminal as browsers take it over TLS and from their own
-machine."""
-
 IMPORT = re.compile(r'(?:from|import)\s*"(\.[^"]+)"')
 LOADED_LATER = re.compile(r'import\("(\.[^"]+)"\)')
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def api(tmp_path: Path) -> AsyncGenerator[Api]:
-    async with serving(FakeControl(), tmp_path) as api:
-        yield api
 
 
 def closure(*names: str) -> set[str]:
@@ -44,31 +34,29 @@ def closure(*names: str) -> set[str]:
     return found
 
 
-def packed(names: set[str]) -> int:
-    return sum(len(page_files().files[name].packed or b"") for name in names)
-
-
-def squeezed(names: set[str]) -> int:
-    """As over TLS, and on this machine: brotli where there is that."""
-    return sum(len(page_files().files[name].squeezed or page_files().files[name].packed or b"") for name in names)
-
-
 def first() -> set[str]:
     return {"index.html", "app.css", *closure("js/main.js")}
 
 
-def test_a_phone_loads_little():
-    assert packed(first()) <= FIRST_MAX
+async def test_a_phone_loads_little(devices: Devices):
+    page = await devices.open("/", **PHONE)
+    await expect(page.locator(".agents .name").first).to_be_visible()
+    files, _, _ = await page.evaluate(SIZES)
+    assert 20 * 1024 < files <= PHONE_KB * 1024
+
+
+async def test_a_desk_with_a_terminal_loads_not_much_more(devices: Devices):
+    page = await devices.open("/#/agent/ann", **DESK, service_workers="block")  # of whose files a browser tells no size
+    await page.locator("#terminal").click()
+    await expect(page.locator(".xterm-rows")).to_be_visible()
+    files, _, _ = await page.evaluate(SIZES)
+    assert 100 * 1024 < files <= TERMINAL_KB * 1024
 
 
 def test_a_terminal_is_loaded_when_it_is_opened():
     assert not any("xterm" in name for name in first())
     assert not any("xterm" in name for name in closure("js/desk.js", "js/agent.js"))
-    modules = ("js/desk.js", "js/agent.js", "js/terminal.js")
-    beside = ("js/tasks.js", "js/send.js", "js/keys.js")  # the conversation, the box to write, the keys
-    whole = first() | {"views.css", "vendor/xterm.css"} | closure(*modules, *beside)
-    assert "vendor/xterm.mjs" in whole
-    assert squeezed(whole) <= TERMINAL_MAX, "`python -m bench page` measures the same in a browser"
+    assert "vendor/xterm.mjs" in closure("js/terminal.js")
 
 
 def test_what_a_phone_loads_is_asked_for_at_once():

@@ -7,9 +7,13 @@ import { Inbox } from "./inbox.js";
 import { Later, Line, Nav, place, useClock } from "./main.js";
 import { useStore } from "./store.js";
 
-/** Loaded beside the first drawing; a key that is pressed before it is there is acted on then. */
-const keys = import("./keys.js");
-document.onkeydown = (event) => void keys.then((keys) => keys.onKey(event), () => {});
+/** What keys do is loaded when the first one is pressed, which is acted on then. @type {Promise<any>|null} */
+let keys = null;
+document.onkeydown = (event) => {
+  if (/** @type {HTMLElement} */ (event.target).closest?.("[data-keys=own]")) return; // a terminal has all of them
+  keys ??= import("./keys.js");
+  void keys.then((keys) => keys.onKey(event), () => (keys = null));
+};
 
 export default function Desk() {
   const route = useStore((state) => state.route);

@@ -1,5 +1,7 @@
 // What the keys of the desk do, as `?` shows it.
 
+import { rules } from "./main.js";
+
 /** @type {[string, string][]} */
 const HELP = [
   ["?", "these keys"],
@@ -20,7 +22,8 @@ const HELP = [
 ];
 
 /** Shows it, or takes it away. */
-export function help() {
+export async function help() {
+  await rules("lists");
   const old = document.querySelector("dialog.help");
   if (old) {
     old.remove();

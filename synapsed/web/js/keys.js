@@ -20,7 +20,6 @@ let leading = false;
 export function onKey(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (target.closest?.("[data-keys=own]")) return;
   if (isForNewField(event)) return;
   if (target.matches?.("input, textarea, select, [contenteditable]")) {
     typed.field = event.key === "Escape" || event.key === "Enter" ? null : target; // these may close it

@@ -77,17 +77,20 @@ export function place(hash) {
   return { view: view.split("?")[0] || "home", name: decoded, rest };
 }
 
-/** Rules of the views, which the first view of a phone has no need of. @type {Promise<void>|null} */
-let rules = null;
-function loadRules() {
-  rules ??= new Promise((resolve) => {
+/** @type {Map<string, Promise<void>>} */
+const sheets = new Map();
+
+/** Rules which the first view of a phone has no need of. @param {"views"|"lists"} name */
+export function rules(name) {
+  const known = sheets.get(name) ?? new Promise((resolve) => {
     const link = document.createElement("link");
     link.rel = "stylesheet";
-    link.href = new URL("../views.css", import.meta.url).href;
+    link.href = new URL(`../${name}.css`, import.meta.url).href;
     link.onload = link.onerror = () => resolve();
     document.head.append(link);
   });
-  return rules;
+  sheets.set(name, known);
+  return known;
 }
 
 /** @type {Record<string, () => Promise<any>>} */
@@ -110,7 +113,7 @@ export function Later({ view, name, clock, desk }) {
   const load = VIEWS[view];
   useEffect(() => {
     if (!load || loaded[view]) return;
-    Promise.all([load(), loadRules()]).then(([module]) => setLoaded((before) => ({ ...before, [view]: module.default })), () => setFailed(true));
+    Promise.all([load(), rules("views"), view === "desk" || view === "agent" || rules("lists")]).then(([module]) => setLoaded((before) => ({ ...before, [view]: module.default })), () => setFailed(true));
   }, [view, failed && live]); // again when the line is back, and not while it is there
   const View = loaded[view];
   if (View) return h(View, { name, clock, desk });
