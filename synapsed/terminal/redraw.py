@@ -143,6 +143,9 @@ _STATE = re.compile(
 )
 _STATE_BYTES = 16 * 1024
 """More than the formatter writes behind the cells: tab stops take the most, 8 bytes for each."""
+_PLACE = re.compile(rb"\x1b\[\d+;\d+H")
+_BEFORE_PLACE = 512
+"""More than it writes between the cells and the cursor's position. Looking through more for it is what takes time."""
 
 _PEN = re.compile(rb"\x1b\[[\d;:]*m")
 _PROTECTION = re.compile(rb'\x1b\[1"q')
@@ -175,7 +178,10 @@ def read_terminal(terminal: evp.Terminal, cols: int) -> tuple[bytes, Extras]:
         charsets=True,
     )
     written = formatter.format().encode("utf-8", "replace")
-    state = _STATE.search(written, max(len(written) - _STATE_BYTES, 0))
+    place = max(len(written) - _STATE_BYTES, 0)
+    for found in _PLACE.finditer(written, place):
+        place = found.start() - _BEFORE_PLACE
+    state = _STATE.search(written, max(place, 0))
     if state is None:
         return written, Extras()
     before, after = state["before"], state["after"]

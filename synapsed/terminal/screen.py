@@ -12,12 +12,14 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 - It prints control characters that terminals pass over, and counts invalid UTF-8 differently from chunk to chunk: it
   gets neither, see `sequences.cleaned`.
 - A row that is erased as a whole (EL 2) goes on in the next one for it, as in no terminal that wraps rows again but
-  Ghostty: see `sequences.ending_wraps`.
+  Ghostty: see `sequences.ending_wraps`. Rows above the screen that were erased go on too, when they are used again:
+  see `erased`.
 - 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is never allowed (40 is not passed
   on), and where that was spelt in another way the size is what it was when the piece is over.
 """
 
 import re
+import sys
 from collections.abc import Sequence
 
 import evp
@@ -26,6 +28,7 @@ from synapsed.model.outer import Rgb
 from synapsed.model.picture import Rows
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
+from synapsed.terminal.erased import forget_marks
 from synapsed.terminal.grid import Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
@@ -59,11 +62,11 @@ _SCROLLBACK_BYTES_PER_CELL = 12
 _TAIL = 512
 """Bytes of output that are remembered, to tell whether the last of it was printed in the last column."""
 
-# What is taken note of: private modes being set, the scrolling region, the cursor's shape, a full reset. The lookahead
-# passes over what fills real output before the alternatives are tried.
+# What is taken note of: private modes being set, the scrolling region, the cursor's shape, a full reset, the rows above
+# the screen being erased. The lookahead passes over what fills real output before the alternatives are tried.
 _STOPS = re.compile(
-    rb"\x1b(?!\[\??[\d;:]*+[@-Z`a-gi-qs-z])"
-    rb"(?:\[\?(?P<set>[\d;]+)h|\[(?P<region>[\d;]*)r|\[(?P<shape>\d*) q|(?P<reset>c))"
+    rb"\x1b(?!\[\??[\d;:]*+[@-IK-Z`a-gi-qs-z])"
+    rb"(?:\[\?(?P<set>[\d;]+)h|\[(?P<region>[\d;]*)r|\[(?P<shape>\d*) q|(?P<reset>c)|(?P<erased>\[\??0*+3;?J))"
 )
 # What may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
 _RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
@@ -110,6 +113,9 @@ class Screen:
         self._inner_region = False
         """Whether a scrolling region that begins below the first row may be in force."""
         self._main_cursor = (0, 0)
+        self._above = 0
+        """At most how many rows have gone above the screen since those there were erased: as many as it has for each
+        byte. A sequence may scroll by a screen, and has more bytes than one."""
         self._snapshot: ScreenSnapshot | None = None
 
     @property
@@ -149,6 +155,7 @@ class Screen:
         self._cols, self._rows = cols, rows
         self._terminal.resize(cols, rows)
         self._bound.moved()
+        self._above = sys.maxsize
         self._main_cursor = (min(self._main_cursor[0], rows - 1), min(self._main_cursor[1], cols - 1))
         self._tail = b""
         self._snapshot = None
@@ -325,28 +332,47 @@ class Screen:
                 self._bound.moved()
 
     def _apply(self, data: bytes) -> None:
-        done = 0
+        done = counted = 0
         for stop in _STOPS.finditer(data):
-            if stop["set"] is None:
+            if stop["erased"]:
+                self._terminal.feed(data[done : stop.end()])
+                self._above += (stop.start() - counted) * self._rows
+                done = counted = stop.end()
+                self._erased_above()
+            elif stop["set"] is None:
                 self._note(stop)
-                continue
-            modes = stop["set"].split(b";")
-            if b"1049" in modes:
-                # Fed up to here first: the screen may have been left in this very piece.
-                self._terminal.feed(data[done : stop.start()])
-                done = stop.start()
-                if not self._alternate():
-                    self._main_cursor = self._position()
-            if b"40" in modes:
-                others = b";".join(mode for mode in modes if mode != b"40")
-                self._terminal.feed(data[done : stop.start()] + (b"\x1b[?%bh" % others if others else b""))
-                done = stop.end()
+            else:
+                done = self._set(data, done, stop)
         self._terminal.feed(data[done:] if done else data)
         if self._terminal.size() != (self._cols, self._rows):
             self._terminal.set_mode(40, False)
             self._terminal.resize(self._cols, self._rows)
+            self._above = sys.maxsize
+        self._above += (len(data) - counted) * self._rows
         self._tail = (self._tail + data[-_TAIL:])[-_TAIL:]
         self._snapshot = None
+
+    def _set(self, data: bytes, done: int, stop: re.Match[bytes]) -> int:
+        """Private modes that are set: applies of `data` what has to come before. Returns up to where it is applied now,
+        which is `done` or later."""
+        modes = stop["set"].split(b";")
+        if b"1049" in modes:
+            # Fed up to here first: the screen may have been left in this very piece.
+            self._terminal.feed(data[done : stop.start()])
+            done = stop.start()
+            if not self._alternate():
+                self._main_cursor = self._position()
+        if b"40" in modes:
+            others = b";".join(mode for mode in modes if mode != b"40")
+            self._terminal.feed(data[done : stop.start()] + (b"\x1b[?%bh" % others if others else b""))
+            done = stop.end()
+        return done
+
+    def _erased_above(self) -> None:
+        """The rows above the screen are erased; those of the main one, if the alternate one is shown, are not."""
+        if self._above and not self._alternate():
+            forget_marks(self._terminal, self._position(), self._above)
+            self._above = 0
 
     def _note(self, stop: re.Match[bytes]) -> None:
         if stop["region"] is not None:
