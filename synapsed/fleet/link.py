@@ -27,6 +27,8 @@ from synapsed.fleet.envelope import Envelope
 from synapsed.fleet.ports import BrokerRefused, Delivered, NoBroker, Piped, Stored, StreamFacts
 
 CALL_S: Final = 5.0
+AGAIN_S: Final = 1.0
+"""Until a question is asked again that nobody hears while its stream has no leader."""
 ASK_S: Final = 2.0
 """A question to a member."""
 NO_RESPONDERS: Final = "503"
@@ -205,19 +207,35 @@ class Link:
         self, subject: str, body: bytes, *, headers: dict[str, str] | None = None, seconds: float = CALL_S
     ) -> Msg:
         """The first answer. Raises NoBroker."""
-        async with self._asked(subject, body, headers) as queue:
+        async with self._asked(subject, body, headers) as (queue, ask):
+            await ask()
             return await self._answer(queue, seconds)
+
+    async def _insisted(self, subject: str, body: bytes) -> Msg:
+        """The first answer, as `_request`; it is asked for every AGAIN_S until it is there."""
+        until = time.monotonic() + CALL_S
+        async with self._asked(subject, body) as (queue, ask):
+            await ask()
+            while (left := until - time.monotonic()) > AGAIN_S:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(AGAIN_S):
+                        return _heard(await queue.get())
+                await ask()
+            return await self._answer(queue, left)
 
     @asynccontextmanager
     async def _asked(
         self, subject: str, body: bytes, headers: dict[str, str] | None = None
-    ) -> "AsyncGenerator[asyncio.Queue[Msg | None]]":
-        """Ask, and have the answers within. Raises NoBroker."""
+    ) -> "AsyncGenerator[tuple[asyncio.Queue[Msg | None], Callable[[], Awaitable[None]]]]":
+        """Where answers come, and what asks. Raises NoBroker."""
         client, number = self.client, str(next(self._numbers))
         queue = self._waiting[number] = asyncio.Queue()
-        try:
+
+        async def ask() -> None:
             await client.publish(subject, body, reply=f"{self._prefix}.{number}", headers=headers)
-            yield queue
+
+        try:
+            yield queue, ask
         except (NatsError, OSError) as error:
             raise NoBroker(str(error) or type(error).__name__) from error
         finally:
@@ -229,15 +247,7 @@ class Link:
                 msg = await queue.get()
         except TimeoutError as error:
             raise NoBroker("the broker did not answer") from error
-        if msg is None:
-            raise NoBroker("the connection was lost")
-        if _status(msg) == NO_RESPONDERS:
-            raise NoBroker("nobody answers there: the streams have no leader now, or were not made")
-        return msg
-
-    async def _json(self, subject: str, document: Mapping[str, Any] | None, *, seconds: float = CALL_S) -> Any:
-        body = b"" if document is None else json.dumps(document).encode()
-        return _answer_of(await self._request(subject, body, seconds=seconds))
+        return _heard(msg)
 
     # --- ports.Broker ---
 
@@ -263,7 +273,8 @@ class Link:
         _answer_of(await self._request(subject, b"", headers={"Nats-TTL": "1s"}))
 
     async def facts(self, stream: str, subjects: str) -> StreamFacts:
-        told = await self._json(f"$JS.API.STREAM.INFO.{stream}", {"subjects_filter": subjects})
+        body = json.dumps({"subjects_filter": subjects}).encode()
+        told = _answer_of(await self._insisted(f"$JS.API.STREAM.INFO.{stream}", body))
         state = told.get("state") or {}
         return StreamFacts(
             created=str(told.get("created")),
@@ -289,7 +300,8 @@ class Link:
 
     async def _many(self, subject: str, body: bytes) -> list[Stored]:
         found: list[Stored] = []
-        async with self._asked(subject, body) as queue:
+        async with self._asked(subject, body) as (queue, ask):
+            await ask()
             while True:
                 msg = await self._answer(queue, CALL_S)
                 status = _status(msg)
@@ -298,8 +310,7 @@ class Link:
                 found.append(_stored(msg))
 
     async def ask(self, subject: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        told = await self._json(subject, document, seconds=ASK_S)
-        return told if isinstance(told, dict) else {}
+        return _answer_of(await self._request(subject, json.dumps(document).encode(), seconds=ASK_S))
 
     async def next(self, stream: str, consumer: str, *, wait: float) -> Delivered | None:
         """A message of a consumer comes under its own subject: what it answers is told by its subscription alone."""
@@ -336,6 +347,15 @@ def _given_to(take: Callable[[Stored], Awaitable[None]]) -> Callable[[Msg], Awai
             log.exception("what was told by another host is lost", subject=msg.subject[:200])
 
     return come
+
+
+def _heard(msg: Msg | None) -> Msg:
+    """Raises NoBroker where it is no answer."""
+    if msg is None:
+        raise NoBroker("the connection was lost")
+    if _status(msg) == NO_RESPONDERS:
+        raise NoBroker("nobody answers there: the streams have no leader now, or were not made")
+    return msg
 
 
 def _status(msg: Msg) -> str:

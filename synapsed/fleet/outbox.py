@@ -2,7 +2,8 @@
 
 What is under way is kept in SQLite, oldest first; here is decided for which hosts nothing is tried now. A broker that
 is not there, or has no leader, stops everything; a broker that refuses what goes to one host (its mail is full) stops
-that host. The pause grows from 0.2 s to 5 s, with jitter, so that a thousand hosts do not come back in one moment.
+that host. The pause grows from 0.2 s to 5 s, with jitter, so that a thousand hosts do not come back in one moment; for
+as long as brokers elect a leader it is at most 1 s, and one row is tried at a time.
 """
 
 from typing import Final
@@ -15,6 +16,9 @@ OPEN_MAX: Final = 10_000
 """Rows to one host that it has not said to have: one more is refused to whoever sends."""
 FIRST_S: Final = 0.2
 LONGEST_S: Final = 5.0
+ELECTION_PAUSE_S: Final = 1.0
+ELECTION_TRIES: Final = 20
+"""So many pauses are at most ELECTION_PAUSE_S each: an election takes 4 to 10 s."""
 JITTER: Final = 0.3
 """A pause is longer by up to so much of itself."""
 
@@ -30,13 +34,20 @@ class Pacing:
 
     def broker_failed(self, now: float, roll: float) -> None:
         """Nothing can be published."""
-        self._all_until = now + _pause(self._all_failures, roll)
+        longest = ELECTION_PAUSE_S if self._all_failures < ELECTION_TRIES else LONGEST_S
+        self._all_until = now + _pause(self._all_failures, roll, longest)
         self._all_failures += 1
 
+    @property
+    def trying(self) -> bool:
+        """Whether nothing has been published since it failed."""
+        return self._all_failures > 0
+
     def refused(self, dst: str, now: float, roll: float) -> None:
-        """What goes to this host cannot be published."""
+        """What goes to this host cannot be published, though the broker is there."""
+        self._all_failures, self._all_until = 0, 0.0
         failures = self._failures.get(dst, 0)
-        self._until[dst] = now + _pause(failures, roll)
+        self._until[dst] = now + _pause(failures, roll, LONGEST_S)
         self._failures[dst] = failures + 1
 
     def worked(self, dst: str) -> None:
@@ -65,5 +76,5 @@ class Pacing:
         return min(waits, default=None)
 
 
-def _pause(failures: int, roll: float) -> float:
-    return backoff(failures, initial=FIRST_S, factor=2.0, maximum=LONGEST_S) * (1 + JITTER * roll)
+def _pause(failures: int, roll: float, longest: float) -> float:
+    return backoff(failures, initial=FIRST_S, factor=2.0, maximum=longest) * (1 + JITTER * roll)

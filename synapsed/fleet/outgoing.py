@@ -92,10 +92,17 @@ class Outgoing:
 
     async def publish(self) -> bool:
         """Publish what is due, oldest first; whether there was anything."""
+        try:
+            return await self._publish()
+        except NoBroker:
+            self.pacing.broker_failed(self._clock.monotonic(), self._rng())
+            raise
+
+    async def _publish(self) -> bool:
         if not self._created:
             await self.audit()  # of a stream that was put back, the end tells that only until somebody publishes there
         now = self._clock.monotonic()
-        rows = await self._table.due(BATCH, without=self.pacing.blocked(now))
+        rows = await self._table.due(1 if self.pacing.trying else BATCH, without=self.pacing.blocked(now))
         for name in {_stream_of(row) for row in rows} - self._created.keys():
             await self._know(name)  # before anything is published there: it may be made again at any time
         done, failed = await self._publish_rows(rows)
@@ -107,7 +114,6 @@ class Outgoing:
                 self.stuck.pop(row.id, None)
             await self._look_back(done)
         if failed is not None:
-            self.pacing.broker_failed(self._clock.monotonic(), self._rng())
             raise failed
         return bool(rows)
 

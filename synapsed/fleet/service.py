@@ -14,11 +14,11 @@ import structlog
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import ConfigError, RemoteRefused, StoreError, SynapsedError
-from synapsed.fleet import bodies, livetext, streams
+from synapsed.fleet import livetext, streams
+from synapsed.fleet.asking import Questions
 from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
 from synapsed.fleet.bell import Bell
 from synapsed.fleet.carrier import FleetCarrier
-from synapsed.fleet.envelope import encoded
 from synapsed.fleet.fetching import Fetching
 from synapsed.fleet.files import UNDER_WAY_MAX, Files
 from synapsed.fleet.hearing import EventHearing
@@ -28,7 +28,7 @@ from synapsed.fleet.link import Link
 from synapsed.fleet.lostwork import EVERY_S as LOST_EVERY_S
 from synapsed.fleet.lostwork import LostWork
 from synapsed.fleet.membership import is_due, keep_newest, keep_urls, renew
-from synapsed.fleet.names import MailKind, urgent
+from synapsed.fleet.names import urgent
 from synapsed.fleet.offered import OfferedAgents
 from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import NotMet, Peers
@@ -45,7 +45,6 @@ from synapsed.fleetspec import FleetConfig
 from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import carried_by_fleet
 from synapsed.model.fleet import FleetChange, OutRow
 from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
@@ -53,10 +52,6 @@ from synapsed.store import SqliteStore
 
 RECEIPTS_AFTER_S: Final = 0.02
 """What is taken within so long has its receipt in one message."""
-RECONCILE_EVERY_S: Final = 600.0
-RECONCILE_AT_ONCE: Final = 200
-"""Tasks in one question."""
-ASKED_AGAIN_S: Final = 60.0
 BROKERS: Final = "$KV.SYN_HOSTS._brokers"
 LEARN_S: Final = 30.0
 LEARN_FEW_S: Final = 5.0
@@ -135,6 +130,7 @@ class Fleet:
             persons=persons,
             owed=self._something_owed,
         )
+        self._questions = Questions(store=store, table=table, outgoing=self._outgoing, clock=clock)
         self._working = Working(
             WorkDeps(
                 me=me,
@@ -220,7 +216,6 @@ class Fleet:
         )
         self.link.listen(f"syn.say.{me.name}.*", heard.take)
         self._classes: set[str] = set(config.work.classes)
-        self._asked_at: dict[str, float] = {}
         self._tasks = TaskSet()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -238,7 +233,7 @@ class Fleet:
             ("files", self.parcels.run),
             ("receipts", self._receipts),
             ("audit", self._audits),
-            ("questions", self._reconcile),
+            ("questions", lambda: self._questions.run(self._ask, self.link.wait_up)),
             ("record", self.presence.announce),
             ("peers", self._learn),
             ("candidates", self._candidates),
@@ -317,9 +312,8 @@ class Fleet:
     async def _publish(self) -> None:
         pacing = self._outgoing.pacing
         while True:
-            now = self._clock.monotonic()
-            if (rest := pacing.resting(now)) > 0:
-                await self._due.wait(rest)
+            while (rest := pacing.resting(self._clock.monotonic())) > 0:
+                await self._due.wait(rest)  # a connection ends the rest, and rings
             await self.link.wait_up()
             try:
                 more = await self._outgoing.publish()
@@ -413,32 +407,6 @@ class Fleet:
             self._identity = kept
             if kept.trust.account_token != self._peers.trust.account_token:
                 self._peers.trust = self._peers.trust.renewed(kept.trust.account_token)
-
-    async def _reconcile(self) -> None:
-        """Ask what became of tasks that another host has, and says nothing of."""
-        while True:
-            await self._ask.wait(RECONCILE_EVERY_S)
-            await self.link.wait_up()
-            by_host = await self._silent()
-            for host, tasks in by_host.items():
-                for begin in range(0, len(tasks), RECONCILE_AT_ONCE):
-                    some = tasks[begin : begin + RECONCILE_AT_ONCE]
-                    await self._outgoing.say(host, MailKind.CONTROL, encoded(bodies.tell_body(some)))
-
-    async def _silent(self) -> dict[str, list[str]]:
-        """Open tasks that were received, by host, but for those that were asked for just now."""
-        now = self._clock.monotonic()
-        found: dict[str, list[str]] = {}
-        open_ = [task for task in await self._store.open_tasks() if carried_by_fleet(task)]
-        self._asked_at = {task.id: self._asked_at[task.id] for task in open_ if task.id in self._asked_at}
-        for task in open_:
-            host = (task.metadata.get(EXTERNAL) or {}).get("host")
-            if host is None or now - self._asked_at.get(task.id, -ASKED_AGAIN_S) < ASKED_AGAIN_S:
-                continue
-            if await self._table.row(task.id) is None:
-                self._asked_at[task.id] = now
-                found.setdefault(host, []).append(task.id)
-        return found
 
     # --- what people ask ---
 

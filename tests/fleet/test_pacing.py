@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from synapsed.fleet.audit import RECEIPT_S, is_lost
-from synapsed.fleet.outbox import JITTER, LONGEST_S, Pacing
+from synapsed.fleet.outbox import ELECTION_TRIES, JITTER, LONGEST_S, Pacing
 from synapsed.fleet.ports import StreamFacts
 from synapsed.model.fleet import OutRow
 
@@ -17,24 +17,28 @@ FACTS = StreamFacts(created="monday", first=10, last=60, pending={SUBJECT: 1})
 def test_a_broker_that_is_away_stops_everything_for_longer_and_longer() -> None:
     pacing = Pacing()
     pauses = []
-    for _ in range(8):
+    for _ in range(ELECTION_TRIES + 3):
         pacing.broker_failed(100.0, 0.0)
         pauses.append(round(pacing.resting(100.0), 3))
-    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+    assert pauses[:4] == [0.2, 0.4, 0.8, 1.0]
+    assert pauses[4:] == [1.0] * (ELECTION_TRIES - 4) + [5.0] * 3, "soon, while brokers may elect a leader"
     pacing.reconnected()
     assert pacing.resting(100.0) == 0
 
 
 def test_jitter_spreads_those_that_wait() -> None:
     pacing = Pacing()
-    for _ in range(10):
+    for _ in range(ELECTION_TRIES + 1):
         pacing.broker_failed(0.0, 1.0)
     assert pacing.resting(0.0) == pytest.approx(LONGEST_S * (1 + JITTER))
 
 
 def test_a_full_mailbox_stops_its_host_alone() -> None:
     pacing = Pacing()
+    pacing.broker_failed(99.0, 0.0)
+    assert pacing.trying
     pacing.refused("box", 100.0, 0.0)
+    assert not pacing.trying, "the broker is there"
     assert (pacing.blocked(100.1), pacing.resting(100.1)) == ({"box"}, 0.0)
     assert pacing.next_at(100.1) == pytest.approx(0.1)
     assert pacing.blocked(100.3) == frozenset()
