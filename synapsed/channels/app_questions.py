@@ -40,7 +40,7 @@ class AppQuestions:
         return bool(self._open)
 
     def connected(self) -> None:
-        """A connection begins: it brings the questions that are open anew."""
+        """A connection begins: it brings the questions that are open again."""
         self._since = time.time()
 
     def forget(self) -> None:
