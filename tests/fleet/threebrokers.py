@@ -58,10 +58,10 @@ def started(other: FleetHome) -> None:
 
 
 @contextlib.contextmanager
-def three_brokers(folder: Path) -> Iterator[Three]:
-    """All three run; the streams are at the first until it is told to `scale`."""
-    with fleet(folder) as box, contextlib.ExitStack() as ends:
-        made = Three(box, [box.joined(folder / name, name) for name in ("attic", "barn")])
+def three_brokers(folder: Path, *, apart: Path | None = None, **body: Any) -> Iterator[Three]:
+    """All three run; the streams are at the first until it is told to `scale`. `apart`: where the last one is kept."""
+    with fleet(folder, **body) as box, contextlib.ExitStack() as ends:
+        made = Three(box, [box.joined(folder / "attic", "attic"), box.joined((apart or folder) / "barn", "barn")])
         for other in made.others:
             added(box, other)
         for other in made.others:
