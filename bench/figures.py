@@ -1,9 +1,12 @@
 """What the benchmarks share: a daemon of their own, percentiles, and a line for each figure beside its bar."""
 
+import asyncio
 import contextlib
 import os
+import socket
 import statistics
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -40,6 +43,16 @@ def daemon(
 def environment() -> dict[str, str]:
     """The own one, but with compiled modules kept, as an installed package has them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+async def listening(port: int) -> float:
+    """When it takes connections."""
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1):
+                return time.monotonic()
+        except OSError:
+            await asyncio.sleep(0.005)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -9,7 +9,6 @@ sender's commit is in the time of both ways. Three brokers, whose set-up takes m
 
 import asyncio
 import contextlib
-import socket
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.figures import SMOKE, environment, milliseconds, percentile, pss, report, sized
+from bench.figures import SMOKE, environment, listening, milliseconds, percentile, pss, report, sized
 from bench.fleetpeer import HTTP, Peer, commit, member, quiet
 from synapsed.clock import SystemClock
 from synapsed.errors import ProgramNotFound
@@ -150,16 +149,6 @@ async def broker_started(box: FleetHome, sender: Fleet, peer: Peer) -> None:
         began = await listening(box.port)
         took.append(await peer.committed(f"while it is down {number}") - began)
     told("a broker's start → what waited is committed", took, RESUME_BAR_S)
-
-
-async def listening(port: int) -> float:
-    """When it takes connections."""
-    while True:
-        try:
-            with socket.create_connection(("127.0.0.1", port), 1):
-                return time.monotonic()
-        except OSError:
-            await asyncio.sleep(0.005)
 
 
 async def returned(wire: Proxy, sender: Fleet, peer: Peer) -> None:

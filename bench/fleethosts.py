@@ -1,24 +1,24 @@
-"""Many hosts of one fleet at one broker: what they cost it, and how soon they are served.
+"""Many hosts of one fleet at one broker, or three: what they cost it, and how soon they are served.
 
-python -m bench.fleethosts [HOSTS ...]        (10, 100 and 1,000 without any; docs/fleet.md has the figures)
+python -m bench.fleethosts [--brokers 3] [HOSTS ...]   (10, 100 and 1,000 without any; docs/fleet.md has the figures)
 
 Each simulated host is the real connection, the real pull loop and a signed token of its own; it has no database, and
-acks what comes. All hosts are in this process. Measured is the broker's process.
+acks what comes. All hosts are in this process. Measured are the brokers' processes.
 """
 
+import argparse
 import asyncio
 import contextlib
 import os
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 
-from bench.figures import SMOKE, percentile, sized
+from bench.figures import SMOKE, listening, percentile, sized
 from bench.fleetpeer import quiet
 from synapsed.errors import ProgramNotFound
 from synapsed.fleet import streams
@@ -34,6 +34,8 @@ from synapsed.fleet.ports import BrokerRefused, Delivered, NoBroker
 from synapsed.fleet.pull import Pull
 from synapsed.fleet.sign import signed
 from tests.fleet.brokers import FleetHome, fleet
+from tests.fleet.threebrokers import Three, three_brokers
+from tests.support.daemon import eventually
 
 SIZES = (10, 100, 1000)
 LEASE_S = 10.0
@@ -48,14 +50,14 @@ PATIENCE_S = 120.0
 class Host:
     """One simulated host."""
 
-    def __init__(self, keyring: Keyring, url: str, name: str) -> None:
+    def __init__(self, keyring: Keyring, urls: Sequence[str], name: str) -> None:
         self.name = name
         self.fleet = keyring.pair("account").public
         self.pair = KeyPair.generate("user")
         now = time.time()
         token = keyring.host_token(name, self.pair.public, issued=now, expires=now + 3600)
         inbox = f"_INBOX_{name}"
-        asked = options([url], token=token, pair=self.pair, ca=keyring.trusted(), inbox=inbox)
+        asked = options(urls, token=token, pair=self.pair, ca=keyring.trusted(), inbox=inbox)
         self.link = Link(lambda: asked, inbox, on_up=self._connected)
         self._pull = Pull(self.link, streams.IN, name, inbox, self._take)
         self.came: dict[bytes, float] = {}
@@ -108,30 +110,48 @@ def main() -> None:
         print(f"      not measured: {error.message}")
         return
     quiet()
-    sizes = [int(each) for each in sys.argv[1:]] or list(SIZES)
-    if os.environ.get(SMOKE):
-        sizes = [3]
-    for count in sizes:
-        with tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder, fleet(Path(folder)) as box:
+    parser = argparse.ArgumentParser(prog="python -m bench.fleethosts")
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
+    parser.add_argument("sizes", type=int, nargs="*", default=SIZES, metavar="HOSTS")
+    asked = parser.parse_args()
+    for count in [3] if os.environ.get(SMOKE) else asked.sizes:
+        with (
+            tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder,
+            started(Path(folder), asked.brokers) as all_,
+        ):
+            asyncio.run(measure(all_, count))
+
+
+@contextlib.contextmanager
+def started(folder: Path, brokers: int) -> Iterator[list[FleetHome]]:
+    """The first has the keys."""
+    if brokers == 1:
+        with fleet(folder) as box:
             box.healthy()
-            asyncio.run(measure(box, count))
+            yield [box]
+        return
+    with three_brokers(folder) as three:
+        three.scale(3)
+        eventually(three.current, "all three have everything", patience=PATIENCE_S)
+        yield three.all
 
 
-async def measure(box: FleetHome, count: int) -> None:
+async def measure(brokers: Sequence[FleetHome], count: int) -> None:
     load = os.getloadavg()[0]
-    print(f"\n{count} hosts, load {load:.0f}", flush=True)
-    keyring = box.home.keyring
-    hosts = [Host(keyring, box.url, f"host{n}") for n in range(count)]
-    async with administering(keyring, [box.url]) as admin:
-        took = await timed(
-            all_of(hosts, lambda host: admin.ensure_consumer(streams.IN, streams.mail_of(host.name, replicas=1)))
-        )
+    print(f"\n{count} hosts, {len(brokers)} brokers, load {load:.0f}", flush=True)
+    keyring, urls = brokers[0].home.keyring, [box.url for box in brokers]
+    hosts = [Host(keyring, urls, f"host{n}") for n in range(count)]
+    async with administering(keyring, urls) as admin:
+        consumers = [streams.mail_of(host.name, replicas=len(brokers)) for host in hosts]
+        took = await timed(all_of(consumers, lambda document: admin.ensure_consumer(streams.IN, document)))
         say(f"consumers made in {took:.1f} s")
     async with serving(hosts):
-        await idle(box)
-        await mail(box, hosts)
+        await idle(brokers)
+        await mail(brokers, hosts)
         await broadcast(hosts)
-        await restarted(box, hosts)
+        if len(brokers) > 1:
+            await without_leader(brokers, hosts)
+        await restarted(brokers, hosts)
 
 
 @contextlib.asynccontextmanager
@@ -149,14 +169,14 @@ async def serving(hosts: Sequence[Host]) -> AsyncIterator[None]:
         await asyncio.gather(*(host.end() for host in hosts))
 
 
-async def all_of(hosts: Sequence[Host], do: Callable[[Host], Awaitable[object]]) -> None:
+async def all_of[Each](them: Sequence[Each], do: Callable[[Each], Awaitable[object]]) -> None:
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(host: Host) -> None:
+    async def one(each: Each) -> None:
         async with gate:
-            await do(host)
+            await do(each)
 
-    await asyncio.gather(*map(one, hosts))
+    await asyncio.gather(*map(one, them))
 
 
 async def timed(work: Awaitable[object]) -> float:
@@ -169,20 +189,24 @@ def say(text: str) -> None:
     print(f"      {text}", flush=True)
 
 
-async def costs(box: FleetHome, seconds: float, work: Awaitable[object] | None = None) -> str:
-    """The broker's memory after `seconds`, or after the work, and its share of a core in them."""
-    server = psutil.Process(box.server_pid)
-    before, began = sum(server.cpu_times()[:2]), time.monotonic()
+async def costs(brokers: Sequence[FleetHome], seconds: float, work: Awaitable[object] | None = None) -> str:
+    """Each broker's memory after `seconds`, or after the work, and its share of a core in them."""
+    servers = [psutil.Process(box.server_pid) for box in brokers]
+    before, began = [sum(server.cpu_times()[:2]) for server in servers], time.monotonic()
     await (asyncio.sleep(seconds) if work is None else work)
-    share = (sum(server.cpu_times()[:2]) - before) / (time.monotonic() - began)
-    return f"broker {server.memory_info().rss / 2**20:.0f} MB, {share:.1%} of a core"
+    passed = time.monotonic() - began
+    told = [
+        f"{server.memory_info().rss / 2**20:.0f} MB {(sum(server.cpu_times()[:2]) - then) / passed:.1%}"
+        for server, then in zip(servers, before, strict=True)
+    ]
+    return f"brokers {', '.join(told)} of a core"
 
 
-async def idle(box: FleetHome) -> None:
-    say(f"idle with leases: {await costs(box, IDLE_S)}")
+async def idle(brokers: Sequence[FleetHome]) -> None:
+    say(f"idle with leases: {await costs(brokers, IDLE_S)}")
 
 
-async def mail(box: FleetHome, hosts: Sequence[Host]) -> None:
+async def mail(brokers: Sequence[FleetHome], hosts: Sequence[Host]) -> None:
     """Each host writes to the next one every 10 s."""
     took: list[float] = []
 
@@ -195,7 +219,7 @@ async def mail(box: FleetHome, hosts: Sequence[Host]) -> None:
     async def all_() -> None:
         await asyncio.gather(*map(one, range(len(hosts))))
 
-    told = await costs(box, 0, all_())
+    told = await costs(brokers, 0, all_())
     p50, p99 = statistics.median(took) * 1e3, percentile(took, 0.99) * 1e3
     say(f"{len(hosts) / MAIL_S:.0f} messages a second: {told}; sent → there p50 {p50:.0f}, p99 {p99:.0f} ms")
 
@@ -217,22 +241,34 @@ async def broadcast(hosts: Sequence[Host]) -> None:
     say(f"one message to each other: the last is there after {last - began:.2f} s")
 
 
-async def restarted(box: FleetHome, hosts: Sequence[Host]) -> None:
-    """The broker is killed and started."""
-    await asyncio.to_thread(box.kill)
-    box.start()
-    while True:
-        with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", box.port)
-            writer.close()
-            break
-        await asyncio.sleep(0.01)
+async def without_leader(brokers: Sequence[FleetHome], hosts: Sequence[Host]) -> None:
+    """The broker that leads the mail is killed; afterwards all three have everything again."""
+    three = Three(brokers[0], list(brokers[1:]))
+    found = await asyncio.to_thread(three.streams)
+    leader = three.named(next(one["leader"] for one in found if one["name"] == streams.IN))
+    await asyncio.to_thread(leader.kill)
+    began = time.monotonic()
+    await hosts[0].send(hosts[-1], b"without-a-leader")
+    first = await came(hosts[-1], b"without-a-leader") - began
+    leader.start()
+    await asyncio.to_thread(eventually, three.current, "all three have everything again", patience=PATIENCE_S)
+    say(f"the leader killed: first message after {first:.1f} s")
+
+
+async def restarted(brokers: Sequence[FleetHome], hosts: Sequence[Host]) -> None:
+    """All are killed and started."""
+    for box in brokers:
+        await asyncio.to_thread(box.kill)
+    for box in brokers:
+        box.start()
+    for box in brokers:
+        await listening(box.port)
     began = time.monotonic()
     await hosts[0].send(hosts[-1], b"after-the-start")
     first = await came(hosts[-1], b"after-the-start") - began
     await asyncio.gather(*(host.link.wait_up() for host in hosts))
     every = time.monotonic() - began
-    say(f"broker killed: first message {first:.1f} s after its start, all connected after {every:.1f} s")
+    say(f"all brokers killed: first message {first:.1f} s after their start, all connected after {every:.1f} s")
 
 
 if __name__ == "__main__":
