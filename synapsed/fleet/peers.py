@@ -1,6 +1,7 @@
 """Whose word is checked with which key: the certificates of the other members, as they publish them."""
 
 import json
+from collections.abc import Callable
 
 from synapsed.clock import Clock
 from synapsed.fleet import streams
@@ -26,6 +27,8 @@ class Peers:
         self._table = table
         self._clock = clock
         self._jwts: dict[str, str] = {}
+        self.gone: set[str] = set()
+        """Hosts that were removed (`removed`): nothing is sent to them."""
 
     async def load(self) -> None:
         self._jwts = await self._table.peers()
@@ -34,7 +37,26 @@ class Peers:
         return sorted(self._jwts)
 
     def knows(self, host: str) -> bool:
-        return host in self._jwts
+        return host in self._jwts and host not in self.gone
+
+    def has(self, host: str, jwt: str) -> bool:
+        """Whether that is the certificate that is known of the host."""
+        return self._jwts.get(host) == jwt
+
+    def revoking(self) -> Callable[[], dict[str, str]]:
+        """What tells, in a thread, which hosts have a certificate that is revoked, and the certificate."""
+        trust, now, jwts = self.trust, self._clock.wall(), dict(self._jwts)
+
+        def revoked(jwt: str) -> bool:
+            try:
+                trust.host(jwt, now=now)
+            except OutOfTime:
+                return False
+            except NotTrusted:
+                return True
+            return False
+
+        return lambda: {host: jwt for host, jwt in jwts.items() if revoked(jwt)}
 
     async def learn(self, host: str, jwt: str) -> bool:
         """Whether `jwt` is the fleet's certificate of that host."""
@@ -47,12 +69,9 @@ class Peers:
         if member.host != host:
             return False
         self._jwts[host] = jwt
+        self.gone.discard(host)
         await self._table.keep_peer(host, jwt)
         return True
-
-    async def forget(self, host: str) -> None:
-        self._jwts.pop(host, None)
-        await self._table.forget_peer(host)
 
     async def check(self, envelope: Envelope, src: str, broker: Broker) -> None:
         """Raises BadEnvelope unless the host `src` has said exactly this; NotMet, NoBroker where its certificate has to

@@ -35,6 +35,7 @@ from synapsed.fleet.peers import NotMet, Peers
 from synapsed.fleet.ports import BrokerRefused, NoBroker
 from synapsed.fleet.presence import Records
 from synapsed.fleet.pull import Pull
+from synapsed.fleet.removed import RemovedHosts
 from synapsed.fleet.sending import Parcels
 from synapsed.fleet.shapes import Shapes
 from synapsed.fleet.telling import EventTelling
@@ -185,6 +186,16 @@ class Fleet:
             config=config.work,
             idle_for=lambda host: self.presence.liveness.idle_for(host, clock.monotonic()),
             due=self._due.set,
+        )
+        self._removed = RemovedHosts(
+            own=me.name,
+            store=store,
+            table=table,
+            tasks=control.tasks,
+            incoming=incoming,
+            peers=peers,
+            broker=self.link,
+            clock=clock,
         )
         self._told = FleetTold(
             identity=lambda: self._identity, link=self.link, presence=self.presence, table=table, clock=clock
@@ -353,6 +364,7 @@ class Fleet:
             await self.link.wait_up()
             await self.presence.records()
             await self._lost.look()
+            await self._removed.look()
             await asyncio.sleep(LOST_EVERY_S)
 
     async def _forget(self) -> None:

@@ -243,11 +243,6 @@ class FleetTable:
             lambda connection: connection.execute("INSERT OR REPLACE INTO fleet_peer VALUES (?, ?)", (host, jwt))
         )
 
-    async def forget_peer(self, host: str) -> None:
-        await self._database.write(
-            lambda connection: connection.execute("DELETE FROM fleet_peer WHERE host = ?", (host,))
-        )
-
     async def quarantine(self, what: Quarantined) -> None:
         def write(connection: sqlite3.Connection) -> None:
             done = connection.execute(

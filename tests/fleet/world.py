@@ -26,6 +26,7 @@ from synapsed.fleet.outgoing import Outgoing, Speaker
 from synapsed.fleet.peers import Peers
 from synapsed.fleet.ports import NoBroker
 from synapsed.fleet.registry import HostRecord, written
+from synapsed.fleet.removed import RemovedHosts
 from synapsed.fleet.sending import Parcels
 from synapsed.fleet.shapes import Shapes
 from synapsed.fleet.telling import EventTelling
@@ -66,6 +67,11 @@ class AllMembers:
     """A trust that takes the name of a host and its public key for a token."""
 
     fleet = KeyPair.generate("account").public
+
+    @property
+    def account_token(self) -> str:
+        """Another with each host that is revoked."""
+        return "|".join(sorted(self.revoked))
 
     def __init__(self) -> None:
         self.revoked: set[str] = set()
@@ -288,6 +294,16 @@ class Host:
             idle_for=world.idle.get,
             due=lambda: None,
         )
+        self.removed = RemovedHosts(
+            own=self.name,
+            store=store,
+            table=table,
+            tasks=self.mailbox,  # type: ignore[arg-type]
+            incoming=self.incoming,
+            peers=self.peers,
+            broker=self.wire,
+            clock=world.clock,
+        )
         self.carrier = FleetCarrier(
             me=me,
             store=store,
@@ -362,7 +378,7 @@ class Host:
     async def send(self, address: str, text: str, *, key: str, files: Sequence[FilePart] = ()) -> Task:
         message = Message.of(text)
         request = SendRequest(message=message.model_copy(update={"parts": [*message.parts, *files]}), key=key)
-        return await self.carrier.send(address, request, lambda *_, **__: nullcontext())  # type: ignore[arg-type]
+        return await self.carrier.send(address, request, lambda *_, **__: nullcontext())
 
     async def tasks(self) -> list[Task]:
         return await _all(self.store)
