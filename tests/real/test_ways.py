@@ -133,7 +133,7 @@ def test_a_draft_is_kept(way: Way, held: Held) -> None:
     draft(agent)
     if way.kind == "keys":
         task = agent.send(f"Wait {nonce()}.")
-        assert eventually(lambda: agent.daemon.agent(agent.name)["held"], "it is held") == "typing"
+        eventually(lambda: agent.daemon.agent(agent.name)["held"] == "typing", "it is held for what a person types")
         assert agent.daemon.task(task)["status"] == "submitted"
         assert DRAFT in agent.screen()
     else:
