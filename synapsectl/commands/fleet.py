@@ -16,7 +16,7 @@ from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
 from synapsectl.fleet.asking import ask_fleet, persons_only
 from synapsectl.fleet.brokers import BROKER, SCALE
 from synapsectl.fleet.files import SUBVERBS as FILES
-from synapsectl.fleet.showing import HOST_HEADINGS, host_row, status_lines
+from synapsectl.fleet.showing import HOST_HEADINGS, daemon_lines, host_row, status_lines
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed.files import write_whole
 from synapsed.paths import Paths
@@ -254,7 +254,13 @@ def _daemon_runs(ctx: CommandContext) -> bool:
 
 
 def _status(args: argparse.Namespace, ctx: CommandContext) -> int:
-    told = _all_known(ctx)
+    daemon = _known_by_the_daemon(ctx)
+    if not args.json and daemon["daemon"] is not None:
+        for line in daemon_lines(daemon["daemon"]):
+            ctx.out.line(line)
+        ctx.out.stdout.flush()  # to ask for the rest takes a second
+    kept = Paths.from_environ(ctx.own_environment).fleet
+    told = {**(ask_fleet(ctx, "status") if kept.exists() else NOTHING), **daemon}
     if args.json:
         ctx.out.document(told)
         return DONE
@@ -268,18 +274,14 @@ def _status(args: argparse.Namespace, ctx: CommandContext) -> int:
     return DONE
 
 
-def _all_known(ctx: CommandContext) -> dict[str, Any]:
-    """What the files say, and as `daemon` what the daemon knows, None where it has no fleet or does not run."""
-    kept = Paths.from_environ(ctx.own_environment).fleet
-    told = ask_fleet(ctx, "status") if kept.exists() else dict(NOTHING)  # to ask takes a second
+def _known_by_the_daemon(ctx: CommandContext) -> dict[str, Any]:
+    """As `daemon`; None where it has no fleet (`problem` says why) or does not run."""
     try:
-        told["daemon"] = ctx.client.get("/fleet")
+        return {"daemon": ctx.client.get("/fleet")}
     except ApiError as error:
-        told["daemon"] = None
-        told["problem"] = str(error)
+        return {"daemon": None, "problem": str(error)}
     except NoDaemon:
-        told["daemon"] = None
-    return told
+        return {"daemon": None}
 
 
 def _hosts(args: argparse.Namespace, ctx: CommandContext) -> int:

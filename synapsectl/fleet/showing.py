@@ -14,14 +14,12 @@ EXPIRES_SOON_DAYS = 60
 
 
 def status_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """`told`: what `synapsed fleet status` says, with the daemon's own under `daemon`."""
+    """`told`: what `synapsed fleet status` says; of the daemon's own under `daemon` only that it says nothing."""
     if (member := told.get("member")) is not None:
         yield f"this host   {member['name']}, a member{_until(member['expires'])}"
         yield f"broker at   {', '.join(member['urls'])}"
-    if (daemon := told.get("daemon")) is not None:
-        yield from _of_daemon(daemon)
-    elif member is not None:
-        yield f"connection  {told.get('problem') or 'no daemon runs here'}"
+        if told["daemon"] is None:
+            yield f"connection  {told.get('problem') or 'no daemon runs here'}"
     if (broker := told.get("broker")) is not None:
         yield from _of_broker(broker, told)
     if (given := told.get("given")) is not None:
@@ -32,7 +30,8 @@ def status_lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield f"members     {', '.join(host['name'] for host in hosts)}"
 
 
-def _of_daemon(daemon: Mapping[str, Any]) -> Iterator[str]:
+def daemon_lines(daemon: Mapping[str, Any]) -> Iterator[str]:
+    """`daemon`: what it says of its fleet."""
     where = (
         f"connected to {daemon['broker']}" if daemon.get("connected") else f"no broker: {daemon.get('problem') or ''}"
     )

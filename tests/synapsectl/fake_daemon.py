@@ -118,6 +118,7 @@ class FakeDaemon:
         """What needs a person."""
         self.hosts_said: list[dict[str, Any]] = []
         self.fleet: list[dict[str, Any]] | None = None
+        self.own_fleet: dict[str, Any] | None = None
         self.fleet_files: list[dict[str, Any]] = []
         self.file_content = b""
         self.authorization: list[str | None] = []
@@ -262,6 +263,7 @@ class FakeDaemon:
         app.add_routes(
             [
                 web.get("/agents", self._list),
+                web.get("/fleet", self._own_fleet),
                 web.get("/fleet/hosts", self._fleet_hosts),
                 web.get("/fleet/files", self._fleet_files),
                 web.post("/fleet/files", self._file_begun),
@@ -338,6 +340,11 @@ class FakeDaemon:
         if request.query.get("hosts"):
             return web.json_response({"items": self.inbox, "hosts": self.hosts_said})
         return web.json_response(self.inbox)
+
+    async def _own_fleet(self, request: web.Request) -> web.Response:
+        if self.own_fleet is None:
+            raise NotInFleet("this host is in no fleet")
+        return web.json_response(self.own_fleet)
 
     async def _fleet_hosts(self, request: web.Request) -> web.Response:
         if self.fleet is None:

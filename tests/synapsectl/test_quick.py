@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from synapsectl.commands import fleet
 from synapsectl.parsing import parse
 from synapsectl.verbs import VERBS
 from synapsed.paths import Paths
 from synapsed.sockets import control_socket
 from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -56,3 +58,20 @@ def test_of_a_host_in_no_fleet_is_told_what_the_daemons_package_would_tell(home:
     told = json.loads(ctl("fleet", "status", "--json").out)
     assert told == {**json.loads(done.stdout), "daemon": None}
     assert "in no fleet" in ctl("fleet", "status").err
+
+
+def test_what_the_daemon_knows_of_its_fleet_is_told_before_the_daemons_package_is_asked(
+    daemon: FakeDaemon, ctl: Ctl, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    daemon.own_fleet = {"host": "box", "connected": True, "broker": "tls://box:4222", "outbox": {"sent": 2}}
+    Paths.from_environ().fleet.mkdir(parents=True)
+    shown: list[str] = []
+
+    def ask(*_: object) -> dict[str, object]:
+        shown.append(capsys.readouterr().out)
+        return {**fleet.NOTHING, "member": {"name": "box", "expires": None, "urls": ["tls://box:4222"]}}
+
+    monkeypatch.setattr(fleet, "ask_fleet", ask)
+    told = ctl("fleet", "status")
+    assert shown == ["connection  connected to tls://box:4222\nunder way   2 without a receipt\n"]
+    assert told.out == "this host   box, a member\nbroker at   tls://box:4222\n"
