@@ -36,6 +36,8 @@ def daemon_lines(daemon: Mapping[str, Any]) -> Iterator[str]:
         f"connected to {daemon['broker']}" if daemon.get("connected") else f"no broker: {daemon.get('problem') or ''}"
     )
     yield f"connection  {where}"
+    if daemon.get("connected") and daemon.get("problem"):
+        yield f"trouble     {daemon['problem']}"
     counts = daemon.get("outbox") or {}
     oldest = f", the oldest for {age(daemon['oldest'])}" if daemon.get("oldest") else ""
     yield f"under way   {sum(counts.values())} without a receipt{oldest}"

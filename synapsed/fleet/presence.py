@@ -19,6 +19,7 @@ from synapsed.fleet.registry import (
     AgentRecordOf,
     HostRecord,
     Liveness,
+    Twin,
     digest,
     read,
     written,
@@ -73,6 +74,14 @@ class Records:
         self._read_at: float | None = None
         self._reading = asyncio.Lock()
         self.liveness = Liveness()
+        self._twin = Twin(self._boot)
+        self._told = False
+        """Whether this daemon's record was written."""
+
+    @property
+    def twin(self) -> bool:
+        """Whether another machine is there with this host's key."""
+        return self._twin.is_there(self._clock.monotonic())
 
     # --- this host ---
 
@@ -139,6 +148,7 @@ class Records:
             more=waits.more,
         )
         await self._broker.say(record(self._me.name), written(made))
+        self._told = True
 
     async def bye(self) -> None:
         """Say that this host goes; whoever does not hear of it sees it by its silence."""
@@ -177,6 +187,8 @@ class Records:
             if await self._peers.learn(told.host, told.jwt):
                 found[told.host] = told
                 self.liveness.note(told, now)
+                if self._told and told.host == self._me.name and self._twin.note(told, now):
+                    log.error("another machine is in the fleet with this host's key", host=told.host)
         for gone in self._records.keys() - found.keys():
             self.liveness.forget(gone)
         self._records = found

@@ -122,8 +122,11 @@ class Registrar:
         if what == "broker":
             return await asyncio.to_thread(broker_told, self._keyring, name, document)
         change = self._join if what == "join" else self._renew
+        fresh = name not in self._keyring.members().hosts
         answer = await asyncio.to_thread(change, name, document)
         if what == "join":
+            if fresh:  # what was for one of its name that was removed has ended there, and is not for this one
+                await admin.forget(name)
             await admin.ensure_consumer(IN, mail_of(name, replicas=replicas))
             await self._tell_token(admin)  # another key of that name may count no more
             log.info("host joined the fleet", host=name)

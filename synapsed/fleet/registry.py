@@ -20,6 +20,8 @@ VERSION: Final = 1
 EVERY_S: Final = 10.0
 AWAY_S: Final = 35.0
 """Three records and a half."""
+TWIN_S: Final = 900.0
+"""So long it is told that another machine has this host's key."""
 AGENTS_MAX: Final = 500
 RECORD_MAX: Final = 200_000
 """Bytes of a record that is read."""
@@ -149,3 +151,27 @@ class Liveness:
             return record.state
         idle = self.idle_for(record.host, now)
         return "away" if idle is None or idle >= AWAY_S else "up"
+
+
+class Twin:
+    """Whether another machine says that it is this host, because it has the same key: a copy of its disk, or a thief.
+    `note` what stands at the broker since this daemon has written there. One foreign record may be the goodbye, or the
+    last word, of the daemon before this one. Times are `clock.monotonic()`."""
+
+    def __init__(self, boot: str) -> None:
+        self._boot = boot
+        self._last: LastRecord | None = None
+        self._until = 0.0
+
+    def note(self, record: HostRecord, now: float) -> bool:
+        """Whether that is news."""
+        if record.boot == self._boot or record.state != "up":
+            return False
+        before, self._last = self._last, LastRecord(record.boot, record.n, now)
+        if before is None or (before.boot, before.n) == (record.boot, record.n):
+            return False
+        news, self._until = now >= self._until, now + TWIN_S
+        return news
+
+    def is_there(self, now: float) -> bool:
+        return now < self._until

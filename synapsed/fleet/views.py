@@ -35,11 +35,23 @@ class FleetTold:
             connected=self._link.up,
             broker=self._link.server or None,
             since=iso(self._link.since),
-            problem=None if self._link.up else self._link.error,
+            problem=self._problem(),
             outbox={state: count for state, count in states.items() if count},
             oldest=None if oldest is None else iso(oldest),
             quarantined=len(await self._table.quarantined()),
             expires=None if expires is None else iso(expires),
+        )
+
+    def _problem(self) -> str | None:
+        if not self._link.up:
+            return self._link.error
+        if not self._presence.twin:
+            return None
+        name = self._identity().name
+        return (
+            f"another machine is in the fleet with the key of {name}: each takes mail of the other. If it is a copy of "
+            f"this one, 'synapsectl fleet leave --force' there; else 'synapsectl fleet invite {name} --again' where "
+            "the fleet was created, and join here: the old key ends with that"
         )
 
     async def hosts(self) -> Sequence[FleetHost]:

@@ -27,8 +27,8 @@ class FleetKept(_View):
 
 
 class FleetStatus(_View):
-    """This host in its fleet. `broker`: where it is connected, `problem`: why it is not, for people; `since`: for how
-    long that holds."""
+    """This host in its fleet. `broker`: where it is connected, `problem`: why it is not, or what is wrong though it is,
+    for people; `since`: for how long it is connected, or is not."""
 
     host: str
     connected: bool

@@ -4,7 +4,17 @@ import json
 
 import pytest
 
-from synapsed.fleet.registry import AGENTS_MAX, RECORD_MAX, AgentRecordOf, HostRecord, Liveness, read, written
+from synapsed.fleet.registry import (
+    AGENTS_MAX,
+    RECORD_MAX,
+    TWIN_S,
+    AgentRecordOf,
+    HostRecord,
+    Liveness,
+    Twin,
+    read,
+    written,
+)
 
 RECORD = HostRecord(v=1, host="box", jwt="x", boot="1", n=1, agents=[AgentRecordOf(name="codex", type="codex")])
 
@@ -60,3 +70,18 @@ def test_a_host_is_there_while_its_record_changes_by_the_readers_clock() -> None
     assert seen.state(RECORD, 135.0) == "away", "the same again is no sign of life"
     seen.note(RECORD.model_copy(update={"boot": "2"}), 136.0)
     assert seen.state(RECORD, 136.0) == "up", "another life of its daemon, whatever it counts"
+
+
+def test_another_machine_with_this_hosts_key_is_told_from_the_daemon_before() -> None:
+    twin = Twin("mine")
+    own, before = RECORD.model_copy(update={"boot": "mine"}), RECORD.model_copy(update={"boot": "before", "n": 70})
+    assert not twin.note(own, 0.0)
+    assert not twin.note(before, 1.0), "its last word"
+    assert not twin.note(before, 2.0)
+    assert not twin.note(before.model_copy(update={"n": 71, "state": "sleeping"}), 3.0), "its goodbye"
+    assert not twin.is_there(3.0)
+    assert twin.note(before.model_copy(update={"n": 72}), 4.0)
+    assert not twin.note(before.model_copy(update={"n": 73}), 5.0), "it was said"
+    assert twin.is_there(5.0 + TWIN_S - 1)
+    assert not twin.is_there(5.0 + TWIN_S)
+    assert twin.note(before.model_copy(update={"n": 74}), 5.0 + TWIN_S)

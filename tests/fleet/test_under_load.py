@@ -19,7 +19,7 @@ pytestmark = [needs_broker, pytest.mark.fleet, pytest.mark.timeout(1800)]
 COUNT = 3000 if MESSAGES > 10_000 else 400
 PER_SECOND = 100.0
 """Of each host."""
-AHEAD_S = 20 * 86_400.0
+DAY_S = 86_400.0
 
 
 def plans(**more: Any) -> dict[str, dict[str, Any]]:
@@ -92,15 +92,29 @@ def test_everything_that_the_broker_has_expires_under_load(tmp_path: Path) -> No
         ended(found, f"{gone} messages had expired")
 
 
-def test_a_host_whose_clock_is_twenty_days_ahead(tmp_path: Path) -> None:
+@pytest.mark.parametrize("days", [20, -20])
+def test_a_host_whose_clock_is_twenty_days_wrong(tmp_path: Path, days: int) -> None:
     asked = plans()
-    asked["cellar"]["ahead"] = AHEAD_S
+    asked["cellar"]["ahead"] = days * DAY_S
     with fleet(tmp_path) as home, members(tmp_path, home, asked) as found:
         begun(found, 0.5)
         found["cellar"].kill()
         found["cellar"].plan["ahead"] = 0.0  # it is put right
         found["cellar"].start()
-        ended(found, "a clock was 20 days ahead, and was put right")
+        ended(found, f"a clock was wrong by {days} days, and was put right")
+
+
+def test_the_store_is_lost_while_long_messages_are_under_way(tmp_path: Path) -> None:
+    """Each of 700 kB, and its answer: they go in chunks, of which the broker has some."""
+    count = COUNT // 10
+    with fleet(tmp_path) as home, members(tmp_path, home, plans(size=700_000, count=count)) as found:
+        for share in (0.3, 0.7):
+            until(lambda share=share: sent(found) >= 2 * count * share, "a part is sent", PATIENCE_S)
+            home.kill()
+            shutil.rmtree(home.home.broker / "store")
+            home.up()
+        until(lambda: settled(list(found.values())), "nothing is open", PATIENCE_S)
+        assert faults(found) == {}
 
 
 def test_a_token_that_ends_is_renewed_in_time_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from synapsectl.fleet.showing import file_row, on_its_way
+from synapsectl.fleet.showing import file_row, on_its_way, status_lines
 from synapsectl.messages import MESSAGE_MAX
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
@@ -59,3 +59,10 @@ def test_a_reply_takes_a_file_that_is_too_large_for_a_message(daemon: FakeDaemon
     assert len(daemon.file_content) == MESSAGE_MAX + 1
     daemon.fleet = None
     assert ctl("reply", "--from", "codex", "here it is", "--file", str(path)).code == 2, "there is no fleet"
+
+
+def test_what_is_wrong_though_the_broker_is_reached_is_shown() -> None:
+    daemon = {"connected": True, "broker": "box:4222", "problem": "another machine is in the fleet", "outbox": {}}
+    lines = list(status_lines({"member": None, "daemon": daemon}))
+    assert "trouble     another machine is in the fleet" in lines
+    assert not [line for line in status_lines({"daemon": {**daemon, "problem": None}}) if "trouble" in line]
