@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from synapsectl.fleet.showing import file_row, on_its_way, status_lines
+from synapsectl.fleet.showing import daemon_lines, file_row, on_its_way
 from synapsectl.messages import MESSAGE_MAX
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
@@ -63,6 +63,5 @@ def test_a_reply_takes_a_file_that_is_too_large_for_a_message(daemon: FakeDaemon
 
 def test_what_is_wrong_though_the_broker_is_reached_is_shown() -> None:
     daemon = {"connected": True, "broker": "box:4222", "problem": "another machine is in the fleet", "outbox": {}}
-    lines = list(status_lines({"member": None, "daemon": daemon}))
-    assert "trouble     another machine is in the fleet" in lines
-    assert not [line for line in status_lines({"daemon": {**daemon, "problem": None}}) if "trouble" in line]
+    assert "trouble     another machine is in the fleet" in list(daemon_lines(daemon))
+    assert not [line for line in daemon_lines({**daemon, "problem": None}) if "trouble" in line]
