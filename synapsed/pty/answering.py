@@ -4,6 +4,8 @@ An answer is taken when what was asked has left the screen; or, where the termin
 has read it. Only then does `answer` return. Nothing is typed twice: of an answer that was not taken the caller hears.
 """
 
+from collections.abc import Callable
+
 from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
 from synapsed.profiles import Profile
@@ -47,8 +49,8 @@ class Answering:
         self._keyboard = session.keyboard
         self.asking = session.asking
 
-    def answer(self, text: str, prompt_id: str | None) -> Steps[bool]:
-        """See `AgentLink.answer`."""
+    def answer(self, text: str, prompt_id: str | None, tell: Callable[[bool], None]) -> Steps[bool]:
+        """See `PtyLink.answer`; `tell` is its `refuses`."""
         # What was typed before may have answered it already: another answer would go into what comes next.
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")
@@ -65,11 +67,11 @@ class Answering:
                 "a person at its terminal may have moved the selection: it is answered there, or refused"
             )
         refuses = dialog is not None and chosen in dialog.refusal
-        yield from self._refuse(refuses=refuses)
+        yield from self._refuse(tell, refuses=refuses)
         try:
             hidden = yield from self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
-            yield from self._refuse(refuses=False)
+            yield from self._refuse(tell, refuses=False)
             raise
         if refuses and asked.prompt.type == "permission":
             yield Emit(LinkRefused(asked.prompt.prompt))
@@ -91,9 +93,10 @@ class Answering:
             raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
         return asked
 
-    def _refuse(self, *, refuses: bool) -> Steps[None]:
+    def _refuse(self, tell: Callable[[bool], None], *, refuses: bool) -> Steps[None]:
         """Tell the turn that the person refuses, or that a refusal of before counts no more: each answer overrules the
         one before it."""
+        tell(refuses)
         if (turn := self._session.turn) is not None:
             note = self._profile.prompts.refusal_note
             whole = system_mark(self._session.task_id) + note if note else None

@@ -35,7 +35,7 @@ LOOK_S = 1.0
 """How long a message waits to know what the terminal shows."""
 
 WAIT_S = 1.0
-"""How often a turn whose channel is away is told that time passes."""
+"""How often a turn of which nothing is heard is told that time passes."""
 
 log = structlog.get_logger(__name__)
 
@@ -135,6 +135,14 @@ class ChannelDelivery:
             self._add(self.turn.lost(self._clock.wall()))
         else:
             self._add(self.turn.reached(self._channel.reach()))
+
+    def refuse(self, refuses: bool) -> None:
+        """A person refuses in a dialog on the terminal, or a refusal of before counts no more."""
+        if self.turn is None:
+            return
+        note = self._profile.prompts.refusal_note
+        whole = system_mark(self.turn.task_id) + note if note else None
+        self._add(self.turn.refuse(whole, self._clock.wall()) if refuses else self.turn.overrule())
 
     def drop(self) -> None:
         """The program has ended: what becomes of the turn is told by that."""

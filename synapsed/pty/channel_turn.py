@@ -35,6 +35,7 @@ from synapsed.model.link import (
     LinkTurnProgress,
     LinkUndelivered,
 )
+from synapsed.pty.turn_patience import REFUSAL_STOPS_S
 
 BY: Literal["channel"] = "channel"
 """`by` of a record of such a turn; those of turns at the terminal have none."""
@@ -88,6 +89,9 @@ class ChannelTurnState(BaseModel):
     note: str | None = None
     """What is said in the second leg."""
     interrupting: bool = False
+    refused_at: float | None = None
+    """When a person chose an option on the terminal after which the program stops the turn by itself; the wall clock's,
+    Unix seconds."""
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -246,6 +250,9 @@ class ChannelTurn:
 
     def waited(self, now: float) -> list[ChannelCommand]:
         """Time passed."""
+        refused = self.state.refused_at
+        if refused is not None and now - refused >= REFUSAL_STOPS_S and self.phase is ChannelPhase.WORKING:
+            return self.overrule()
         away = self._away_since
         if self.phase is not ChannelPhase.SENDING or away is None or now - away < SENDING_S:
             return []
@@ -332,12 +339,14 @@ class ChannelTurn:
     def _stopped(self, what: str, *, denied: bool) -> list[ChannelCommand]:
         if self.state.interrupting:
             return self._interrupted("interrupted", what)
-        if not denied:
+        refused = self.state.refused_at is not None
+        if not denied and not refused:
             return self._interrupted("person", what)
-        if self.state.leg > 0 or self._denial is None:
+        note = self._denial if denied else self.state.note
+        if self.state.leg > 0 or note is None:
             return self._interrupted("refused", what)
         self._go(ChannelPhase.SENDING)
-        self.state.leg, self.state.note, self.state.turn = 1, self._denial, None
+        self.state.leg, self.state.note, self.state.turn, self.state.refused_at = 1, note, None, None
         return [RenewKey(self.state.leg)]
 
     def _interrupted(self, reason: str, what: str) -> list[ChannelCommand]:
@@ -358,6 +367,26 @@ class ChannelTurn:
         first, self.state.interrupting = not self.state.interrupting, True
         stop: list[ChannelCommand] = [StopTurn(self.state.turn)] if self.state.turn is not None else []
         return [SaveRecord(), *stop] if first else stop
+
+    def refuse(self, note: str | None, now: float) -> list[ChannelCommand]:
+        """A person chooses an option on the terminal after which the program stops the turn by itself; `note` then
+        tells the model."""
+        if self.phase is not ChannelPhase.WORKING:
+            return []
+        self.state.refused_at = now
+        if self.state.leg == 0:
+            self.state.note = note
+        return [SaveRecord()]
+
+    def overrule(self) -> list[ChannelCommand]:
+        """The refusal does not count: the program did not take it, a later answer was another one, or the program goes
+        on."""
+        if self.state.refused_at is None or self.over:
+            return []
+        self.state.refused_at = None
+        if self.state.leg == 0:
+            self.state.note = None
+        return [SaveRecord()]
 
     def go_on(self) -> list[ChannelCommand]:
         """The program was not stopped."""

@@ -403,9 +403,12 @@ class PtyLink:
     async def interrupt(self) -> bool:
         return await self._driver.perform(self._stopping.stop())
 
-    async def answer(self, text: str, prompt_id: str | None) -> bool:
+    async def answer(
+        self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
+    ) -> bool:
+        """`refuses` hears of an answer that stops a turn which was not begun here, and of one that overrules it."""
         await self._hands_off()
-        return await self._driver.perform(self._answering.answer(text, prompt_id))
+        return await self._driver.perform(self._answering.answer(text, prompt_id, refuses))
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)

@@ -330,7 +330,7 @@ class StructuredLink:
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         asks = self._view.find(prompt_id)
         if asks is None:
-            return await self._terminal.answer(text, prompt_id)
+            return await self._terminal.answer(text, prompt_id, refuses=self._turns.refuse)
         request = asks.asked.request
         assert request is not None, "what has options has it"
         try:

@@ -230,6 +230,39 @@ def test_a_denial_that_stopped_it_is_told_to_the_model_once() -> None:
     assert event.reason == "refused"
 
 
+def test_a_refusal_on_the_terminal_that_stopped_it_is_told_to_the_model_once() -> None:
+    it = working()
+    assert it.refuse("it was refused", NOW) == [SaveRecord()]
+    assert it.told(told(TurnInterrupted)) == [RenewKey(1)]
+    assert it.keyed("k2", NOW) == [SaveRecord(), GiveMessage("k2", "it was refused")]
+    it.submitted(Submitted(turn="t2"))
+    assert it.refuse("it was refused", NOW) == [SaveRecord()]
+    (event,) = events(it.told(told(TurnInterrupted, turn="t2")))
+    assert event.reason == "refused"
+
+
+def test_a_refusal_on_the_terminal_survives_the_daemon() -> None:
+    it = working()
+    it.refuse("it was refused", NOW)
+    after = ChannelTurn("task", "the message", ChannelTurnState.model_validate(it.state.model_dump(mode="json")))
+    after.begin(fresh=False)
+    after.reached("idle")
+    assert after.found(FoundTurn(turn="t1", state="interrupted"), "idle", NOW) == [RenewKey(1)]
+
+
+def test_a_refusal_that_does_not_stop_it_counts_no_more() -> None:
+    """A person's Esc, later, is one."""
+    answered, goes_on = working(), working()
+    answered.refuse("it was refused", NOW)
+    assert answered.overrule() == [SaveRecord()]
+    goes_on.refuse("it was refused", NOW)
+    assert goes_on.waited(NOW + 1) == []
+    assert goes_on.waited(NOW + 10) == [SaveRecord()]
+    for it in (answered, goes_on):
+        (event,) = events(it.told(told(TurnInterrupted)))
+        assert event.reason == "person"
+
+
 def test_a_channel_s_facts_only() -> None:
     assert working().told(told(TurnEnded, channel="hooks", answer="x")) == []
 

@@ -10,7 +10,15 @@ import pytest
 from synapsed.errors import ChannelAway, InvalidChoice, NotTaken
 from synapsed.interfaces import Delivering, Delivery, SideChannel
 from synapsed.model.agent import Activity
-from synapsed.model.facts import AssistantSaying, Choice, PermissionAsked, PermissionOver, ToolBegan, TurnEnded
+from synapsed.model.facts import (
+    AssistantSaying,
+    Choice,
+    PermissionAsked,
+    PermissionOver,
+    ToolBegan,
+    TurnEnded,
+    TurnInterrupted,
+)
 from synapsed.model.link import (
     LinkAlert,
     LinkEvent,
@@ -224,6 +232,15 @@ async def test_another_prompt_is_the_terminal_s(linked: Linked) -> None:
     linked.channel._emit(ASKED)
     await linked.link.answer("1", "another")
     assert linked.terminal.answers == [("1", "another")]
+
+
+async def test_a_refusal_on_the_terminal_that_stops_the_turn_is_told_to_the_model(linked: Linked) -> None:
+    await linked.begin()
+    await until(lambda: len(linked.channel.given) == 1)
+    await linked.link.answer("no", "a question of the terminal's")
+    linked.channel._emit(TurnInterrupted(channel="server", at_ns=3, turn="turn-1"))
+    await until(lambda: len(linked.channel.given) == 2)
+    assert "refused" in linked.channel.given[1][1]
 
 
 async def test_a_person_s_turn_is_stopped_without_a_key(linked: Linked) -> None:
