@@ -12,7 +12,7 @@ NO = frozenset(
 LASTING = frozenset(
     {
         *("always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode"),
-        *("remember", "future sessions", "parent folder", "parent directory"),
+        *("remember", "future sessions", "parent folder", "parent directory", "clear context"),
     }
 )
 """Words of options that say yes to more than what is asked now: never chosen for a person."""

@@ -192,6 +192,7 @@ def test_keys(daemon: FakeDaemon, ctl: Ctl) -> None:
         ([("1", "Yes"), ("2", "Yes, and remember this folder for future sessions"), ("3", "No (Esc)")], True, "1"),
         ([("1", "Yes"), ("2", "Yes, and remember this folder for future sessions"), ("3", "No (Esc)")], False, "3"),
         ([("1", "Trust folder (docs)"), ("2", "Trust parent folder (src)"), ("3", "Don't trust")], True, "1"),
+        ([("1", "Yes, implement this plan"), ("2", "Yes, clear context and implement"), ("3", "No")], True, "1"),
         ([("1", "Trust folder (docs)"), ("2", "Trust parent folder (src)"), ("3", "Don't trust")], False, "3"),
         ([("1", "Review"), ("2", "Trust all and continue"), ("3", "Continue without trusting")], True, None),
         ([("y", "Yes"), ("n", "No"), ("d", "Don't ask again")], False, "n"),
