@@ -189,7 +189,8 @@ def test_a_plan_that_a_turn_ended_with_is_approved_or_not(approved: bool, start_
     refused = agent.daemon.ctl("input", agent.name, "perhaps")
     assert (refused.code, "Yes, implement this plan" in refused.err) == (6, True), refused.err
     before = len(agent.model.requests())
-    assert agent.daemon.ctl("approve" if approved else "deny", agent.name).code == 0
+    done = agent.daemon.ctl("approve" if approved else "deny", agent.name)
+    assert done.code == 0, done.err
     agent.daemon.ready(agent.name)
     assert any("mplement the plan" in request.user for request in agent.model.requests()[before:]) == approved
     assert ("Plan mode (" in agent.screen()) != approved
@@ -233,7 +234,9 @@ def test_what_is_to_be_changed_in_a_plan_is_said(daemon: Daemon, model: Model, c
     assert APPROVED["gemini"] not in told(agent, word)
 
 
-def test_a_permission_for_good_is_confirmed(start_agent: StartAgent) -> None:
+def test_a_permission_for_good_is_confirmed(daemon: Daemon, start_agent: StartAgent) -> None:
+    """At its terminal; over its server it needs no confirmation."""
+    typed("opencode", daemon)
     agent, first, second = start_agent("opencode"), nonce(), nonce()
     task_id = agent.send(f"{first} [[tool:shell-ask:touch {first}]] say: Made.")
     asked(agent, task_id, "Permission required")
@@ -359,8 +362,9 @@ def test_an_urgent_message_does_not_answer_whether_the_folder_is_trusted(
     assert daemon.ended(urgent)["artifacts"][0]["parts"][0]["text"] == f"Answer to {word}."
 
 
-def test_what_a_person_may_have_selected_is_not_chosen_for_them(start_agent: StartAgent) -> None:
-    """Buttons in a row, Enter is the selected one: by now that is "Reject"."""
+def test_what_a_person_may_have_selected_is_not_chosen_for_them(daemon: Daemon, start_agent: StartAgent) -> None:
+    """Buttons in a row, Enter is the selected one: by now that is "Reject". Over its server no key is pressed."""
+    typed("opencode", daemon)
     agent = start_agent("opencode")
     word = nonce()
     task_id = agent.send(f"{word} [[tool:shell-ask:touch {word}]] say: Made.")

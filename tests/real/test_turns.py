@@ -169,7 +169,8 @@ def test_a_refused_permission_is_told_to_the_model(cli: str, start_agent: StartA
     done = agent.daemon.task_in(task["id"], "completed", "canceled", "failed")
     assert done["status"] == "completed", done
     told = agent.model.requests()[before]
-    assert "refused" in told.user, "the model's next request says so"
+    heard = " ".join([told.user, *(result.text for result in told.results)])
+    assert "refused" in heard or "rejected" in heard, "the model's next request says so"
     agent.ask_exactly(f"And {after}?")
     assert not agent.file(word).exists()
 
