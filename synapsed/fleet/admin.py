@@ -33,6 +33,8 @@ from synapsed.fleet.streams import (
 REQUEST_S: Final = 10.0
 NOT_FOUND: Final = (10014, 10059)
 """JetStream's codes for a consumer, and a stream, that is not there."""
+NOT_NOW: Final = (503, 504)
+"""Codes of what may be better soon: there is no leader, or JetStream is not ready."""
 FLEET_KEY: Final = "$KV.SYN_HOSTS._fleet"
 """Where members find the fleet's newest token; no host's name begins so."""
 BROKERS_KEY: Final = "$KV.SYN_HOSTS._brokers"
@@ -207,6 +209,8 @@ class Admin:
         payload = b"" if body is None else json.dumps(body).encode()
         told = await self._ask(f"$JS.API.{subject}", payload)
         if failed := told.get("error"):
+            if failed.get("code") in NOT_NOW:
+                raise Unreachable(f"the broker cannot do {subject} now: {failed.get('description')}", sent=True)
             raise RemoteRefused(
                 f"the broker refuses {subject}: {failed.get('description')}", err_code=failed.get("err_code")
             )
