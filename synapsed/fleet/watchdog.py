@@ -8,9 +8,9 @@ from typing import Final
 
 UNHEALTHY_S: Final = 30.0
 """It says so for so long."""
-OF_OTHERS: Final = ("meta leader", "meta layer")
-"""In what a broker of three says while the others are not there, or elect a leader: a start of it heals neither, and
-has them begin again."""
+OF_OTHERS: Final = ("meta leader", "meta layer", "is not current")
+"""In what a broker of three says while the others are not there, elect a leader, or have what it has yet to fetch: a
+start of it heals none of that, and has it begin again. With a thousand hosts it fetches for minutes."""
 OF_OTHERS_S: Final = 600.0
 """Until such a broker is started again all the same."""
 FREE_MIN: Final = 1 << 30

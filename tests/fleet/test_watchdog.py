@@ -43,7 +43,12 @@ def test_a_full_disk_is_waited_for_and_then_it_is_started_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", ["JetStream has not established contact with a meta leader", "JetStream is still recovering meta layer"]
+    "error",
+    [
+        "JetStream has not established contact with a meta leader",
+        "JetStream is still recovering meta layer",
+        "JetStream consumer 'A > SYN_IN > laptop' is not current: group node unhealthy",
+    ],
 )
 def test_one_that_waits_for_the_others_is_left_to_their_election(error: str) -> None:
     alone = BrokerHealth(healthy=False, told=json.dumps({"status": "unavailable", "error": error}), free=ROOM)
