@@ -93,7 +93,7 @@ class Host:
         while True:
             try:
                 await self.link.publish(envelope)
-            except NoBroker:
+            except (NoBroker, BrokerRefused):  # or the same is in process there
                 await asyncio.sleep(0.1)
             else:
                 return began
