@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from synapsed.terminal.page import FRAMES, Page, Style, odd_one
+from synapsed.terminal.labels import SIDE, continued, joined, room
+from synapsed.terminal.page import Page, Style, odd_one
 
 MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}
@@ -20,7 +21,6 @@ _TOGGLES = re.compile(r"\bspace\b|\btoggle\b", re.IGNORECASE)
 """Rows are ticked with another key than Enter: what is filled is not what is marked."""
 _BUTTON = re.compile(r"\[\s*+(?P<square>[^\[\]<>]{1,30}?)\s*\]|<\s*+(?P<angle>[^\[\]<>]{1,30}?)\s*>")
 _RADIO = re.compile(r"(?P<mark>[●◉○◯])\s++(?P<label>[^●◉○◯/\s]++(?: [^●◉○◯/\s]++)*+)\s*+/?\s*+")
-_SIDE = re.compile(rf"\s+[{FRAMES}╭╮╰╯┌┐└┘├┤].*$")
 ROWS_MAX = 40
 """Rows that a menu may have, up and down from its mark."""
 CHOICES = 2
@@ -231,37 +231,22 @@ class _Siblings:
     def _wrapped(self, at: int) -> bool:
         """Whether `at` goes on with the row above it, where its first word had no place."""
         above, text = self._page.lines[at - 1], self._page.inner[at].strip()
-        inner = _SIDE.sub("", above).rstrip()
-        side = _SIDE.search(above)
+        inner = SIDE.sub("", above).rstrip()
+        side = SIDE.search(above)
         width = side.end() - len(side[0].lstrip()) if side else self._page.screen.cols
         return len(inner) + 1 + len(text.partition(" ")[0]) >= width - 1
 
 
 def _option(page: Page, number: int, row: int, entry: _Entry) -> MenuOption:
-    label = _label(page, row, entry.at)
-    below = row + 1
-    if entry.number is not None:
-        while below < len(page.lines) and _continues(page, below, entry.at, label_row=below - 1):
-            label, below = f"{label} {_label(page, below, entry.at)}", below + 1
+    rows = [row, *(continued(page, row, entry.at) if entry.number is not None else ())]
+    label = joined([_label(page, each, entry.at) for each in rows], room(page, row, entry.at))
     ticked = "" if entry.tick is None else f"[{entry.tick}] "
     return MenuOption(str(entry.number or number), f"{ticked}{label}", row, entry.at)
 
 
-def _continues(page: Page, row: int, at: int, *, label_row: int) -> bool:
-    """A label that was wrapped: its next word had no place in the row above."""
-    text = page.inner[row]
-    if page.is_rule(row) or text[:at].strip() or not text[at : at + 1].strip():
-        return False
-    above = page.lines[label_row]
-    side = _SIDE.search(above, at)
-    width = side.end() - len(side[0].lstrip()) if side else page.screen.cols
-    used = len(_SIDE.sub("", above).rstrip())
-    return used + 1 + len(text.split()[0]) >= width - 1
-
-
 def _label(page: Page, row: int, at: int) -> str:
     """What stands there, without what is drawn faint behind it: that is told of the marked option alone."""
-    text = _SIDE.sub("", page.lines[row][at : page.faint_from(row, at)]).rstrip()
+    text = SIDE.sub("", page.lines[row][at : page.faint_from(row, at)]).rstrip()
     return re.sub(r"\s{2,}", "  ", text)
 
 

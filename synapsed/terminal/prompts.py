@@ -17,7 +17,9 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.screenspec import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
+from synapsed.terminal.labels import SIDE, continued, joined, room
 from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause
+from synapsed.terminal.page import Page
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
@@ -54,6 +56,10 @@ type Cells = Callable[[int], Sequence[Cell]]
 """A row → its cells."""
 
 
+def _no_cells(_row: int) -> Sequence[Cell]:
+    return ()
+
+
 def find_prompt(
     spec: Prompts, screen: ScreenSnapshot, cells: Cells | None = None, *, in_turn: bool = False
 ) -> Asked | None:
@@ -65,7 +71,7 @@ def find_prompt(
     text = "\n".join(screen.lines)
     for dialog in spec.dialogs:
         if all(p.search(text) for p in dialog.when) and not any(p.search(text) for p in dialog.unless):
-            return _read_dialog(dialog, text)
+            return _read_dialog(dialog, text, Page(screen, cells or _no_cells))
     if (asked := find_unknown(spec, screen, cells)) is not None:
         return asked
     return _generic(screen, in_turn=in_turn) if spec.generic else None
@@ -90,7 +96,7 @@ def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
     return found is not None and found.prompt.prompt == asked.prompt.prompt
 
 
-def _read_dialog(dialog: Dialog, text: str) -> Asked:
+def _read_dialog(dialog: Dialog, text: str, page: Page) -> Asked:
     asked = dialog.question or dialog.when[0]
     found = list(asked.finditer(text))
     match = found[0 if dialog.below else -1] if found else None
@@ -98,11 +104,13 @@ def _read_dialog(dialog: Dialog, text: str) -> Asked:
     at = text.count("\n", 0, match.start()) if match else 0
     lines = text.split("\n")
     end = _end(dialog, lines, at)
-    asking = "\n".join(lines[end if dialog.below else at :])
+    begin = end if dialog.below else at
+    asking = "\n".join(lines[begin:])
     options: list[PromptOption] = []
     if dialog.option is not None:
         for match in dialog.option.finditer(asking):
-            option = PromptOption(key=match["key"].strip(), label=match["label"].strip(" │┃"))
+            label = _whole_label(dialog, match, page, begin)
+            option = PromptOption(key=match["key"].strip(), label=label)
             if all(option.key != known.key for known in options):
                 options.append(option)
     shown = bool(options)
@@ -120,6 +128,21 @@ def _read_dialog(dialog: Dialog, text: str) -> Asked:
         own_words=bool(for_words),
     )
     return Asked(found_prompt, dialog, for_words)
+
+
+def _whole_label(dialog: Dialog, match: re.Match[str], page: Page, begin: int) -> str:
+    """The label of an option that was found in the rows from `begin` on, with the rows that it was wrapped into."""
+    label = match["label"].strip(" │┃")
+    text, start = match.string, match.start("label")
+    row = begin + text.count("\n", 0, start)
+    at = start - (text.rfind("\n", 0, start) + 1)
+    below = continued(page, row, at, "enough" if dialog.type == "permission" else "needed")
+    if not below or dialog.option is None:
+        return label
+    rows = [page.lines[row][at:], *(page.lines[each][at - 1 :] for each in below)]
+    whole = joined([SIDE.sub("", each).strip() for each in rows], room(page, row, at))
+    again = dialog.option.search(f"{match.group()[: start - match.start()]}{whole}")
+    return again["label"].strip(" │┃") if again and again["key"] == match["key"] else label
 
 
 def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
