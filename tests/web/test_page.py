@@ -6,9 +6,10 @@ import re
 import pytest
 from playwright.async_api import Route, WebSocketRoute, expect
 
+from synapsectl.inbox.model import InboxModel
 from synapsed.interfaces import TaskFilter
 from synapsed.model.agent import Activity
-from synapsed.model.events import ActivityChanged, ToolExecution
+from synapsed.model.events import ActivityChanged, AttentionChanged, ToolExecution
 from tests.fakes.clock import until
 from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, module, question
 
@@ -55,6 +56,26 @@ async def test_a_command_stands_there_once_and_the_name_on_one_row(devices: Devi
     await expect(page.locator(".question")).to_have_text(["Bash command\nDo you want to proceed?", "Run ls -l?"])
     heights = await page.evaluate("[...document.querySelectorAll('.card .who')].map((name) => name.offsetHeight)")
     assert heights[0] == heights[1]
+
+
+async def test_whatever_needs_a_person_is_counted_as_the_inbox_of_a_terminal_counts_it(
+    devices: Devices, worker: Worker
+):
+    for number, kind in enumerate(("unreadable", "unreadable", "limit")):
+        told = AttentionChanged(id=f"u{number}", state="opened", kind=kind, question="It is not understood.")
+        await worker.control.tell(worker.control.directory.resolve("bob"), told)
+    task = await worker.ask("ann", question())
+    page = await devices.open()
+    status, items = await worker.api.json(worker.api.unix, "GET", "/inbox")
+    terminal = InboxModel(hold=3.0)
+    terminal.told(items, 0.0)
+    assert (status, terminal.waiting) == (200, 4)
+    await expect(page).to_have_title("(4) synapsed")
+    await expect(page.locator(".badge")).to_have_text("4")
+    await page.get_by_role("button", name="Approve").tap()
+    await expect(page).to_have_title("(3) synapsed")  # while it is still shown what came of it
+    await worker.seen_to("ann", "i1", task, by="person", where="http")
+    await expect(page.locator(".badge")).to_have_text("3")
 
 
 async def test_an_answer_in_words_of_ones_own(devices: Devices, worker: Worker):

@@ -128,6 +128,12 @@ export function useInbox() {
   return [...open, ...over].sort((one, other) => order(one) - order(other) || one.since.localeCompare(other.since));
 }
 
+/** How many need a person: all of the inbox but what was answered here, as `synapsectl inbox` counts them. */
+export function useWaiting() {
+  const given = useStore((state) => state.given);
+  return (useInbox() ?? []).filter((item) => (given.get(item.id)?.state ?? "refused") === "refused").length;
+}
+
 /** What asks comes before what only tells. @param {Item} item */
 const order = (item) => (isAsked(item) || item.kind === "unreadable" ? 0 : item.kind === "finished" ? 2 : 1);
 

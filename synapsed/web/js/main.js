@@ -4,11 +4,10 @@ import { h, render } from "../vendor/preact.mjs";
 import { useEffect, useState } from "../vendor/hooks.mjs";
 import { ApiError, get, post } from "./api.js";
 import { Agents } from "./agents.js";
-import { Inbox, useInbox } from "./inbox.js";
+import { Inbox, useWaiting } from "./inbox.js";
 import { Newer } from "./newer.js";
 import { put, toast, useStore } from "./store.js";
 import { again, start } from "./stream.js";
-import { isAsked } from "./words.js";
 
 /** From this width on the desk is shown, with a list at the left. */
 const DESK = matchMedia("(min-width: 900px)");
@@ -164,16 +163,15 @@ function Toast() {
 
 export function Nav() {
   const route = useStore((state) => state.route);
-  const items = useInbox();
   const view = place(route).view;
-  const asks = (items ?? []).filter(isAsked).length;
+  const waiting = useWaiting();
   useEffect(() => {
-    document.title = asks ? `(${asks}) synapsed` : "synapsed";
-  }, [asks]);
+    document.title = waiting ? `(${waiting}) synapsed` : "synapsed";
+  }, [waiting]);
   /** @param {string} to @param {string} label @param {number} [badge] */
   const link = (to, label, badge = 0) =>
-    h("a", { href: `#/${to}`, "aria-current": view === (to || "home") ? "page" : null }, label, badge ? h("b", { class: "badge", "aria-label": `${badge} ask` }, badge) : null);
-  return h("nav", { class: "views", "aria-label": "Views" }, link("", "Inbox", asks), link("events", "Events"), link("history", "History"), link("usage", "Usage"), link("settings", "Settings"));
+    h("a", { href: `#/${to}`, "aria-current": view === (to || "home") ? "page" : null }, label, badge ? h("b", { class: "badge", "aria-label": `${badge} need you` }, badge) : null);
+  return h("nav", { class: "views", "aria-label": "Views" }, link("", "Inbox", waiting), link("events", "Events"), link("history", "History"), link("usage", "Usage"), link("settings", "Settings"));
 }
 
 function Phone() {
