@@ -16,7 +16,15 @@ from synapsed.errors import NotReady
 from synapsed.interfaces import Delivery
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.agent import Activity
-from synapsed.model.facts import AssistantSaying, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.facts import (
+    AssistantSaid,
+    AssistantSaying,
+    ChannelFact,
+    PromptAccepted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
 from synapsed.model.link import (
     LinkAlert,
     LinkObserved,
@@ -196,6 +204,8 @@ class Session:
             self._out.append(Emit(LinkTold(fact)))
             if self.turn is not None:
                 self._work(self.turn.told(fact, now))
+            if isinstance(fact, AssistantSaid):
+                self.speech.said(fact)
         self._out.append(LookSoon())
         return self._drain()
 

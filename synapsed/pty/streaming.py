@@ -14,7 +14,7 @@ from typing import Protocol
 
 from synapsed.masking import unfinished
 from synapsed.model.agent import Activity
-from synapsed.model.facts import AssistantSaying, ChannelFact
+from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
@@ -179,6 +179,10 @@ class TurnStream:
         self._told: str | None = None if begun else ""
         self._message = 0
         """Which one was told."""
+        self._replaced = 0
+        """How many messages have taken the place of one that was told."""
+        self._whole = 0
+        """How many messages of the turn are known whole."""
         self._begun = begun
         self._due = 0.0
         self._left = TOLD_MAX
@@ -246,10 +250,23 @@ class TurnStream:
         new = self._new(whole=True) if self._left > 0 else None
         return self._given(new) if new is not None else None
 
+    def said(self, text: str) -> Piece | None:
+        """A message of the turn is over, and `text` is all of it: what was not told of it, if it is the one that was
+        told. Off the screen the last word never is, and a program that then waits for a person draws no more."""
+        self._whole += 1
+        told = self._told
+        if not told or self._whole <= self._replaced or self._left <= 0 or not text.startswith(told) or text == told:
+            return None
+        message = self._message
+        piece = self._given(Piece(text[len(told) :], append=True))
+        self._message = message
+        return piece
+
     def _given(self, new: Piece) -> Piece | None:
         self._left -= len(new.text)
         if self._left <= 0:
             return None
+        self._replaced += bool(self._told and not new.append)
         self._told = new.text if not new.append else (self._told or "") + new.text
         self._message = self._source.message
         return new
@@ -297,6 +314,13 @@ class Speech:
             self._early.append(fact)
         if self._stream is not None and self._turn is not None and self._turn.is_younger(fact):
             self._stream.told(fact)
+
+    def said(self, fact: AssistantSaid) -> None:
+        """A channel told a whole message of a turn that goes on."""
+        if self._stream is None or self._turn is None or not self._turn.is_younger(fact):
+            return
+        if (piece := self._stream.said(fact.text)) is not None:
+            self._tell(piece)
 
     def wants_screen(self, now: float) -> bool:
         """Whether `seen` wants to know how the screen's characters are drawn."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.masking import mask_text, unfinished
-from synapsed.model.facts import AssistantSaying, TurnEnded
+from synapsed.model.facts import AssistantSaid, AssistantSaying, TurnEnded
 from synapsed.profiles import Profile
 from synapsed.pty.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, Speech, TurnStream
 from synapsed.pty.turn import PtyTurn
@@ -75,6 +75,45 @@ def test_where_the_channel_is_silent_the_screen_tells_each_message() -> None:
             stream.seen(look)
         told.append(stream.take(float(number)))
     assert told == [Piece("I will look", append=True), Piece("It is", append=False)]
+
+
+def drawn(stream: TurnStream, look: str, now: float) -> Piece | None:
+    for _ in range(2):
+        stream.seen(look)
+    return stream.take(now)
+
+
+def test_the_end_of_a_message_is_told_when_a_channel_has_it_whole() -> None:
+    """The program asks whether it may, so that nothing is drawn any more by which its last word would be certain."""
+    stream = TurnStream(BLOCKS, "hi", begun=False)
+    assert drawn(stream, "❯ hi\n● I will rename it now.", 1.0) == Piece("I will rename it", append=True)
+    assert stream.said("I will rename it now.") == Piece(" now.", append=True)
+    assert stream.said("I will rename it now.") is None
+    assert drawn(stream, "❯ hi\n● I will rename it now.\n● Now the next", 2.0) == Piece("Now the", append=False)
+    assert stream.said("Now the next one.") == Piece(" next one.", append=True)
+
+
+def test_another_message_is_no_end_of_the_one_that_is_being_said() -> None:
+    stream = TurnStream(BLOCKS, "hi", begun=False)
+    drawn(stream, "❯ hi\n● I will look now", 1.0)
+    assert drawn(stream, "❯ hi\n● I will look now\n● It is there", 2.0) == Piece("It is", append=False)
+    assert stream.said("It is what I will look for now.") is None, "the first one, told late"
+    assert stream.said("Something else.") is None
+    assert stream.said("It is there, too.") == Piece(" there, too.", append=True)
+
+
+def test_a_channel_tells_it_to_the_turn_that_runs() -> None:
+    told: list[Piece] = []
+    speech = Speech(SERVER, told.append)
+    speech.said(AssistantSaid(channel="hooks", at_ns=5, text="Hello."))  # no turn runs
+    state = TurnState(phase=Phase.WORKING, submitted=True, submit_ns=10)
+    compose = functools.partial(type_message, SERVER.delivery, bracketed=True)
+    speech.begin(PtyTurn(SERVER, "hi", compose, state, task_id="t", channels_tell=True))
+    speech.told(saying("m1", "Hel", at_ns=20))
+    speech.seen(TerminalObserver(SERVER, cols=80, rows=24, offset=0).look(1.0), 1.0)
+    for at_ns in (5, 30):
+        speech.said(AssistantSaid(channel="hooks", at_ns=at_ns, text="Hello."))
+    assert told == [Piece("Hel", append=False), Piece("lo.", append=True)]
 
 
 @pytest.mark.parametrize(("chunk", "count"), [(1024, 200), (7, 2000)])
