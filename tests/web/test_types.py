@@ -33,7 +33,7 @@ PACKAGES = {
     "addon-search": "@xterm/addon-search",
     "addon-unicode-graphemes": "@xterm/addon-unicode-graphemes",
 }
-PATIENCE_S = 180.0
+PATIENCE_S = 380
 
 NODE = shutil.which("node")
 MISSING = CACHE.missing() if NODE else "node is not on PATH"
