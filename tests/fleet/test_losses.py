@@ -68,8 +68,10 @@ async def say(box: FleetHome, count: int, *, begin: int = 0) -> list[int]:
 
 async def kept(box: FleetHome) -> dict[str, Any]:
     admin = await box.connect_admin()
-    told: dict[str, Any] = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_IN", b"", timeout=20)).data)
-    await admin.close()
+    try:
+        told: dict[str, Any] = json.loads((await admin.request("$JS.API.STREAM.INFO.SYN_IN", b"", timeout=20)).data)
+    finally:
+        await admin.close()
     return told
 
 
