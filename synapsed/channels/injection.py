@@ -56,6 +56,8 @@ class LaunchContext:
     """The program is started beside a server of its own (`Channel.companion`)."""
     program: str = ""
     """Which program that is: another one has another word here (`program_mark`)."""
+    chosen_by: tuple[str, ...] = ()
+    """The person's own arguments, where they choose the conversation: its id is not known then."""
 
     @property
     def server_socket(self) -> Path:
@@ -117,7 +119,8 @@ class LaunchContext:
         read."""
         data = json.loads((agent_dir / "launch" / _CONTEXT_FILE).read_bytes())
         try:
-            return cls(**{**data, **{name: Path(data[name]) for name in ("agent_dir", "hooks_socket", "home")}})
+            paths = {name: Path(data[name]) for name in ("agent_dir", "hooks_socket", "home")}
+            return cls(**{**data, **paths, "chosen_by": tuple(data.get("chosen_by", ()))})
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{agent_dir}: not a launch context: {error}") from None
 
@@ -133,6 +136,7 @@ class LaunchContext:
             "python": self.python,
             "companion": self.companion,
             "program": self.program,
+            "chosen_by": self.chosen_by,
         }
         return json.dumps(data).encode()
 

@@ -138,7 +138,8 @@ class SessionDelivery(SessionServerChannel):
         if self._given is not None and self._given[0] == key:
             return self._given[1]
         session = self._session
-        if session is None or new:
+        opening = self._given is None and bool(self._context.chosen_by)  # the terminal is about to show the chosen one
+        if session is None or (new and not opening):
             session = await self._new_session()
         self._given = (key, session)
         await asyncio.to_thread(self._remember)

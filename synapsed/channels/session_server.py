@@ -229,11 +229,19 @@ class SessionServerChannel:
             answer = await self._get(f"/session/{session}/message")
         return objects(answer)
 
+    def _chosen(self, found: dict[str, dict[str, Any]]) -> str | None:
+        """The session that the person's own arguments choose: the one that they name, else the last one, as the
+        terminal chooses; None if they choose none, or there is none."""
+        args = self._context.chosen_by
+        own = {id_: session for id_, session in found.items() if id_ not in self._children}
+        named = next((id_ for id_ in own if any(id_ in arg for arg in args)), None)
+        return named or (max(own, key=lambda id_: _updated(own[id_])) if args and own else None)
+
     async def _catch_up(self) -> None:
         """What happened while nobody listened, in the conversation that is known."""
-        session = self._session or self._context.conversation
         found = {str(s.get("id")): s for s in objects(await self._get("/session"))}
         self._children |= {id_ for id_, s in found.items() if s.get("parentID")}
+        session = self._session or self._chosen(found) or self._context.conversation
         if session not in found:
             return
         ours, self._session = self._session is not None, session
@@ -455,3 +463,9 @@ class SessionServerChannel:
     def _say(self, fact: ChannelFact) -> None:
         if self._emit is not None:
             self._emit(fact)
+
+
+def _updated(session: dict[str, Any]) -> float:
+    """When something was last said in it, milliseconds since 1970; 0 if that is not told."""
+    at = at_path(session, "time.updated")
+    return at if isinstance(at, int | float) else 0

@@ -107,6 +107,7 @@ class PtyLinkFactory:
             port=free_port() if needs_port(profile) else None,
             companion=has_companion(profile),
             program=await asyncio.to_thread(program_mark, launch.program),
+            chosen_by=tuple(launch.args) if launch.chosen else (),
         )
         if context.companion and await asyncio.to_thread(was_refused, context):
             context = replace(context, companion=False)

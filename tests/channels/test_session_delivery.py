@@ -160,6 +160,30 @@ async def test_where_there_is_no_session_one_is_made(launch: Launch, server: Tak
         await it.close()
 
 
+@pytest.mark.parametrize(("args", "chosen"), [(("--continue",), "ses_2"), (("--session", "ses_1"), "ses_1")])
+async def test_the_first_message_goes_to_the_session_that_a_person_s_arguments_choose(
+    args: tuple[str, ...], chosen: str, launch: Launch, server: TakingServer
+) -> None:
+    """Also while the terminal does not show it yet; the messages after it go to what the terminal shows."""
+    server.sessions = [
+        {"id": "ses_1", "time": {"updated": 10}},
+        {"id": "ses_2", "time": {"updated": 20}},
+        {"id": "ses_3", "time": {"updated": 30}, "parentID": "ses_2"},
+    ]
+    context = replace(launch.context, port=server.port, conversation="none", chosen_by=args)
+    context.launch_dir.mkdir(parents=True, exist_ok=True)
+    it = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context)
+    await it.open(Facts())
+    try:
+        await reached(it, "idle")
+        await it.submit(it.key("t", 0), "first", new=True)
+        assert len(server.posted(f"/session/{chosen}/prompt_async")) == 1
+        await it.submit(it.key("t2", 0), "second", new=True)
+        assert len(server.posted("/session/ses_new/prompt_async")) == 1
+    finally:
+        await it.close()
+
+
 async def test_a_message_begins_a_session_and_is_found_there_by_the_next_daemon(
     launch: Launch, server: TakingServer
 ) -> None:
