@@ -1,4 +1,5 @@
-"""What a person said and took back, and what they did that ended the program, on the real programs."""
+"""What a person said and took back, and what they did that ended the program, on the real programs: by their keys, also
+where a message could go over their server (there an answer waits in its socket, and is taken)."""
 
 import fcntl
 import os
@@ -9,7 +10,8 @@ import psutil
 import pytest
 
 from tests.real.agents import EVERY, STARTS_S, RealAgent, StartAgent, nonce
-from tests.support.daemon import eventually
+from tests.real.ways import typed
+from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -40,9 +42,13 @@ def unread(agent: RealAgent) -> int:
 
 
 @pytest.mark.parametrize("cli", EVERY)
-def test_a_refusal_that_was_not_taken_is_not_told_after_an_approval(cli: str, start_agent: StartAgent) -> None:
+def test_a_refusal_that_was_not_taken_is_not_told_after_an_approval(
+    cli: str, daemon: Daemon, start_agent: StartAgent
+) -> None:
     """The command ran, because the person allowed it then: the model hears of nothing else."""
+    typed(cli, daemon)
     agent, word = start_agent(cli), nonce()
+    before = len(agent.model.requests())
     task = agent.send(f"{word} [[tool:shell-ask:touch made-{word}]] say: Made.")
     asked = agent.daemon.task_in(task, "input_required", *ENDED)
     assert asked["status"] == "input_required", agent.screen()
@@ -60,14 +66,16 @@ def test_a_refusal_that_was_not_taken_is_not_told_after_an_approval(cli: str, st
     done = agent.daemon.task_in(task, *ENDED)
     assert (done["status"], done["artifacts"][-1]["parts"][0]["text"]) == ("completed", "Made."), agent.screen()
     assert agent.file(f"made-{word}").exists()
-    heard = "\n".join(text for request in agent.model.requests() for text in (*request.users, *request.notes))
+    asked_since = agent.model.requests()[before:]
+    heard = "\n".join(text for request in asked_since for text in (*request.users, *request.notes))
     assert "refused" not in heard
     agent.ask_exactly(f"And then {nonce()}.")
 
 
 @pytest.mark.parametrize("cli", EVERY)
-def test_an_interrupt_over_which_the_program_ends_says_so(cli: str, start_agent: StartAgent) -> None:
+def test_an_interrupt_over_which_the_program_ends_says_so(cli: str, daemon: Daemon, start_agent: StartAgent) -> None:
     """The keys are typed, and the program ends instead of stopping; the next one answers the next message."""
+    typed(cli, daemon)
     agent, word = start_agent(cli), nonce()
     task = agent.send(f"{word} [[hold:{word}]] say: Late.")
     agent.model.wait_for_turn(word, timeout=STARTS_S)
