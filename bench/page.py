@@ -95,7 +95,7 @@ def _first_loads(running: Daemon, path: str) -> None:
         def load(
             url: str, device: dict[str, Any], wanted: str, *, slow: bool = False, act: Any = None
         ) -> tuple[float, list[int]]:
-            """Seconds to the first paint, and the sizes of all, once `wanted` is there. Where there is something to do
+            """Seconds to the first paint, and the page's sizes, once `wanted` is there. Where there is something to do
             then (`act`), a service worker would bring files, whose sizes a browser tells wrongly: it is off."""
             headers = {"Authorization": f"Bearer {token}"}
             workers: Literal["allow", "block"] = "allow" if act is None else "block"
@@ -111,7 +111,7 @@ def _first_loads(running: Daemon, path: str) -> None:
             page.locator(wanted).first.wait_for()
             if act is not None:
                 act(page)
-            painted, sizes = page.evaluate(PAINTED) / 1e3, page.evaluate(SIZES)
+            painted, sizes = page.evaluate(PAINTED) / 1e3, page.evaluate(SIZES) if url != other else []
             context.close()
             return painted, sizes
 

@@ -231,7 +231,7 @@ class SessionServerChannel:
 
     def _chosen(self, found: dict[str, dict[str, Any]]) -> str | None:
         """The session that the person's own arguments choose: the one that they name, else the last one, as the
-        terminal chooses; None if they choose none, or there is none."""
+        terminal chooses; None if they choose none, or there are no sessions."""
         args = self._context.chosen_by
         own = {id_: session for id_, session in found.items() if id_ not in self._children}
         named = next((id_ for id_ in own if any(id_ in arg for arg in args)), None)
