@@ -33,6 +33,7 @@ from aiohttp import web
 
 from tests.real.apis import APIS, Api, Call, Encoder, ToolResult
 from tests.real.script import Plan, ToolCall, plan_for, with_plan_file
+from tests.support.daemon import PATIENCE_S
 
 __all__ = ["Model", "Request", "read_log", "serve"]
 
@@ -387,12 +388,12 @@ class Model:
         """How many user messages containing this the model knows of: the largest number in any one request."""
         return max((sum(containing in text for text in request.users) for request in self.requests()), default=0)
 
-    def wait_for(self, found: Callable[[list[Request]], bool], *, timeout: float = 60.0) -> None:
+    def wait_for(self, found: Callable[[list[Request]], bool], *, timeout: float = PATIENCE_S) -> None:
         """Waits until `found` is true of all requests. TimeoutError after `timeout` seconds."""
         if not self._log.wait_for(found, timeout):
             raise TimeoutError(f"not among {len(self._log.requests())} requests within {timeout} s")
 
-    def wait_for_turn(self, containing: str, *, timeout: float = 60.0) -> Request:
+    def wait_for_turn(self, containing: str, *, timeout: float = PATIENCE_S) -> Request:
         """The first request of the conversation whose last user text contains this."""
         self.wait_for(lambda _: bool(self.turns(containing)), timeout=timeout)
         return self.turns(containing)[0]

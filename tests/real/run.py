@@ -14,6 +14,9 @@ from tests.real import netns, programs
 
 __all__ = ["main"]
 
+PATIENCE_S = 180
+"""A turn of a real program takes ten seconds of computing, of which a busy machine gives it a part."""
+
 
 def main(arguments: Sequence[str]) -> NoReturn:
     optional = arguments[:1] == ["--optional"]
@@ -23,7 +26,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
         sys.exit(0 if optional else 1)
     command = [sys.executable, "-m", "pytest", *(given or ["tests/real"])]
     sys.stdout.flush()
-    os.execve(sys.executable, command, {**os.environ, "SYNAPSED_REAL": "1"})
+    told = {"SYNAPSED_REAL": "1", "SYNAPSED_TEST_PATIENCE_S": str(PATIENCE_S)}
+    os.execve(sys.executable, command, {**os.environ, **told})
 
 
 def _obstacle() -> str | None:

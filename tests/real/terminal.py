@@ -19,6 +19,8 @@ from typing import Self
 from evp import RenderState
 from evp import Terminal as Emulator
 
+from tests.support.daemon import PATIENCE_S
+
 __all__ = ["Mark", "Terminal", "render", "statuses_in", "titles_in"]
 
 COLUMNS, ROWS = 120, 40
@@ -125,7 +127,7 @@ class Terminal:
         self.settle(PASTE_SETTLED)
         self.send("\r")
 
-    def wait(self, found: Callable[[], bool], what: str, *, timeout: float = 30.0) -> None:
+    def wait(self, found: Callable[[], bool], what: str, *, timeout: float = PATIENCE_S) -> None:
         """Waits until `found` is true; it is asked after every piece of output. TimeoutError shows the screen."""
         with self._changed:
             if self._changed.wait_for(lambda: found() or self.ended, timeout) and found():
@@ -133,11 +135,11 @@ class Terminal:
         state = "the program has ended" if self.ended else f"not within {timeout} s"
         raise TimeoutError(f"{what}: {state}; title {self.title()!r}, screen:\n{self.screen()}")
 
-    def wait_screen(self, pattern: str, *, timeout: float = 30.0) -> None:
+    def wait_screen(self, pattern: str, *, timeout: float = PATIENCE_S) -> None:
         """Waits until the screen has this regular expression."""
         self.wait(lambda: re.search(pattern, _lines(self._view)) is not None, pattern, timeout=timeout)
 
-    def wait_gone(self, pattern: str, *, timeout: float = 30.0) -> None:
+    def wait_gone(self, pattern: str, *, timeout: float = PATIENCE_S) -> None:
         self.wait(lambda: re.search(pattern, _lines(self._view)) is None, f"no more {pattern}", timeout=timeout)
 
     def settle(self, quiet: float = 0.4, *, at_most: float = 15.0) -> None:
@@ -151,7 +153,7 @@ class Terminal:
                     return
                 self._changed.wait(min(rest, deadline - now))
 
-    def wait_exit(self, *, timeout: float = 20.0) -> int:
+    def wait_exit(self, *, timeout: float = PATIENCE_S) -> int:
         """The exit code, or minus the signal."""
         self.wait(lambda: self.ended, "its end", timeout=timeout)
         return self._reaped()

@@ -18,11 +18,9 @@ from tests.real import strangers
 from tests.real.agents import nonce, tasks_of
 from tests.real.model import Model
 from tests.real.programs import Prepared
-from tests.support.daemon import Daemon, eventually
+from tests.support.daemon import PATIENCE_S, Daemon, eventually
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
-
-PATIENCE_S = 60.0
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 type Stranger = Callable[..., str]
 
@@ -55,13 +53,12 @@ def prompt_of(daemon: Daemon, name: str) -> dict[str, Any]:
     found = eventually(
         lambda: daemon.ctl("status", name, "--json").json.get("prompt"),
         f"a prompt of {name}",
-        patience=PATIENCE_S,
     )
     return dict(found)
 
 
 def shows(daemon: Daemon, name: str, words: str) -> None:
-    eventually(lambda: words in daemon.ctl("screen", name).out or None, f"{words} on its screen", patience=PATIENCE_S)
+    eventually(lambda: words in daemon.ctl("screen", name).out or None, f"{words} on its screen")
 
 
 ASKED = [
@@ -139,7 +136,6 @@ def test_questions_one_after_the_other(daemon: Daemon, stranger: Stranger) -> No
     second = eventually(
         lambda: (found := prompt_of(daemon, "it"))["prompt_id"] != first["prompt_id"] and found,
         "another prompt",
-        patience=PATIENCE_S,
     )
     assert second
 

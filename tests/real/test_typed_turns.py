@@ -38,7 +38,7 @@ def test_what_a_person_types_is_told_and_what_is_sent_is_not(cli: str, start_age
         person.submit(f"I stop {stopped} [[hold-mid:never-{stopped}]] [[answer:lines20]]")
         person.wait_screen("Line 005", timeout=120)
         press_interrupt(person, LOOKS[cli])
-        person.wait_screen(LOOKS[cli].interrupted, timeout=60)
+        person.wait_screen(LOOKS[cli].interrupted)
     agent.daemon.kill9()
     agent.daemon.start()
     agent.daemon.ready(agent.name)
