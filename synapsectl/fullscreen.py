@@ -10,7 +10,7 @@ import select
 import signal
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
@@ -18,7 +18,7 @@ from typing import Any, Self
 from synapsectl.tty import TerminalGone
 
 KEYS_MAX = 4096
-"""Bytes of keys that are read at once."""
+"""Keys that are taken between two pictures, and bytes of a paste that are read at once."""
 
 TAKE_DEADLINE = 1.0
 """Seconds for the terminal to take what is drawn; what it has not taken by then is drawn again later."""
@@ -87,23 +87,26 @@ class FullScreen:
             return 80, 24
         return size.columns or 80, size.lines or 24
 
-    def wait(self, seconds: float | None) -> bytes:
-        """Keys that were pressed; none where something else happened, or nothing did for so many seconds."""
+    def pressed(self, seconds: float | None, pasting: Callable[[], bool] = bool) -> Iterator[bytes]:
+        """Keys that were pressed, byte by byte, but for a paste; none where something else happened, or nothing did for
+        so many seconds. What nobody asks for stays: it is for whoever reads the terminal next."""
         readable, _, _ = select.select([self._fd, self._woken], [], [], seconds)
         if self._woken in readable:
             with suppress(BlockingIOError):
                 os.read(self._woken, 4096)
-        if self._fd not in readable:
-            return b""
-        try:
-            keys = os.read(self._fd, KEYS_MAX)
-        except BlockingIOError:
-            return b""
-        except OSError:
-            keys = b""
-        if not keys:
-            self.ended = self.ended or signal.SIGHUP
-        return keys
+        for _ in range(KEYS_MAX if self._fd in readable else 0):
+            try:
+                keys = os.read(self._fd, KEYS_MAX if pasting() else 1)
+            except BlockingIOError:
+                return
+            except OSError:
+                keys = b""
+            if not keys:
+                self.ended = self.ended or signal.SIGHUP
+                return
+            yield keys
+            if not select.select([self._fd], [], [], 0)[0]:
+                return
 
     def draw(self, lines: Sequence[str]) -> None:
         """Show `lines`, each at most as wide as the screen, from the top; as many as there is room for."""

@@ -131,9 +131,11 @@ def _watch(ctx: CommandContext) -> int:
     import sys
 
     from synapsectl.fullscreen import FullScreen
+    from synapsectl.inbox.keys import HOLD, KeyReader
     from synapsectl.live import Live
     from synapsectl.tty import TerminalGone
 
+    reader = KeyReader()
     try:
         with FullScreen(sys.stdout.fileno(), encoding=sys.stdout.encoding) as screen:
             live = Live(ctx.client, lambda: _told(ctx), changed=screen.wake)
@@ -141,7 +143,9 @@ def _watch(ctx: CommandContext) -> int:
             while screen.ended is None:
                 columns, rows = screen.size()
                 screen.draw(_watched(live.seen, ctx, columns, rows))
-                if screen.wait(REFRESH) in (b"q", b"\x1b"):
+                held = reader.waits
+                pressed = (key for some in screen.pressed(HOLD if held else REFRESH) for key in reader.feed(some))
+                if any(key.name in ("q", "esc") for key in pressed) or (held and reader.waits):
                     return DONE
             return SIGNALED + screen.ended
     except TerminalGone:

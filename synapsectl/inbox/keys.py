@@ -47,6 +47,11 @@ class KeyReader:
     def waits(self) -> bool:
         return bool(self._rest)
 
+    @property
+    def pasting(self) -> bool:
+        """The end of a paste has not come yet."""
+        return self._pasted is not None
+
     def feed(self, data: bytes) -> list[KeyPress]:
         text, self._rest = self._rest + self._decoder.decode(data), ""
         keys: list[KeyPress] = []

@@ -19,7 +19,7 @@ from synapsectl.errors import CtlError
 from synapsectl.fullscreen import FullScreen
 from synapsectl.inbox.everywhere import Merged, look, missing
 from synapsectl.inbox.items import Chosen, Item
-from synapsectl.inbox.keys import HOLD, KeyReader
+from synapsectl.inbox.keys import HOLD, KeyPress, KeyReader
 from synapsectl.inbox.model import Attach, Command, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView
 from synapsectl.live import Live, LiveView
@@ -88,15 +88,24 @@ class InboxProgram:
                 for command in self._model.due(now):
                     self._do(command)
                 self._draw(now)
-                pressed = screen.wait(self._patience(now))
-                for key in self._keys.feed(pressed) if pressed or not self._keys.waits else self._keys.flush():
-                    for command in self._model.key(key, time.monotonic()) if not self._over() else ():
-                        self._do(command)
+                none = True
+                for pressed in screen.pressed(self._patience(now), lambda: self._keys.pasting):
+                    none = False
+                    self._press(self._keys.feed(pressed))
+                    if self._over():
+                        break
+                if none and self._keys.waits:
+                    self._press(self._keys.flush())
         if self._leaving:
             self._finish()
         else:
             self._tell_dropped()
         return screen.ended
+
+    def _press(self, keys: list[KeyPress]) -> None:
+        for key in keys:
+            for command in self._model.key(key, time.monotonic()) if not self._over() else ():
+                self._do(command)
 
     def _over(self) -> bool:
         return self._leaving or self._screen.ended is not None

@@ -1,8 +1,10 @@
 """A screen of our own: what is written makes it show what it should, and the terminal is given back."""
 
 import os
+import select
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.fullscreen import changed_lines
+from synapsed.model.task import Task
 from synapsed.terminal.screen import Screen
 from tests.support.pane import Pane
-from tests.synapsectl.fake_daemon import FakeDaemon, agent
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon, agent, permission
 from tests.synapsectl.pty_tool import PtyTool
+from tests.synapsectl.test_inbox_model import item
 
 COLS, ROWS = 12, 5
 LINES = st.lists(st.text("ab 日", max_size=COLS // 2), max_size=ROWS)
@@ -84,6 +89,48 @@ def test_a_frozen_window_keeps_nobody_from_ending(daemon: FakeDaemon) -> None:
         tool.process.send_signal(signal.SIGTERM)
         assert tool.process.wait(60) == 128 + signal.SIGTERM
     finally:
+        tool.close()
+
+
+def typed_ahead(tool: PtyTool) -> bytes:
+    """What the person's shell is left when the tool has ended."""
+    assert tool.end() == 0
+    return os.read(tool.slave, 100) if select.select([tool.slave], [], [], 0)[0] else b""
+
+
+@pytest.mark.parametrize("verb", [["list", "--watch"], ["inbox"]])
+def test_what_is_typed_behind_the_key_that_leaves_is_for_the_shell(daemon: FakeDaemon, verb: list[str]) -> None:
+    tool = PtyTool(*verb, env={**os.environ, "TERM": "xterm"})
+    try:
+        tool.until(b"nobody needs you" if verb == ["inbox"] else b"codex")
+        tool.type(b"\x1b[Bjqls\n")
+        assert typed_ahead(tool) == b"ls\n"
+    finally:
+        tool.close()
+
+
+def test_what_is_typed_while_an_answer_is_under_way_is_for_the_shell(daemon: FakeDaemon, ctl: Ctl) -> None:
+    task = ctl("send", "claude", "x").out.strip()
+    daemon.agents["claude"] = agent("claude", port=8100, activity="waiting", prompt=permission(), task=task)
+    daemon.inbox = [item("claude", task=task, prompt_id="p1")]
+    asked, taken = threading.Event(), threading.Event()
+
+    def take(_: FakeDaemon, __: Task) -> None:
+        asked.set()
+        assert taken.wait(60)
+
+    daemon.on_answer = take
+    tool = PtyTool("inbox", env={**os.environ, "TERM": "xterm"})
+    try:
+        tool.until(b"Run it, claude?")
+        tool.type(b"yq")
+        assert asked.wait(60)
+        tool.until(b"\x1b[?1049l")
+        tool.type(b"ls\n")
+        taken.set()
+        assert typed_ahead(tool) == b"ls\n"
+    finally:
+        taken.set()
         tool.close()
 
 
