@@ -7,6 +7,7 @@ import argparse
 import gc
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -70,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
     args = parser.parse_args(argv)
     if args.verb == "profile":
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads has enough
         return _new_profile(args) if args.what == "new" else _profile(args)
     if args.verb == "version":
         print(json.dumps(_versions()) if args.json else f"synapsed {__version__}")

@@ -18,6 +18,8 @@ from synapsectl.reach import reach
 
 HEADINGS = ("PROFILE", "COMMAND", "PORTS", "SOURCE", "DESCRIPTION")
 DEFAULT = "list"
+SIGNALED = 128
+"""Added to a signal's number."""
 
 EXAMPLES = (
     ("synapsectl profiles", "what 'synapsectl start' can start here"),
@@ -77,7 +79,12 @@ def _read(what: str, args: argparse.Namespace, _: CommandContext) -> int:
     command = [sys.executable, "-m", "synapsed", "profile", what, args.name]
     command += ["--version", args.release] if args.release is not None else []
     command += ["--json"] if args.json else []
-    return subprocess.run(command, env=dict(os.environ), check=False).returncode
+    return _code(subprocess.run(command, env=dict(os.environ), check=False).returncode)
+
+
+def _code(code: int) -> int:
+    """The exit code as a shell has it."""
+    return code if code >= 0 else SIGNALED - code
 
 
 def _new(args: argparse.Namespace, ctx: CommandContext) -> int:
@@ -88,7 +95,7 @@ def _new(args: argparse.Namespace, ctx: CommandContext) -> int:
     command = [sys.executable, "-m", "synapsed", "profile", "new", args.name, "--agent", args.from_screen]
     command += ["--size", str(size["cols"]), str(size["rows"]), "--command", json.dumps(args.rest or [])]
     command += ["--json"] if args.json else []
-    return subprocess.run(command, env=dict(os.environ), input=drawn, check=False).returncode
+    return _code(subprocess.run(command, env=dict(os.environ), input=drawn, check=False).returncode)
 
 
 SUBVERBS = {

@@ -63,7 +63,7 @@ def test_told_of_all_at_every_sink_answered_with_one_key_and_taken_back(
         name: agent.send(f"{words[name]} [[tool:shell-ask:touch {words[name]}]] say: Made.")
         for name, agent in agents.items()
     }
-    limited.send(f"[[limit:7200]] {nonce()}")
+    resumed = limited.send(f"[[limit:7200]] {nonce()}")
     with daemon.config_file.open("ab") as file:
         tomli_w.dump({"agents": {"broken": BROKEN}}, file)
     assert daemon.ctl("reload").code == 0
@@ -99,8 +99,11 @@ def test_told_of_all_at_every_sink_answered_with_one_key_and_taken_back(
     for name, word in words.items():
         eventually(agents[name].file(word).exists, f"{name} made its file")
     eventually(lambda: not open_items_of(daemon.ctl("inbox", "--json").json), "nothing is open")
-    for name, task in tasks.items():
-        assert agents[name].daemon.ctl("task", task).out.strip().endswith("Made.")
+    # Whoever reads a task that has ended takes its end out of the inbox; the limit is over after a minute.
+    for task in (*tasks.values(), resumed):
+        eventually(lambda task=task: daemon.task(task)["status"] == "completed", "it has ended", patience=240.0)  # type: ignore[misc]
+    for task in tasks.values():
+        assert daemon.ctl("task", task).out.strip().endswith("Made.")
     inbox.until("nobody needs you")
     back = {
         item["agent"]: eventually(

@@ -49,13 +49,14 @@ assert not [name for name in {HEAVY!r} if name in sys.modules]
     assert result.returncode == 0, result.stderr
 
 
-def test_a_reader_that_has_enough_is_no_error(daemon: FakeDaemon) -> None:
+@pytest.mark.parametrize("verb", [["list"], ["profiles", "show", "dummy"]])
+def test_a_reader_that_has_enough_is_no_error(daemon: FakeDaemon, verb: list[str]) -> None:
     daemon.redraw = b""
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as closed:
         process = subprocess.run(
-            [sys.executable, "-m", "synapsectl", "list"], stdout=closed, stderr=subprocess.PIPE, check=False, timeout=60
+            [sys.executable, "-m", "synapsectl", *verb], stdout=closed, stderr=subprocess.PIPE, check=False, timeout=60
         )
     assert (process.returncode, process.stderr) == (141, b"")
 
