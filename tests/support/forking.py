@@ -69,8 +69,10 @@ def become(job: Job) -> None:
 
 def main() -> int:
     gc.disable()  # as the daemon does it
-    from synapsed import cli, daemon, log, openfiles, paths  # noqa: F401
+    from synapsed import cli, daemon, library, log, openfiles, paths  # noqa: F401
+    from synapsed.a2a import endpoints  # noqa: F401 - a daemon imports it when it is first asked
 
+    library.ProfileLibrary.builtin()  # compiles the expressions of all profiles, which `re` keeps
     gc.freeze()
     gc.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is pressed at a terminal, the tests end their daemons first
