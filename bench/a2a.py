@@ -50,7 +50,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
-    from synapsed.store import SqliteStore
+    from synapsed.store.store import SqliteStore
     from tests.api.serving import idle_scheduler, inbox_of, notices_of, unreachable_hosts
     from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore

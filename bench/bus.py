@@ -25,7 +25,7 @@ from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import EVERY_EVENT, NewEvent
 from synapsed.model.events import ToolExecution
 from synapsed.model.task import Message, Task
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 
 ROUNDS = sized(40, 2)
 COMMITS = sized(50, 5)

@@ -24,7 +24,7 @@ from synapsed.fleet.natsserver import find
 from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.fleet.brokers import FleetHome, fleet
 from tests.fleet.proxy import Proxy
 from tests.fleet.threebrokers import three_brokers

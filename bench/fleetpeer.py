@@ -27,7 +27,7 @@ from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import FleetChange
 from synapsed.model.task import Message, Task, TextPart
 from synapsed.paths import Paths
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
 from tests.fleet.member import AGENT, Agents, AheadClock, Control, Plan
 

@@ -18,8 +18,8 @@ from synapsed.interfaces import NewEvent
 from synapsed.interfaces.history import HistoryFilter
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
-from synapsed.store import SqliteStore
 from synapsed.store.history import SqliteHistory
+from synapsed.store.store import SqliteStore
 
 TURNS = sized(150, 3)
 TASKS = sized(3_000, 50)

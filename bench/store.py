@@ -17,7 +17,7 @@ from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 
 COMMITTERS = 16
 FOLLOWERS = sized(1000, 20)

@@ -31,7 +31,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import AttentionChanged, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.paths import Paths
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.supervisor.retention import Retention
 from tests.support.daemon import ANY_PORTS, Daemon
 

@@ -22,7 +22,7 @@ from bench.figures import daemon, milliseconds, percentile, report, sized
 from synapsed.clock import SystemClock
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.figures import FAST_S, AgentFigures, Histogram
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.telemetry.metrics import Metrics
 from tests.support.daemon import Daemon
 

@@ -67,9 +67,9 @@ from synapsed.pty.program_version import VersionReader
 from synapsed.pty.rounds import Rounds
 from synapsed.screens.pool import ScreenPool
 from synapsed.service import ServiceNotifier, inherited_sockets
-from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
+from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager

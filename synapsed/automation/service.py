@@ -25,7 +25,7 @@ from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 
 
 class Automation:

@@ -14,7 +14,7 @@ from synapsed.errors import ConfigError
 from synapsed.fleetspec import FleetConfig
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 
 if TYPE_CHECKING:
     from synapsed.fleet.service import Fleet

@@ -49,7 +49,7 @@ from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import carried_by_fleet
 from synapsed.model.fleet import FleetChange, OutRow
 from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 
 RECEIPTS_AFTER_S: Final = 0.02
 """What is taken within so long has its receipt in one message."""

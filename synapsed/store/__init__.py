@@ -1,5 +1,1 @@
-"""Durable state: tasks, turns, agents, checkpoints and the one event log, in SQLite."""
-
-from synapsed.store.store import SqliteStore
-
-__all__ = ["SqliteStore"]
+"""Durable state: tasks, turns, agents, checkpoints and the one event log, in SQLite (`store.SqliteStore`)."""

@@ -11,7 +11,7 @@ from synapsed.aio import Timers, pause
 from synapsed.clock import Clock, iso
 from synapsed.config import Keep
 from synapsed.errors import StoreError
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.tasks.sender_mark import SHORT_ID
 
 EVERY_S = 600.0

@@ -10,7 +10,7 @@ from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.model.figures import FAST_S, AgentFigures, Histogram
 from synapsed.paths import Paths
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.telemetry.metrics import Metrics
 from synapsed.telemetry.tracer import Tracer, trace_settings
 

@@ -26,7 +26,7 @@ from synapsed.files import write_private
 from synapsed.interfaces import EventLog
 from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.telemetry.extra import MISSING
 from synapsed.telemetry.lives import Life, Period, TaskPhase
 from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN

@@ -17,7 +17,7 @@ from synapsed.errors import QueueFull
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, InputAnswered
 from synapsed.model.task import Prompt, TaskState
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.api.serving import Api, serving, sse_events
 from tests.fakes.clock import until
 from tests.fakes.control import FakeControl, hold

@@ -24,7 +24,7 @@ from synapsed.model.events import ScheduleCame
 from synapsed.model.schedule import NewSchedule
 from synapsed.model.task import Message, Task
 from synapsed.schedules.due import LATE_S
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.supervisor import manager
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.store import MemoryStore

@@ -11,7 +11,7 @@ import pytest
 
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TokensUsed
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.daemon.test_agents_and_shells import inside
 from tests.store.samples import Hands, a_task
 from tests.support.daemon import NO_PORTS, Daemon, eventually

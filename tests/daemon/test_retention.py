@@ -10,7 +10,7 @@ from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 
 AGENT = "synapse-dummy-8190"

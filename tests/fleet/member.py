@@ -29,8 +29,8 @@ from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.paths import Paths
-from synapsed.store import SqliteStore
 from synapsed.store.idempotency import Idempotency
+from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
 from tests.fleet.brokers import FleetHome
 from tests.fleet.world import as_task

@@ -37,8 +37,8 @@ from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import KEY, OutRow
 from synapsed.model.keptfile import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, Task, TaskState
-from synapsed.store import SqliteStore
 from synapsed.store.idempotency import Idempotency
+from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
 from tests.fakes.clock import FakeClock
 from tests.fleet.fakebroker import Broker, Fuse, Wire

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.store.samples import Hands
 
 OpenStore = Callable[..., Awaitable[SqliteStore]]

@@ -9,7 +9,7 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.said import END_MAX
 from synapsed.model.schedule import NewSchedule, Occurrence, ScheduleState, as_schedule
 from synapsed.model.task import DataPart, Message, Part, TaskState, TextPart
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import Hands, a_task, news

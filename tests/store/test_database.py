@@ -16,8 +16,9 @@ from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import REMOVED, ActivityChanged, AgentAlert, InputAnswered, StateChanged, envelope
 from synapsed.model.task import TaskState
-from synapsed.store import SqliteStore, database
+from synapsed.store import database
 from synapsed.store.schema import MIGRATIONS, OLDEST
+from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import a_task, an_agent, news
 

@@ -17,7 +17,7 @@ COMMITTER = """
 import asyncio, sys
 from pathlib import Path
 from synapsed.clock import SystemClock
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.store.samples import a_task, news
 
 async def main():

@@ -11,8 +11,8 @@ from synapsed.clock import SystemClock
 from synapsed.errors import StoreError
 from synapsed.model.fleet import KEY, FleetChange, InRow, OutRow, Quarantined, WorkCandidate
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.store import SqliteStore
 from synapsed.store.fleet import QUARANTINE_KEPT
+from synapsed.store.store import SqliteStore
 
 T = "5b0c2a52-7d0e-4d57-9d0b-6d6f9c1f3a11"
 

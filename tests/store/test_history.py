@@ -22,9 +22,9 @@ from synapsed.model.history import HistoryItem
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState, TextPart
 from synapsed.paths import Paths
-from synapsed.store import SqliteStore
 from synapsed.store.history import SqliteHistory, indexing, open_history, searching, service
 from synapsed.store.history.texts import READ_MAX, TEXT_MAX
+from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task
 from tests.support.secrets import planted
@@ -517,7 +517,7 @@ _WRITER = """
 import asyncio, sys
 from pathlib import Path
 from synapsed.clock import SystemClock
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from synapsed.store.history import indexing, service
 
 class Told(indexing.Indexer):

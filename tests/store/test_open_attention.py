@@ -10,10 +10,10 @@ import pytest
 
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AttentionChanged
-from synapsed.store import SqliteStore
 from synapsed.store.log import _open_attention
 from synapsed.store.salvage import salvage
 from synapsed.store.schema import MIGRATIONS
+from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import Hands
 

@@ -14,8 +14,9 @@ from synapsed.model.events import ActivityChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import Task, TaskState
-from synapsed.store import SqliteStore, retention
+from synapsed.store import retention
 from synapsed.store.retention import STEP_ROWS, Cut
+from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import Hands, a_task, news
 from tests.store.test_database import plans_of

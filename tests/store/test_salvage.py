@@ -11,9 +11,9 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import TaskFilter
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import Task, TaskState
-from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups, newest_first
 from synapsed.store.salvage import is_sound, salvage
+from synapsed.store.store import SqliteStore
 from tests.store.samples import Hands, a_task, an_agent, news
 
 PAGE = 4096

@@ -15,8 +15,8 @@ from synapsed.interfaces import NewEvent, Store, TaskFilter, task_cursor
 from synapsed.model.events import REMOVED, StateChanged, TaskArtifactAdded
 from synapsed.model.records import Checkpoint, LaunchRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, TaskError, TaskState, TextPart
-from synapsed.store import SqliteStore
 from synapsed.store.lookup import find_id, find_task
+from synapsed.store.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task, an_agent, news, reasons, take, take_from

@@ -52,6 +52,15 @@ def test_list_imports_no_more_than_it_needs():
     assert not loaded & set(heavy)
 
 
+def test_versions_are_told_without_the_store():
+    heavy = {"asyncio", "pydantic", "structlog", "aiohttp"}
+    code = "import sys; from synapsed.cli import main; code = main(['version', '--json']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
+    told, modules = done.stdout.splitlines()
+    assert json.loads(told)["store"]["schema"] > 0
+    assert not set(modules.split()) & heavy
+
+
 def test_of_a_host_in_no_fleet_is_told_what_the_daemons_package_would_tell(home: Path, ctl: Ctl):
     command = [sys.executable, "-m", "synapsed", "fleet", "status"]
     done = subprocess.run(command, input="{}", capture_output=True, text=True, check=True)

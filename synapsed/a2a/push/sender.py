@@ -18,7 +18,7 @@ from synapsed.clock import Clock
 from synapsed.config import PushPolicy
 from synapsed.errors import QueueFull
 from synapsed.model.push import PushRecord
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 
 ACTIVE_MAX = 4096
 """Configs that are being told at once, over all tasks."""

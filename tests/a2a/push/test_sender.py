@@ -23,7 +23,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentAlert, InputAnswered, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import Artifact, Message, Task, TaskState
-from synapsed.store import SqliteStore
+from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock
 
 AGENT = "synapse-dummy-8190"
