@@ -56,7 +56,9 @@ def _claude(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
 def _codex(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
     args, trusted = ["--no-daemon"], []
     for event in CODEX_EVENTS:
-        command, timeout = _dump(hooks, event), 3 if event == "Interrupt" else 5
+        command = _dump(hooks, event)
+        # It allows these two no more, and hashes what it allows.
+        timeout = 3 if event in ("SessionEnd", "Interrupt") else 5
         # A JSON string is a TOML one.
         args += [
             "-c",
