@@ -28,12 +28,12 @@ from synapsed.fleet.dial import options
 from synapsed.fleet.envelope import Envelope
 from synapsed.fleet.keyring import Keyring
 from synapsed.fleet.link import Link
+from synapsed.fleet.mail_pulling import Pull
 from synapsed.fleet.names import MailKind, MailSubject, record
 from synapsed.fleet.natsserver import find
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.ports import BrokerRefused, Delivered, NoBroker
-from synapsed.fleet.pull import Pull
-from synapsed.fleet.sign import signed
+from synapsed.fleet.signing import signed
 from tests.fleet.brokers import FleetHome, fleet
 from tests.fleet.threebrokers import Three, three_brokers
 from tests.support.daemon import eventually

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from synapsed.clock import SystemClock
 from synapsed.configfile import load_config
-from synapsed.fleet.home import Home
+from synapsed.fleet.member_files import Home
 from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import FleetChange

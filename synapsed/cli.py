@@ -137,7 +137,7 @@ def _broker(args: argparse.Namespace) -> int:
     from synapsed.configfile import load_config
     from synapsed.errors import SynapsedError
     from synapsed.fleet.broker import serve
-    from synapsed.fleet.home import Home
+    from synapsed.fleet.member_files import Home
     from synapsed.openfiles import raise_limit
     from synapsed.paths import Paths
 
@@ -164,7 +164,7 @@ def _fleet(what: str) -> int:
     try:
         if not has_fleet():
             raise InvalidRequest(f"the client of NATS is not installed: {FLEET_INSTALL}")
-        from synapsed.fleet.home import Home
+        from synapsed.fleet.member_files import Home
         from synapsed.fleet.operations import OPERATIONS, perform
 
         if what not in OPERATIONS:

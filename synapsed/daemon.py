@@ -268,7 +268,7 @@ class Daemon:
         await externals.restore()
         fleet: Fleet | None = None
         if config.fleet is not None:
-            opening = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.opening")
+            opening = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.entry_point")
             fleet, carriers.problem = await up.enter_async_context(
                 opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
             )

@@ -18,7 +18,7 @@ from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct, Value
 
 from synapsed.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, A2aError, invalid_params
-from synapsed.a2a.free import unpacked
+from synapsed.a2a.free_json import unpacked
 from synapsed.clock import iso
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import (

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from synapsed.a2a.heard import ArtifactPiece, Heard, Snapshot
 from synapsed.a2a.outcome import outcome
+from synapsed.a2a.partial_answer import ArtifactPiece, Heard, Snapshot
 from synapsed.a2a.wire import LONGEST_PAUSE_S, AgentConnection
 from synapsed.clock import Clock, iso
 from synapsed.errors import (

@@ -160,7 +160,7 @@ class Externals:
             if headers is None:
                 known = before is not None and before.url == url
                 headers = await asyncio.to_thread(self._book.secret, before.alias) if before and known else {}
-            module = await _load("synapsed.a2a.lookup")
+            module = await _load("synapsed.a2a.discovery")
             found = await module.look_up(url, headers, other_host=other_host, in_the_clear=in_the_clear)
             alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
             now = iso(self._clock.wall())
@@ -321,7 +321,7 @@ class Externals:
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
             headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
             if agent.binding == SEEDS:
-                made: AgentConnection = (await _load("synapsed.a2a.seeds")).SeedsRemote(agent, headers)
+                made: AgentConnection = (await _load("synapsed.a2a.synapse_a2a")).SeedsRemote(agent, headers)
             else:
                 made = (await _load("synapsed.a2a.remote")).Remote(agent, headers, tunnel)
             known = self._remotes.setdefault(alias, made)
@@ -336,7 +336,7 @@ class Externals:
         agent = self.view(alias)
         if not found.same_as(agent):
             if not found.same_but_for_the_dialect(agent) or self._open(alias):
-                raise (await _load("synapsed.a2a.lookup")).changed(agent, found)
+                raise (await _load("synapsed.a2a.discovery")).changed(agent, found)
             await self._disconnect(alias)
             self._agents[alias] = agent = agent.model_copy(update=asdict(found))
             log.info("an external agent is spoken to otherwise", alias=alias, binding=agent.binding)

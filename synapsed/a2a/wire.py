@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from synapsed.a2a.heard import ArtifactPiece, Snapshot
+from synapsed.a2a.partial_answer import ArtifactPiece, Snapshot
 from synapsed.a2a.snapshots import TEXT_SHOWN
 from synapsed.documents.counting import Meter, TooMuch
 from synapsed.errors import RemoteRefused, Unreachable

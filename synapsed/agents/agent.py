@@ -21,11 +21,11 @@ from synapsed.agents.briefing import Briefing
 from synapsed.agents.held_messages import HeldMessages
 from synapsed.agents.last_screen import rest_screen
 from synapsed.agents.parking import Parking
+from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
-from synapsed.agents.screen_rests import RESTS, Resting
-from synapsed.agents.seams import Settings, TaskEnds
+from synapsed.agents.screen_settled import RESTS, Resting
 from synapsed.agents.tool_events import ToolEvents
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.approvals import Answer, Approvals, Wait
+from synapsed.agents.part_interfaces import PromptOwner
 from synapsed.agents.pending_answers import Given
 from synapsed.agents.process import AgentProcess
-from synapsed.agents.seams import PromptOwner
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock

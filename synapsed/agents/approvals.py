@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.agents.seams import ApprovalOwner
+from synapsed.agents.part_interfaces import ApprovalOwner
 from synapsed.channels.asking import texts_at, tool_of
 from synapsed.channelspec import DecisionSpec
 from synapsed.errors import StoreError

@@ -17,9 +17,9 @@ from synapsed.agents.exit_report import Parting, parting, told_of
 from synapsed.agents.last_screen import last_screen
 from synapsed.agents.launch_conversation import LaunchConversation
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
+from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.agents.process_operations import ProcessOperations
 from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
-from synapsed.agents.seams import ProgramOwner
 from synapsed.aio import Timer, Waiters
 from synapsed.clock import Clock
 from synapsed.errors import NotReady, SynapsedError

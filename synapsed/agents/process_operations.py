@@ -10,7 +10,7 @@ from typing import Protocol
 from synapsed.agents.actor import Actor
 from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import ProcessEvent
-from synapsed.agents.seams import ProgramOwner
+from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.errors import AgentError, SynapsedError
 from synapsed.interfaces import AgentLink
 from synapsed.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd

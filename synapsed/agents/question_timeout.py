@@ -8,7 +8,7 @@ it, or end the program.
 from datetime import datetime
 
 from synapsed.agents.actor import Actor
-from synapsed.agents.seams import Configured
+from synapsed.agents.part_interfaces import Configured
 from synapsed.agents.turns import OF_NO_TURN, AgentTurns
 from synapsed.clock import Clock
 from synapsed.config import seconds_of

@@ -1,6 +1,6 @@
 """Tells of one agent's tool calls (`toolExecution`): what its channels report, and what policy and dialogs deny; and of
 turns that a person typed at its terminal (`turnSeen`), of what turns used (`usage`), and of plans, changed files and
-limits (`work_told`).
+limits (`work_events`).
 
 Everything here runs in the agent's actor. An event is committed before what is reported next is looked at, so that a
 report is settled only when what it told is durable.
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from synapsed.agents.actor import Actor
-from synapsed.agents.told_turns import OwnTurns, UsedTurns, is_of
 from synapsed.agents.tool_calls import ToolCalls
+from synapsed.agents.turn_events import OwnTurns, UsedTurns, is_of
 from synapsed.agents.turns import AgentTurns
-from synapsed.agents.work_told import WorkTold
+from synapsed.agents.work_events import WorkTold
 from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter

@@ -14,7 +14,7 @@ from synapsed.model.link import (
 from synapsed.model.task import Task
 from synapsed.tasks import transitions
 from synapsed.tasks.transitions import Commit
-from synapsed.terminal.limits import Limit
+from synapsed.terminal.limit_notices import Limit
 
 INTERRUPTED = "interrupted"
 """`reason` of a turn that was stopped through its link, and of a task that had to make way."""

@@ -25,9 +25,9 @@ from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.agents.attention import Attention
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
+from synapsed.agents.part_interfaces import TaskEnds
 from synapsed.agents.pending_answers import Given, GivenAnswers
 from synapsed.agents.process import AgentProcess
-from synapsed.agents.seams import TaskEnds
 from synapsed.agents.turn_outcome import INTERRUPTED, RATE_LIMITED, limit_met, outcome
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock, iso
@@ -52,7 +52,7 @@ from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.live_answer import Told
 from synapsed.tasks.transitions import Commit
-from synapsed.terminal.limits import Limit
+from synapsed.terminal.limit_notices import Limit
 
 INTERRUPT_PRIORITY = 5
 """A task of this priority stops the turn that runs, then goes first."""

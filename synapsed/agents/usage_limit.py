@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from synapsed.agents.actor import Actor
-from synapsed.agents.seams import LimitOwner
+from synapsed.agents.part_interfaces import LimitOwner
 from synapsed.aio import Timer
 from synapsed.clock import Clock, backoff, iso
 from synapsed.config import UsageLimitPolicy
@@ -18,7 +18,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, AttentionChanged, EventData
 from synapsed.model.records import AgentRecord, LimitRecord
 from synapsed.model.task import new_id
-from synapsed.terminal.limits import Limit, find_limit
+from synapsed.terminal.limit_notices import Limit, find_limit
 
 EVIDENCE_MAX = 300
 """Characters of the program's words."""

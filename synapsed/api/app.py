@@ -6,9 +6,9 @@ from synapsed.api.context import CONTEXT, ApiContext
 from synapsed.api.eventstream import EventCache
 from synapsed.api.gate import gate
 from synapsed.api.guard import timed
-from synapsed.api.needs import OF_AGENT_PORT
 from synapsed.api.problems import problems
 from synapsed.api.reserving import reserving
+from synapsed.api.route_rights import OF_AGENT_PORT
 from synapsed.api.routes import (
     a2a,
     agents,

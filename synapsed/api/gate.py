@@ -5,9 +5,9 @@ from dataclasses import replace
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, RIGHTS
-from synapsed.api.needs import check_needs
 from synapsed.api.problems import Handler
 from synapsed.api.rights import Rights, Standing
+from synapsed.api.route_rights import check_needs
 from synapsed.api.security import is_public, is_scraped, on_unix
 from synapsed.errors import Forbidden, Unauthorized
 

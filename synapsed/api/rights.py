@@ -72,7 +72,7 @@ class Rights:
     granted: frozenset[str] = frozenset()
     """What the agent's profile grants it beyond an agent's rights (`profiles.Right`)."""
     grant: Grant | None = None
-    """A person's device or token, which may do only what this says; `synapsed.api.needs` has what each route needs."""
+    """A person's device or token, which may do only what this says: see `synapsed.api.route_rights`."""
     scrapes: bool = False
     """It is somebody who may read the metrics, and nothing else that is not public."""
 

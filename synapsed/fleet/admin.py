@@ -13,9 +13,9 @@ import nats.errors
 from nats.aio.client import Client
 
 from synapsed.errors import RemoteRefused, Unreachable
-from synapsed.fleet.copying import copy_in, copy_out
 from synapsed.fleet.dial import connect, options
 from synapsed.fleet.keyring import Keyring
+from synapsed.fleet.stream_snapshots import copy_in, copy_out
 from synapsed.fleet.streams import (
     CLASSES_MAX,
     HOSTS,
@@ -143,11 +143,11 @@ class Admin:
         await self._api(f"STREAM.UPDATE.{name}", {**there["config"], **change})
 
     async def copy_stream(self, name: str, path: Path, *, chunk: int) -> dict[str, Any]:
-        """See `copying.copy_out`."""
+        """See `stream_snapshots.copy_out`."""
         return await copy_out(self._client, name, path, chunk=chunk)
 
     async def put_stream(self, wanted: Document, told: Mapping[str, Any], path: Path, *, chunk: int) -> None:
-        """See `copying.copy_in`."""
+        """See `stream_snapshots.copy_in`."""
         await copy_in(self._client, wanted, told, path, chunk=chunk)
 
     async def remove_streams(self) -> None:

@@ -28,8 +28,8 @@ from synapsed.files import write_private
 from synapsed.fleet import jwt, tls
 from synapsed.fleet.addresses import local_url
 from synapsed.fleet.admin import Admin
-from synapsed.fleet.home import Home
-from synapsed.fleet.moving import Moving
+from synapsed.fleet.broker_scaling import Moving
+from synapsed.fleet.member_files import Home
 from synapsed.fleet.natsserver import ClusterPlace, NatsServer, configuration, find
 from synapsed.fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
 from synapsed.fleetspec import FleetBroker, FleetConfig

@@ -19,14 +19,14 @@ from synapsed.errors import (
     TaskNotCancelable,
     UnknownAgent,
 )
-from synapsed.fleet import bodies
+from synapsed.fleet import receipts
+from synapsed.fleet.a2a_types import Shapes
 from synapsed.fleet.envelope import encoded
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.names import ANY
 from synapsed.fleet.outbox import OPEN_MAX
 from synapsed.fleet.outgoing import Speaker, work_class
-from synapsed.fleet.peers import Peers
-from synapsed.fleet.shapes import Shapes
+from synapsed.fleet.peer_certificates import Peers
 from synapsed.interfaces import OutboundQuestion, SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX
 from synapsed.model.external import KEY as EXTERNAL
@@ -202,7 +202,7 @@ class FleetCarrier:
                 raise TaskNotCancelable(f"task {now.id} is {now.status.value} already", task=now.id)
             open_row = await self._table.row(now.id)
             host = (now.metadata.get(EXTERNAL) or {}).get("host")
-            asked = self._control(now, host, bodies.cancel_body(now.id)) if host is not None else None
+            asked = self._control(now, host, receipts.cancel_body(now.id)) if host is not None else None
             if open_row is not None and (host is not None or open_row.attempt == 0):
                 return await self._canceled(now, open_row, asked)
             if asked is not None:
@@ -249,7 +249,7 @@ class FleetCarrier:
                 raise InvalidRequest(
                     f"a password is not kept, and so not sent by the fleet: answer at {host} itself", host=host
                 )
-            row = self._control(now, host, bodies.answer_body(now.id, message, now.prompt.prompt_id))
+            row = self._control(now, host, receipts.answer_body(now.id, message, now.prompt.prompt_id))
             heard = self._incoming.answers.expect(row.id)
             await self._table.change(FleetChange(put=(row,)))
         self._due()

@@ -3,8 +3,8 @@
 `Syn-Id` names what is said, and is the same however often it is said; `Syn-Attempt` counts how often it was published,
 and makes the broker's `Nats-Msg-Id`, so that a copy that is sent on purpose is not taken for one that came by accident.
 The subject stands there too: the broker knows such ids per stream, and two hosts may call things of theirs the same.
-`Syn-Sig` is the host's signature (`synapsed.fleet.sign`). Headers that are not known are passed over: a later version
-may have more of them. One of another `Syn-V` is read as far as its id, so that its sender can be told.
+`Syn-Sig` is the host's signature (`synapsed.fleet.signing`). Headers that are not known are passed over: a later
+version may have more of them. One of another `Syn-V` is read as far as its id, so that its sender can be told.
 """
 
 import json
@@ -34,7 +34,7 @@ class BadEnvelope(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """One message at the broker. `signature` is base64, made and checked by `sign`."""
+    """One message at the broker. `signature` is base64, made and checked by `signing`."""
 
     subject: str
     id: str

@@ -4,11 +4,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from synapsed.fleet.home import Home
+from synapsed.fleet.broker_permissions import HOST
 from synapsed.fleet.keyring import Enrolled, Keyring
+from synapsed.fleet.member_files import Home
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.registrar import VALID_S
-from synapsed.fleet.rights import HOST
 from synapsed.fleet.trust import Trust
 
 

@@ -32,17 +32,17 @@ from synapsed.errors import (
     StoreError,
     SynapsedError,
 )
-from synapsed.fleet import bodies
-from synapsed.fleet.controls import Controls, refusal
+from synapsed.fleet import receipts
+from synapsed.fleet.a2a_types import Shapes
 from synapsed.fleet.envelope import BadEnvelope, Envelope
-from synapsed.fleet.fetching import FalseParcel, Fetching, NotHere
 from synapsed.fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed.fleet.outgoing import Outgoing, Speaker, update_taken
 from synapsed.fleet.parcel import Progress
-from synapsed.fleet.peers import NotMet, Peers
+from synapsed.fleet.parcel_fetching import FalseParcel, Fetching, NotHere
+from synapsed.fleet.parcel_sending import Parcels
+from synapsed.fleet.peer_certificates import NotMet, Peers
 from synapsed.fleet.ports import Broker, Came, Delivered, NoBroker
-from synapsed.fleet.sending import Parcels
-from synapsed.fleet.shapes import Shapes
+from synapsed.fleet.task_controls import Controls, refusal
 from synapsed.interfaces import NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY as EXTERNAL
@@ -79,7 +79,7 @@ class Accepting(Protocol):
 
 
 class ClaimReader(Protocol):
-    """Who took work for any (`working`)."""
+    """Who took work for any (`class_work`)."""
 
     async def winner(self, src: str, task_id: str, round_: int = 1) -> str | None:
         """The host that has claimed the work of the host `src`; None while nobody has."""
@@ -338,12 +338,12 @@ class Incoming:
         raise BadEnvelope("it is about a task that its host does not have")
 
     async def _winner(self, task: Task) -> str | None:
-        return await self._claims.winner(self._me.name, task.id, bodies.round_of(task))
+        return await self._claims.winner(self._me.name, task.id, receipts.round_of(task))
 
     async def _was_lost(self, task: Task, src: str) -> bool:
         """Whether `src` had the work, was lost with it, and has not claimed it again: what it says of it does not count
         any more."""
-        if src not in bodies.lost_with(task):
+        if src not in receipts.lost_with(task):
             return False
         host = (task.metadata.get(EXTERNAL) or {}).get("host")
         return bool(src != host and await self._winner(task) != src)
@@ -363,7 +363,7 @@ class Incoming:
     # --- receipts ---
 
     async def _receipt(self, src: str, envelope: Envelope) -> None:
-        ids, refused = bodies.read_receipt(envelope.document())
+        ids, refused = receipts.read_receipt(envelope.document())
         closed: list[tuple[str, int, str]] = []
         for named in ids:
             task_id, n = parse_update_or_id(named)
@@ -397,7 +397,7 @@ class Incoming:
         if row.kind != "work":
             return row.dst == src
         task = await self._store.task(row.task_id)
-        round_ = 1 if task is None else bodies.round_of(task)
+        round_ = 1 if task is None else receipts.round_of(task)
         return await self._claims.winner(self._me.name, row.task_id, round_) == src
 
     async def _refused(self, src: str, named: str, why: tuple[str, str]) -> None:
@@ -440,11 +440,11 @@ class Incoming:
             case "parcel":
                 await self._parcels.told(src, Progress.read(document), self._has_it)
             case "tell":
-                unknown = await self._table.tell_again(src, bodies.tasks_of(document))
+                unknown = await self._table.tell_again(src, receipts.tasks_of(document))
                 if unknown:
-                    await self._outgoing.say(src, MailKind.CONTROL, _encoded(bodies.unknown_body(unknown)))
+                    await self._outgoing.say(src, MailKind.CONTROL, _encoded(receipts.unknown_body(unknown)))
             case "unknown":
-                await self._unknown(src, bodies.tasks_of(document))
+                await self._unknown(src, receipts.tasks_of(document))
             case "cancel" | "answer" as what:
                 if await self._table.taken(src, envelope.id) is not None:
                     return await self._table.owe(src, envelope.id)
@@ -477,7 +477,7 @@ class Incoming:
 def _stop_row(task: Task, src: str) -> OutRow:
     """A host has begun what was canceled before it was known who has it: it is told once."""
     named = str(uuid5(_STOPS, f"{task.id}@{src}"))
-    return OutRow(id=named, dst=src, kind="ctl", task_id=task.id, body=json.dumps(bodies.cancel_body(task.id)))
+    return OutRow(id=named, dst=src, kind="ctl", task_id=task.id, body=json.dumps(receipts.cancel_body(task.id)))
 
 
 def parse_update_or_id(named: str) -> tuple[str, int]:

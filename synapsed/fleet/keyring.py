@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple, Self
 from synapsed.errors import ConfigError, StoreError
 from synapsed.files import write_private
 from synapsed.fleet import jwt
+from synapsed.fleet.broker_permissions import scopes
 from synapsed.fleet.nkey import BadKey, KeyPair, Kind
-from synapsed.fleet.rights import scopes
 from synapsed.fleet.tls import Pem, make_authority
 
 INVITATIONS_MAX: Final = 100
@@ -215,7 +215,7 @@ class Keyring:
 
     def entry_token(self, role: str, name: str, key: str, *, issued: float, expires: float) -> str | None:
         """What a broker of somebody else's lets a host in by, besides what makes it a member; None where the fleet has
-        its own. `role` is one of `rights`."""
+        its own. `role` is one of `broker_permissions`."""
         account = self.members().plan.account
         if not account:
             return None

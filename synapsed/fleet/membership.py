@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from synapsed.errors import RemoteRefused
-from synapsed.fleet.home import Home, Identity
+from synapsed.fleet.member_files import Home, Identity
 from synapsed.fleet.trust import NotTrusted, Trust
 from synapsed.fleetspec import URLS_MAX, is_url
 

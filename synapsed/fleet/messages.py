@@ -1,6 +1,6 @@
 """Messages and updates between hosts in A2A's shapes: written and read. Does no I/O.
 
-Loaded when the first of them is (`shapes`). A message is A2A's SendMessage as it goes over HTTP (`tenant` is the
+Loaded when the first of them is (`a2a_types`). A message is A2A's SendMessage as it goes over HTTP (`tenant` is the
 agent), an update A2A's Task. Whatever is read came from another host: it is checked, and of its metadata only that is
 taken which another host may say.
 """
@@ -12,17 +12,17 @@ from typing import Any, Final
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
-import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
+import synapsed.a2a.free_json  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.convert import message_dict, message_from, struct_dict, task_dict
 from synapsed.a2a.errors import A2aError
 from synapsed.a2a.extensions import taken
-from synapsed.a2a.heard import Snapshot
+from synapsed.a2a.partial_answer import Snapshot
 from synapsed.a2a.snapshots import snapshot_from
 from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
-from synapsed.fleet.bodies import GONE, PERSON, round_of
 from synapsed.fleet.envelope import BadEnvelope, encoded
 from synapsed.fleet.names import ANY
 from synapsed.fleet.parcel import FILES, WHOLE_MAX, ParcelRef, files_of
+from synapsed.fleet.receipts import GONE, PERSON, round_of
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import ADDRESS_MAX
 from synapsed.model.external import KEY as EXTERNAL

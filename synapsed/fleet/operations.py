@@ -15,21 +15,21 @@ import psutil
 
 from synapsed.config import Config
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, SynapsedError, Unreachable
-from synapsed.fleet import clusters, tls
+from synapsed.fleet import broker_cluster, tls
 from synapsed.fleet.addresses import local_url, reachable
 from synapsed.fleet.admin import administering, opened, revoke
 from synapsed.fleet.broker import BrokerFolder, ask_health
-from synapsed.fleet.checks import check
+from synapsed.fleet.broker_permissions import JOIN
 from synapsed.fleet.dial import options
+from synapsed.fleet.doctor_checks import check
+from synapsed.fleet.external_broker import GivenBroker, create_given, end_given
 from synapsed.fleet.founding import enrol_first
-from synapsed.fleet.given import GivenBroker, create_given, end_given
-from synapsed.fleet.home import Home
 from synapsed.fleet.invitation import VALID_S as INVITATION_S
 from synapsed.fleet.invitation import Invitation, asked, authority_at
 from synapsed.fleet.keyring import INVITATIONS_MAX, Keyring, PendingInvitation, Plan
+from synapsed.fleet.member_files import Home
 from synapsed.fleet.natsserver import find
 from synapsed.fleet.nkey import KeyPair
-from synapsed.fleet.rights import JOIN
 from synapsed.fleet.streams import MEMBERS_MAX, STORE_MAX, STORE_MIN
 from synapsed.fleet.trust import NotTrusted, Trust
 from synapsed.fleetspec import HOST_NAME, FleetBroker, bytes_of, is_url
@@ -43,8 +43,8 @@ type Told = dict[str, Any]
 
 async def create(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
     """Make a fleet, and this host its first member. `name`; `max_store`. Its broker is here: `addresses`, where other
-    hosts find it; `listen`. Or somebody else's (`given.create`): `urls`, `account_key`, `account`, `ca`. Done before,
-    it only says so, and takes other `addresses`: what follows can be done again."""
+    hosts find it; `listen`. Or somebody else's (`external_broker.create`): `urls`, `account_key`, `account`, `ca`.
+    Done before, it only says so, and takes other `addresses`: what follows can be done again."""
     if home.keyring.exists():
         if home.is_member():
             return _created_before(home, config, body)
@@ -208,7 +208,7 @@ async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str | None) ->
         given=invitation.given,
     )
     async with opened(invitation.urls, dialled) as client:
-        return await clusters.request(client.request, f"syn.adm.join.{name}", asked(invitation, pair))
+        return await broker_cluster.request(client.request, f"syn.adm.join.{name}", asked(invitation, pair))
 
 
 async def remove(home: Home, config: Config, body: Mapping[str, Any]) -> Told:
@@ -389,10 +389,10 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "status": status,
     "repair": repair,
     "check": check,
-    "broker-add": clusters.add,
-    "broker-take": clusters.take,
-    "broker-remove": clusters.drop,
-    "scale": clusters.scale,
+    "broker-add": broker_cluster.add,
+    "broker-take": broker_cluster.take,
+    "broker-remove": broker_cluster.drop,
+    "scale": broker_cluster.scale,
 }
 
 

@@ -14,16 +14,16 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
-from synapsed.fleet import bodies, streams
+from synapsed.fleet import receipts, streams
+from synapsed.fleet.a2a_types import Shapes
 from synapsed.fleet.audit import Ledger, is_lost
 from synapsed.fleet.envelope import BODY_MAX, PARCELS, VERSION, Envelope, encoded
 from synapsed.fleet.names import MailKind, MailSubject, WorkSubject, class_of
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.outbox import IN_FLIGHT, Pacing
+from synapsed.fleet.parcel_sending import Parcels
 from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker, StreamFacts
-from synapsed.fleet.sending import Parcels
-from synapsed.fleet.shapes import Shapes
-from synapsed.fleet.sign import signed
+from synapsed.fleet.signing import signed
 from synapsed.model.fleet import InRow, OutRow
 from synapsed.model.task import Task, new_id
 from synapsed.store.fleet import FleetTable
@@ -172,8 +172,8 @@ class Outgoing:
         """What is said of the row's task, as it is now."""
         task = await self._tasks.committed(row.task_id)
         if task is None:  # it was removed by its age: whoever waits for it is told so by the reconcile
-            return encoded(bodies.GONE)
-        files = await self._parcels.attach(row, bodies.files_of_task(task, answer=row.kind == "upd"))
+            return encoded(receipts.GONE)
+        files = await self._parcels.attach(row, receipts.files_of_task(task, answer=row.kind == "upd"))
         await self._shapes.ready()
         from synapsed.fleet import messages
 
@@ -211,7 +211,7 @@ class Outgoing:
         for host, rows in by_host.items():
             refused = {row.id: json.loads(row.refused) for row in rows if row.refused is not None}
             try:
-                await self.say(host, MailKind.RECEIPT, bodies.receipt_body([_name(row) for row in rows], refused))
+                await self.say(host, MailKind.RECEIPT, receipts.receipt_body([_name(row) for row in rows], refused))
             except BrokerRefused as error:
                 # Its mail is full. It says everything again that has no receipt, so that nothing is lost by this.
                 log.info("a receipt is not taken", host=host, why=str(error))

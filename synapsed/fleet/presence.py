@@ -9,11 +9,8 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.fleet import streams
-from synapsed.fleet.names import HOSTS_PREFIX, record
-from synapsed.fleet.outgoing import Speaker
-from synapsed.fleet.peers import Peers
-from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker
-from synapsed.fleet.registry import (
+from synapsed.fleet.attention import NOTHING_TOLD, Waiting, Waits
+from synapsed.fleet.host_record import (
     EVERY_S,
     VERSION,
     AgentRecordOf,
@@ -24,8 +21,11 @@ from synapsed.fleet.registry import (
     read,
     written,
 )
+from synapsed.fleet.names import HOSTS_PREFIX, record
+from synapsed.fleet.outgoing import Speaker
+from synapsed.fleet.peer_certificates import Peers
+from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker
 from synapsed.fleet.trust import NotTrusted
-from synapsed.fleet.waiting import NOTHING_TOLD, Waiting, Waits
 from synapsed.interfaces import Directory, EventFilter, EventLog
 from synapsed.model.agent import Activity, AgentView, ProcessState
 

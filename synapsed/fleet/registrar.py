@@ -27,10 +27,10 @@ from nats.aio.msg import Msg
 from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.fleet.admin import Admin, connected, revoke
 from synapsed.fleet.broker import BrokerFolder
-from synapsed.fleet.clusters import broker_told
+from synapsed.fleet.broker_cluster import broker_told
+from synapsed.fleet.broker_permissions import HOST
 from synapsed.fleet.invitation import key_asked_for
 from synapsed.fleet.keyring import Enrolled, Keyring, Members
-from synapsed.fleet.rights import HOST
 from synapsed.fleet.streams import IN, mail_of
 from synapsed.fleetspec import CLASS_NAME, HOST_NAME
 

@@ -14,34 +14,34 @@ import structlog
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import ConfigError, RemoteRefused, StoreError, SynapsedError
-from synapsed.fleet import livetext, streams
-from synapsed.fleet.asking import Questions
+from synapsed.fleet import live_text, streams
+from synapsed.fleet.a2a_types import Shapes
+from synapsed.fleet.attention import Waiting, inbox
 from synapsed.fleet.audit import EVERY_S as AUDIT_EVERY_S
-from synapsed.fleet.bell import Bell
 from synapsed.fleet.carrier import FleetCarrier
-from synapsed.fleet.fetching import Fetching
-from synapsed.fleet.files import UNDER_WAY_MAX, Files
-from synapsed.fleet.hearing import EventHearing
-from synapsed.fleet.home import Home
+from synapsed.fleet.class_work import AGAIN_S, Claims, WorkDeps, Working
+from synapsed.fleet.event_publishing import EventTelling
+from synapsed.fleet.event_reading import EventHearing
+from synapsed.fleet.file_transfers import UNDER_WAY_MAX, Files
 from synapsed.fleet.incoming import Incoming
 from synapsed.fleet.link import Link
-from synapsed.fleet.lostwork import EVERY_S as LOST_EVERY_S
-from synapsed.fleet.lostwork import LostWork
+from synapsed.fleet.mail_pulling import Pull
+from synapsed.fleet.member_files import Home
 from synapsed.fleet.membership import is_due, keep_newest, keep_urls, renew
 from synapsed.fleet.names import urgent
-from synapsed.fleet.offered import OfferedAgents
+from synapsed.fleet.offered_agents import OfferedAgents
 from synapsed.fleet.outgoing import Outgoing, Speaker
-from synapsed.fleet.peers import NotMet, Peers
+from synapsed.fleet.parcel_fetching import Fetching
+from synapsed.fleet.parcel_sending import Parcels
+from synapsed.fleet.peer_certificates import NotMet, Peers
 from synapsed.fleet.ports import BrokerRefused, NoBroker
 from synapsed.fleet.presence import Records
-from synapsed.fleet.pull import Pull
-from synapsed.fleet.removed import RemovedHosts
-from synapsed.fleet.sending import Parcels
-from synapsed.fleet.shapes import Shapes
-from synapsed.fleet.telling import EventTelling
+from synapsed.fleet.removed_hosts import RemovedHosts
+from synapsed.fleet.stranded_work import EVERY_S as LOST_EVERY_S
+from synapsed.fleet.stranded_work import LostWork
+from synapsed.fleet.task_inquiries import Questions
 from synapsed.fleet.views import FleetTold
-from synapsed.fleet.waiting import Waiting, inbox
-from synapsed.fleet.working import AGAIN_S, Claims, WorkDeps, Working
+from synapsed.fleet.wakeup import Bell
 from synapsed.fleetspec import FleetConfig
 from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView
@@ -212,10 +212,10 @@ class Fleet:
             accepts=agents.accepts,
             content=config.events.content,
         )
-        self._live = livetext.LiveTelling(
+        self._live = live_text.LiveTelling(
             me=me, events=store.events, store=store, table=table, broker=self.link, outgoing=self._outgoing
         )
-        heard = livetext.LiveHearing(
+        heard = live_text.LiveHearing(
             me=me,
             store=store,
             peers=peers,

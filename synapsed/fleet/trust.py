@@ -9,8 +9,8 @@ Pure: time is an argument, in Unix seconds.
 
 from typing import Final, NamedTuple, Self
 
+from synapsed.fleet.broker_permissions import HOST, JOIN
 from synapsed.fleet.jwt import BadToken, SignedToken, read
-from synapsed.fleet.rights import HOST, JOIN
 from synapsed.fleetspec import HOST_NAME
 
 CLOCK_S: Final = 300

@@ -5,8 +5,8 @@ from typing import Final
 
 from synapsed.clock import Clock
 from synapsed.errors import Busy, InvalidRequest, TaskNotFound
-from synapsed.fleet.sending import Parcels
-from synapsed.fleet.spool import Parcel, Upload
+from synapsed.fleet.parcel_sending import Parcels
+from synapsed.fleet.parcel_spool import Parcel, Upload
 from synapsed.model.fleetviews import FleetFile
 from synapsed.model.keptfile import KeptFile
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from synapsed.clock import Clock, iso
-from synapsed.fleet.home import Identity
+from synapsed.fleet.host_record import HostRecord
 from synapsed.fleet.link import Link
+from synapsed.fleet.member_files import Identity
 from synapsed.fleet.presence import Records
-from synapsed.fleet.registry import HostRecord
 from synapsed.model.agent import Activity
 from synapsed.model.fleetviews import FleetAgent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.store.fleet import FleetTable

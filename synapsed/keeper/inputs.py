@@ -5,7 +5,7 @@ import sys
 from collections import deque
 
 from .connection import Connection
-from .journal import Entry, Journal
+from .input_journal import Entry, Journal
 
 QUEUE_LIMIT = 1024 * 1024
 """Bytes that may wait for a program that does not read; beyond it a write is answered `busy`."""

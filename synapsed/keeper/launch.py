@@ -9,7 +9,7 @@ import sys
 import time
 
 from .channel import OutputChannel
-from .journal import Journal
+from .input_journal import Journal
 from .processes import become_subreaper
 from .program import Keeper
 from .spawn import spawn

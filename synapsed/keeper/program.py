@@ -17,8 +17,8 @@ from .channel import OutputChannel
 from .clients import Clients
 from .connection import Connection
 from .ending import Ending
+from .input_journal import Journal
 from .inputs import InputQueue, Pending
-from .journal import Journal
 from .processes import descendants, has_descendants, start_mark
 from .requests import Requests
 from .spawn import Program

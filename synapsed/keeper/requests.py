@@ -9,8 +9,8 @@ from . import frames
 from .channel import OutputChannel
 from .connection import Connection
 from .frames import Frame, ProtocolError
+from .input_journal import Entry
 from .inputs import Pending
-from .journal import Entry
 from .spec import MAX_CELLS
 
 MYPY = False

@@ -6,8 +6,8 @@ import os
 import struct
 
 from . import frames
+from .input_journal import Entry
 from .inputs import InputQueue, LineCheck, Pending
-from .journal import Entry
 from .requests import outcome, refuse
 
 MYPY = False

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.a2a import remote, seeds, seedsform
+from synapsed.a2a import remote, synapse_a2a, synapse_a2a_json
 from synapsed.documents.counting import KEYS_MAX, VALUES_MAX
 from synapsed.model.task import Task, TaskState
 from tests.a2a.elsewhere import card_03, card_10
@@ -120,7 +120,7 @@ async def answering(dialect: str, here: Here) -> AsyncGenerator[Far]:
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch):
     """A message whose answer could not be read is looked for once only."""
-    monkeypatch.setattr(seeds, "LATE_S", (0.0,))
+    monkeypatch.setattr(synapse_a2a, "LATE_S", (0.0,))
 
 
 @pytest.fixture(params=DIALECTS)
@@ -194,13 +194,13 @@ async def test_half_a_character_is_no_text(far: Far, here: Here):
 
 async def test_a_large_task_of_the_seeds_is_made_beside_the_loop(here: Here, monkeypatch: pytest.MonkeyPatch):
     made: list[threading.Thread] = []
-    artifact_of = seedsform.artifact_of
+    artifact_of = synapse_a2a_json.artifact_of
 
     def noted(told: Any, number: int) -> Any:
         made.append(threading.current_thread())
         return artifact_of(told, number)
 
-    monkeypatch.setattr(seedsform, "artifact_of", noted)
+    monkeypatch.setattr(synapse_a2a_json, "artifact_of", noted)
     async with answering("seeds", here) as far:
         await said(far, here, {"text": "x" * 100_000})
         assert made
@@ -208,13 +208,13 @@ async def test_a_large_task_of_the_seeds_is_made_beside_the_loop(here: Here, mon
 
 
 def test_a_task_of_the_seeds_has_not_thousands_of_artifacts():
-    task = {"id": "t", "status": "completed", "artifacts": [{"parts": [0]}] * (seedsform.PIECES_MAX // 2)}
-    assert len(seedsform.snapshot_of(task).artifacts or ()) == seedsform.PIECES_MAX // 2
-    with pytest.raises(ValueError, match=f"more than {seedsform.PIECES_MAX} artifacts"):
-        seedsform.snapshot_of({**task, "artifacts": [*task["artifacts"], 0]})
-    piece = {"taskId": "t", "artifact": {"parts": [0] * (seedsform.PIECES_MAX + 1)}}
-    with pytest.raises(ValueError, match=f"more than {seedsform.PIECES_MAX} parts"):
-        seedsform.event_of("artifact", piece, "t")
+    task = {"id": "t", "status": "completed", "artifacts": [{"parts": [0]}] * (synapse_a2a_json.PIECES_MAX // 2)}
+    assert len(synapse_a2a_json.snapshot_of(task).artifacts or ()) == synapse_a2a_json.PIECES_MAX // 2
+    with pytest.raises(ValueError, match=f"more than {synapse_a2a_json.PIECES_MAX} artifacts"):
+        synapse_a2a_json.snapshot_of({**task, "artifacts": [*task["artifacts"], 0]})
+    piece = {"taskId": "t", "artifact": {"parts": [0] * (synapse_a2a_json.PIECES_MAX + 1)}}
+    with pytest.raises(ValueError, match=f"more than {synapse_a2a_json.PIECES_MAX} parts"):
+        synapse_a2a_json.event_of("artifact", piece, "t")
 
 
 async def test_a_fault_of_our_own_ends_the_task_too(here: Here, monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from synapsed.a2a.heard import Snapshot
+from synapsed.a2a.partial_answer import Snapshot
 from synapsed.a2a.remote import Remote
 from synapsed.errors import (
     CardChanged,

@@ -8,7 +8,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
 from synapsed.a2a.errors import A2aError
-from synapsed.a2a.free import SEARCH
+from synapsed.a2a.free_json import SEARCH
 from synapsed.a2a.params import parse
 
 

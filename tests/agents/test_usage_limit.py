@@ -14,7 +14,7 @@ from synapsed.model.events import ActivityChanged
 from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.records import LimitRecord
 from synapsed.model.task import Prompt, PromptOption, Task, TaskState
-from synapsed.terminal.limits import Limit
+from synapsed.terminal.limit_notices import Limit
 from tests.fakes.clock import until
 from tests.support.world import World
 

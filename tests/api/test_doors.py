@@ -13,8 +13,8 @@ from aiohttp import ClientSession, TCPConnector, web
 
 from synapsed.access.book import AccessBook
 from synapsed.access.grants import DESK, PHONE, RIGHTS, Grant
-from synapsed.api.needs import AGENT, needs_of
 from synapsed.api.rights import Peer, Rights, Standing
+from synapsed.api.route_rights import AGENT, needs_of
 from synapsed.api.security import is_public
 from synapsed.api.visitors import Visitors
 from tests.api.serving import TOKEN, Api, serving
@@ -176,11 +176,11 @@ async def test_every_route_by_everyone(doors: Api, who: str, monkeypatch: pytest
 
 
 async def test_the_table_names_no_route_that_is_not_there(doors: Api) -> None:
-    from synapsed.api import needs
+    from synapsed.api import route_rights
 
     there = {f"{method} {pattern}" for method, pattern in routes_of(doors)}
     there |= {f"{method} {AGENT}/a2a/rest/{{path}}" for method in ("PUT", "PATCH", "HEAD")}
-    told = set(needs._OTHERS) | {f"{key.split()[0]} {AGENT}{key.split()[1]}" for key in needs._OF_AGENTS}
+    told = set(route_rights._OTHERS) | {f"{key.split()[0]} {AGENT}{key.split()[1]}" for key in route_rights._OF_AGENTS}
     assert told <= there, told - there
 
 

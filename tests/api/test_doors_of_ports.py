@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.access.grants import RIGHTS
-from synapsed.api.needs import needs_of
+from synapsed.api.route_rights import needs_of
 from synapsed.api.security import is_public
 from tests.api.serving import Api, serving
 from tests.api.test_doors import FILLED, PAGE, book_of, code_of

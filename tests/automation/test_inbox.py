@@ -18,7 +18,7 @@ from synapsed.model.attention import AttentionItem
 from synapsed.model.events import AttentionChanged, Event, Origin, ToolExecution
 from synapsed.model.link import LinkExited, LinkTurnEnded, LinkTurnFailed
 from synapsed.model.task import Task, TaskState
-from synapsed.terminal.limits import Limit
+from synapsed.terminal.limit_notices import Limit
 from tests.fakes.clock import PATIENCE_S, POLL_S, until
 from tests.support.world import PERMISSION, World
 

@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from synapsed.errors import ProgramNotFound
 from synapsed.fleet.broker import BrokerFolder
 from synapsed.fleet.dial import connect, options
-from synapsed.fleet.home import Home
+from synapsed.fleet.member_files import Home
 from synapsed.fleet.natsserver import find
 from synapsed.paths import Paths
 from tests.support.daemon import eventually

@@ -22,7 +22,7 @@ from typing import Any, Final
 from synapsed.clock import SystemClock
 from synapsed.configfile import load_config
 from synapsed.errors import QueueFull, TaskNotCancelable, UnknownAgent
-from synapsed.fleet.home import Home
+from synapsed.fleet.member_files import Home
 from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest, TaskFilter, task_cursor
 from synapsed.model.agent import Activity, AgentView, ProcessState

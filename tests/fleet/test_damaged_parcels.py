@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from synapsed.fleet.fetching import Arrival, Fetching
 from synapsed.fleet.names import MailKind, MailSubject, chunk
 from synapsed.fleet.parcel import CHUNK, ParcelRef
+from synapsed.fleet.parcel_fetching import Arrival, Fetching
 from synapsed.model.task import Artifact, TaskState, TextPart
 from tests.fleet.test_parcels import LONG, ended, kept_at, ref_of
 from tests.fleet.world import Host, World

@@ -12,7 +12,7 @@ from synapsed.fleet import names
 from synapsed.fleet.envelope import BODY_MAX, BadEnvelope, Envelope, encoded
 from synapsed.fleet.names import BadName, MailKind, MailSubject, WorkSubject
 from synapsed.fleet.nkey import KeyPair
-from synapsed.fleet.sign import check, signed
+from synapsed.fleet.signing import check, signed
 
 FLEET = KeyPair.generate("account").public
 HOST = KeyPair.generate("user")

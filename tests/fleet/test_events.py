@@ -11,7 +11,7 @@ import pytest
 from synapsed.errors import InvalidRequest, NotReady
 from synapsed.fleet import streams
 from synapsed.fleet.envelope import Envelope, encoded
-from synapsed.fleet.eventbody import EventCursor
+from synapsed.fleet.event_body import EventCursor
 from synapsed.fleet.ports import NoBroker
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import (

@@ -7,10 +7,19 @@ from pathlib import Path
 import pytest
 
 from synapsed.fleet.envelope import BODY_MAX, BadEnvelope
+from synapsed.fleet.live_text_pieces import (
+    ASK_EVERY_S,
+    PIECE_MAX,
+    TASKS_MAX,
+    TEXT_MAX,
+    Listened,
+    SaidPiece,
+    SayAgain,
+    read,
+)
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.ports import Stored
-from synapsed.fleet.saying import ASK_EVERY_S, PIECE_MAX, TASKS_MAX, TEXT_MAX, Listened, SaidPiece, SayAgain, read
-from synapsed.fleet.sign import signed
+from synapsed.fleet.signing import signed
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.task import ANSWER_ID, Task, TaskState
 from synapsed.store.lookup import told_before

@@ -452,7 +452,7 @@ async def test_a_later_version_is_refused_by_name(world: World) -> None:
     laptop, box = await world.host("laptop"), await world.host("box")
     subject = str(MailSubject("box", "laptop", MailKind.MESSAGE))
     later = laptop.outgoing.sign(subject, "task-0001", b"{}")
-    from synapsed.fleet.sign import signed
+    from synapsed.fleet.signing import signed
 
     later = signed(replace(later, version="3"), world.trust.fleet, laptop.pair)
     put(world, subject, {**later.headers(), "Syn-Enc": "x"}, later.body)

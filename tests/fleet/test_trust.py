@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.fleet import jwt
+from synapsed.fleet.broker_permissions import HOST, JOIN, scopes
 from synapsed.fleet.jwt import BadToken, Scope, read
 from synapsed.fleet.nkey import KeyPair
-from synapsed.fleet.rights import HOST, JOIN, scopes
 from synapsed.fleet.trust import NotTrusted, Trust
 
 NOW = 1_800_000_000

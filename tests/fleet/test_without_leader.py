@@ -11,9 +11,9 @@ from nats.aio.msg import Msg
 
 from synapsed.fleet import link as links
 from synapsed.fleet import streams
-from synapsed.fleet.asking import Questions
-from synapsed.fleet.bell import Bell
 from synapsed.fleet.ports import NoBroker
+from synapsed.fleet.task_inquiries import Questions
+from synapsed.fleet.wakeup import Bell
 from synapsed.model.task import TaskState
 from tests.fleet.world import World
 

@@ -14,24 +14,24 @@ from typing import Any
 from synapsed.clock import SystemClock
 from synapsed.errors import UnknownAgent
 from synapsed.fleet import streams
+from synapsed.fleet.a2a_types import Shapes
 from synapsed.fleet.carrier import FleetCarrier
-from synapsed.fleet.fetching import Fetching
-from synapsed.fleet.hearing import EventHearing
+from synapsed.fleet.class_work import Claims, WorkDeps, Working
+from synapsed.fleet.event_publishing import EventTelling
+from synapsed.fleet.event_reading import EventHearing
+from synapsed.fleet.host_record import HostRecord, written
 from synapsed.fleet.incoming import Incoming
-from synapsed.fleet.livetext import LiveHearing, LiveTelling
-from synapsed.fleet.lostwork import LostWork
+from synapsed.fleet.live_text import LiveHearing, LiveTelling
 from synapsed.fleet.names import MailSubject, WorkSubject
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.outgoing import Outgoing, Speaker
-from synapsed.fleet.peers import Peers
+from synapsed.fleet.parcel_fetching import Fetching
+from synapsed.fleet.parcel_sending import Parcels
+from synapsed.fleet.peer_certificates import Peers
 from synapsed.fleet.ports import NoBroker
-from synapsed.fleet.registry import HostRecord, written
-from synapsed.fleet.removed import RemovedHosts
-from synapsed.fleet.sending import Parcels
-from synapsed.fleet.shapes import Shapes
-from synapsed.fleet.telling import EventTelling
+from synapsed.fleet.removed_hosts import RemovedHosts
+from synapsed.fleet.stranded_work import LostWork
 from synapsed.fleet.trust import Member, NotTrusted, OutOfTime
-from synapsed.fleet.working import Claims, WorkDeps, Working
 from synapsed.fleetspec import FleetWork
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import KEY, OutRow
