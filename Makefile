@@ -20,14 +20,14 @@ run: $(STAMP) ## the daemon in the foreground
 demo: $(STAMP) ## a daemon, two agents, a message from one to the other
 	@$(PY) examples/demo.py
 
-test: $(STAMP) ## the tests, and one turn on the installed real programs (make clis)
+test: $(STAMP) ## the tests, but for those with a browser, a broker or a service manager; one turn on the real programs (make clis)
 	@scripts/test
 
 test-fast: $(STAMP) ## the rooms without daemons, a few drawn examples each, nothing slow: within a minute
 	@scripts/test fast
 
-check: $(STAMP) lint ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs
-	@scripts/test
+check: $(STAMP) lint ## the gate: format, lint, types, contracts, all tests, one turn on the installed real programs
+	@scripts/test all
 
 lint: $(STAMP) ## format, lint, types, import contracts
 	.venv/bin/ruff format --check .

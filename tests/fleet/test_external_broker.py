@@ -27,7 +27,7 @@ from tests.fleet.brokers import FleetHome, Refused, needs_broker
 from tests.support.daemon import eventually
 from tests.support.ports import free_port
 
-pytestmark = [needs_broker, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [needs_broker, pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(400)]
 
 GIB = 1 << 30
 

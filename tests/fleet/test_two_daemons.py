@@ -16,7 +16,7 @@ import pytest
 from tests.fleet.brokers import FleetHome, fleet, needs_broker
 from tests.support.daemon import NO_PORTS, PATIENCE_S, Daemon, eventually
 
-pytestmark = [needs_broker, pytest.mark.slow]
+pytestmark = [needs_broker, pytest.mark.system, pytest.mark.slow]
 
 
 @dataclass
