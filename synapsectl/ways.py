@@ -45,7 +45,7 @@ class Ways:
         self._one_screen = bool(greeting.get("one_screen"))
         if greeting.get("lends") and not self._read_only:
             opened.lends = True
-            opened.command({"type": "direct", "taken": False})
+            opened.command({"type": "direct", "taken": False, "tells": True})
         self.leave()
         self.daemon = opened
         return greeting
@@ -90,6 +90,7 @@ class Ways:
 
             self.direct = LentWay(self._lent, settings, one_screen=self._one_screen)
             self._lent = None
+            self.daemon.command({"type": "direct", "begun": True})
 
     def type(self, keys: bytearray) -> None:
         """Send `keys` as far as that goes now, and take what was sent out of them."""

@@ -26,20 +26,39 @@ class DirectKeys:
         self._way: DirectWay | None = None
         self._taken = False
         self._begun = False
+        self._tells = False
+        """The person's tool tells when its keys go there. One of before does not."""
+        self._awaited = False
+        """It has not told yet: what still comes here was pressed before what went there."""
         self.alive = False
         """Keys may be on their way there that are older than any that comes here."""
         self._tasks = TaskSet()
 
-    def said(self, *, taken: bool) -> None:
-        """The person's tool wants one, or has `taken` what was lent."""
+    @property
+    def due(self) -> bool:
+        """Keys that were handed over are to be dealt with before what came here."""
+        return bool(self.waiting) and not self._awaited
+
+    def said(self, *, taken: bool, tells: bool) -> None:
+        """The person's tool wants one, or has `taken` what was lent; it `tells` when keys go there."""
+        self._tells = self._tells or tells
         if taken:
             self._taken = True
             self._begin()
         else:
             self._wanted = True
 
+    def begun(self) -> None:
+        """All keys go there now, and whatever went here has come."""
+        if self._awaited:
+            self._awaited, self.alive = False, True
+            if not self.waiting:
+                self.dealt(0)  # which opens it
+
     def used(self) -> None:
         """A key was dealt with that came here: a direct way is worth it."""
+        if self._awaited:
+            return
         if self._wanted:
             self._wanted = False
             self._tasks.spawn(self._lend())
@@ -56,8 +75,13 @@ class DirectKeys:
         way.lent.close()
 
     def _begin(self) -> None:
-        if self._way is not None and self._way.begin(lambda: self._connection().send(wire.DIRECT, b"")):
-            self._begun = self.alive = True
+        if self._way is None:
+            return
+        self._awaited = self._tells
+        if self._way.begin(lambda: self._connection().send(wire.DIRECT, b"")):
+            self._begun, self.alive = True, not self._tells
+        else:
+            self._awaited = False
 
     async def end(self) -> None:
         """Returns when all keys that went there are here, in `waiting` or taken."""
@@ -78,7 +102,7 @@ class DirectKeys:
         """The program was given these keys."""
 
     def handed(self, data: bytes) -> None:
-        if self.waiting or not self._take(data):
+        if self._awaited or self.waiting or not self._take(data):
             self.waiting.append(data)
         else:
             self.dealt(len(data))
@@ -87,7 +111,7 @@ class DirectKeys:
         return self._connection().has_room()
 
     def may_type(self) -> bool:
-        return not self.waiting
+        return not (self._awaited or self.waiting)
 
     def over(self) -> None:
         self._connection().send(wire.OVER, b"")

@@ -282,8 +282,10 @@ class FramedTerminal(TerminalSession):
         match command:
             case {"type": "earlier", "bytes": int(limit)} if 0 <= limit <= EARLIER_MAX:
                 await self._say_earlier(limit)
-            case {"type": "direct", "taken": bool(taken)}:
-                self._direct.said(taken=taken)
+            case {"type": "direct", "taken": bool(taken), **more}:
+                self._direct.said(taken=taken, tells=more.get("tells") is True)
+            case {"type": "direct", "begun": True}:
+                self._direct.begun()
             case {"type": "redraw"}:
                 self._attachment.draw_again()
             case _:
@@ -337,8 +339,8 @@ class FramedTerminal(TerminalSession):
         """Deal with what came, in order; True for `detach`."""
         self._busy = True
         try:
-            while self._came or self._direct.waiting:
-                if await (self._deal_handed() if self._direct.waiting else self._deal_frame()):
+            while self._came or self._direct.due:
+                if await (self._deal_handed() if self._direct.due else self._deal_frame()):
                     return True
         finally:
             self._busy = False

@@ -27,6 +27,8 @@ class DirectViewer(Protocol):
 
     def typed_direct(self, data: bytes) -> None: ...
 
+    def draw_again(self) -> None: ...
+
 
 class Way:
     """`interfaces.DirectWay`."""
@@ -112,6 +114,8 @@ class Way:
                 self._terminal.over()
 
     async def end(self) -> None:
+        if self.begun and not self.over:
+            self.viewer.draw_again()  # which leaves it: what has gone there may not have been read
         self.leave()
         await self._end()
         self._forget(self.name)

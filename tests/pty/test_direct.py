@@ -197,6 +197,24 @@ async def test_what_has_to_be_drawn_again_ends_it_and_late_keys_are_not_lost(sta
     await settle(lambda: stand.keeper.last[0] == "ends")
 
 
+async def test_what_went_there_is_drawn_where_it_ends_for_a_key_that_came_by_the_daemon(stand: Stand) -> None:
+    """The person's tool leaves it at once, with what was not read, and until the next one the daemon showed nothing."""
+    viewer = await stand.viewer()
+    way = await stand.way(viewer)
+    way.begin(lambda: None)
+    stand.program.prints(b"past it")
+    await way.end()
+    stand.program.prints(b" and after")
+    async with asyncio.timeout(30):
+        assert b"past it and after" in await anext(viewer.output())
+    assert stand.person.overs == 1
+    await way.end()
+    stand.program.prints(b", not drawn again")
+    async with asyncio.timeout(30):
+        assert await anext(viewer.output()) == b", not drawn again"
+    await viewer.close()
+
+
 async def test_whoever_only_looks_and_an_older_keeper_have_none(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     looker = await stand.program.viewers.join(cols=COLS, rows=ROWS, read_only=True)
     assert await looker.direct(stand.person) is None
