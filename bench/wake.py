@@ -2,6 +2,8 @@
 
 python -m tests.real.netns python -m bench.wake claude codex …
 
+Messages are typed: a server of the program's would not be there for the start that is taken off.
+
 What the program itself takes is taken off: its start in a plain terminal, with the same arguments and environment,
 until it says that it is idle; and, for a message to the ready agent, the time from sending it to the request. The
 conversation must be gone on with: the request that a message leads to has every message before it.
@@ -23,6 +25,7 @@ from tests.real.agents import RealAgent
 from tests.real.looks import LOOKS
 from tests.real.model import Model
 from tests.real.terminal import Terminal
+from tests.real.ways import typed
 from tests.support.daemon import Daemon, eventually
 
 WAKES = sized(5, 1)
@@ -41,6 +44,7 @@ def main() -> None:
 
 
 def measure(cli: str, base: Path, daemon: Daemon, model: Model) -> None:
+    typed(cli, daemon)
     prepared = programs.prepare(cli, base / cli / "home", base / cli / "project", model.url)
     agent = RealAgent.start(cli, daemon, model, prepared)
     words: list[str] = []
