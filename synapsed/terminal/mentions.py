@@ -28,6 +28,7 @@ _CUT = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*\x1b?)\Z")
 """An escape sequence that goes on in the next piece. A lone escape at the end of a piece is the key."""
 _SEQUENCE_MAX = 4096
 
+_ESCAPE = b"\x1b"
 _PASTE_END = b"\x1b[201~"
 _UNSEEN = re.compile(rb"\x1b\[(?:[IO]|<[\d;]*[Mm]|M|\d*;\d+:3(?:u|[A-Z~]))")
 """Focus, the mouse, and keys let go: nothing is edited by them."""
@@ -236,6 +237,8 @@ class KeyLine:
         if key == b"\x03":
             self.clear()
             return
+        if key == _ESCAPE and not self._draft.text:
+            return  # what it closes is no line, and where it brings one back the composer shows that
         act = _ACTS.get(key)
         if act is None:
             self._draft.sure = False
@@ -283,6 +286,8 @@ def _named(sequence: bytes) -> bytes:
         return b"\x0a" if modifiers else b"\r"
     if code in (8, 127) and not modifiers:
         return b"\x7f"
+    if code == 27 and not modifiers:
+        return _ESCAPE
     if modifiers == _KITTY_CONTROL and ord("a") <= code <= ord("z"):
         return bytes([code - ord("a") + 1])
     return b"?"

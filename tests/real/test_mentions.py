@@ -78,12 +78,12 @@ def test_a_line_for_a_colleague(agents: RealAgent, person: Tmux, daemon: Daemon,
     eventually(lambda: daemon.agent(agents.name)["held"] is None or None, "nothing holds its messages up")
 
     # In the middle of a turn, which goes on.
-    held = agents.send(f"{busy} [[hold:turn]] [[answer:short]]")
+    held = agents.send(f"{busy} [[hold:{late}]] [[answer:short]]")
     model.wait_for_turn(busy)
     person.text(f"@colleague Und {late}")
     person.keys("Enter")
     model.wait_for_turn(late)
-    model.release("turn")
+    model.release(late)
     assert daemon.task_in(held, "completed", "failed", "canceled")["status"] == "completed"
     assert [model.submissions(each) for each in (word, busy, late)] == [1, 1, 1]
 

@@ -66,6 +66,13 @@ def test_what_is_not_followed_is_not_told(keys: str) -> None:
     assert [part.line for part in line.feed(b"@codex hi\r") if isinstance(part, Enter)] == ["@codex hi"]
 
 
+@pytest.mark.parametrize("escape", ["\x1b", "\x1b[27u"])
+def test_escape_leaves_an_empty_line_empty(escape: str) -> None:
+    """A person who closes a notice with it writes on at once."""
+    assert lines(escape, "@codex hi\r") == ["@codex hi"]
+    assert lines("@codex", escape, " hi\r") == [None]
+
+
 def test_a_backslash_goes_on() -> None:
     assert lines("@codex one\\\r") == []
     assert lines("@codex one\\\r", "two\r") == [None]
