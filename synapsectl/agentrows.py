@@ -101,9 +101,16 @@ def row(agent: Mapping[str, Any], now: datetime, *, age: str, folder: str, colum
 
 
 def asking(agents: Iterable[dict[str, Any]], items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The agents: who asks about a command (`items` of the inbox tell it), with that instead of the words around it."""
-    commands = {item["agent_id"]: item["command"] for item in items}
-    return [agent | ({"asks": found} if (found := commands.get(agent["id"])) else {}) for agent in agents]
+    """The agents, as `items` of the inbox tell of those that ask: with the command instead of the words around it, and
+    since when, whatever has begun again meanwhile."""
+    asked = {item["agent_id"]: item for item in items if item.get("prompt_id")}
+    return [agent | _asked(agent, asked.get(agent["id"])) for agent in agents]
+
+
+def _asked(agent: Mapping[str, Any], item: Mapping[str, Any] | None) -> dict[str, Any]:
+    if item is None or not agent.get("asks"):
+        return {}
+    return {"asks": item["command"] or agent["asks"], "since": item["since"]}
 
 
 def shorter(path: str, home: str) -> str:

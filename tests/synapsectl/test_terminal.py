@@ -4,12 +4,13 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from synapsectl.output import display_width
 from synapsed.model.agent import Conversation
-from tests.synapsectl.fake_daemon import FakeDaemon, agent, permission
+from tests.synapsectl.fake_daemon import WHEN, FakeDaemon, agent, permission
 from tests.synapsectl.pty_tool import PtyTool
 
 WIDE = "─" * 120
@@ -77,13 +78,16 @@ def test_as_much_of_an_id_as_tells_it_from_the_others() -> None:
 
 def test_who_asks_about_a_command_is_listed_with_it(daemon: FakeDaemon) -> None:
     asks = "Bash command · Run a scripted command · rm -rf build · Do you want to proceed?"
+    asked = (datetime.now(UTC) - timedelta(hours=3, minutes=20)).isoformat()
     for name, port in (("claude", 8100), ("codex", 8120)):
         daemon.agents[name] = agent(name, port=port, activity="waiting", asks=asks)
     daemon.inbox = [
-        {"agent_id": daemon.agents["claude"].id, "command": "rm -rf build"},
-        {"agent_id": daemon.agents["codex"].id, "command": None},
+        {"agent_id": daemon.agents["claude"].id, "command": "rm -rf build", "prompt_id": "p1", "since": asked},
+        {"agent_id": daemon.agents["codex"].id, "command": None, "prompt_id": "p2", "since": asked},
+        {"agent_id": daemon.agents["codex"].id, "command": None, "prompt_id": None, "since": WHEN},
     ]
     shown = seen("list")
+    assert [line.split()[2] for line in shown[1:3]] == ["3h", "3h"], "as long as it has asked, over a new daemon too"
     assert "rm -rf build" in shown[1]
     assert "Bash command" not in shown[1]
     assert "Bash command" in shown[2]
