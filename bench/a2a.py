@@ -38,8 +38,8 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
 
     from synapsed.a2a.addressbook import AddressBook
     from synapsed.a2a.externals import Externals
+    from synapsed.api.connection_limits import Door, DoorLimits
     from synapsed.api.context import ApiContext
-    from synapsed.api.guard import Door, DoorLimits
     from synapsed.api.security import Security
     from synapsed.api.servers import ApiServers
     from synapsed.automation.health import Health

@@ -20,7 +20,7 @@ import structlog
 from bench.figures import milliseconds, report, sized
 from synapsed.aio import Pace
 from synapsed.api.context import PIECES_AT_ONCE
-from synapsed.api.eventstream import EventCache, Subscription
+from synapsed.api.event_stream import EventCache, Subscription
 from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import EVERY_EVENT, NewEvent
 from synapsed.model.events import ToolExecution

@@ -23,11 +23,11 @@ from synapsectl.framed import TerminalConnection
 from synapsed.clock import SystemClock
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Profile
-from synapsed.screens.harm import HarmRecord
+from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import SCREENS_EACH, ScreenPool
-from synapsed.screens.stage import RemoteStage
+from synapsed.screens.remote_screen import RemoteStage
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.stage import Ask
+from synapsed.terminal.screen_messages import Ask
 from tests.support.daemon import Daemon
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "recordings"

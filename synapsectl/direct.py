@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from synapsed.terminal.clipboard import ClipboardFilter
-from synapsed.terminal.onescreen import on_one_screen
 from synapsed.terminal.scanner import ViewerFilter
+from synapsed.terminal.single_screen import on_one_screen
 
 CHUNK = 64 * 1024
 """Bytes read at a time."""

@@ -37,13 +37,13 @@ from synapsed.access.vapid import load_or_create as load_push_key
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
 from synapsed.aio import TaskSet
+from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext
-from synapsed.api.guard import Door, DoorLimits
-from synapsed.api.peers import PeerLookup
+from synapsed.api.device_login import Visitors
+from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create, put_back
-from synapsed.api.visitors import Visitors
 from synapsed.automation.service import Automation
 from synapsed.clock import SystemClock
 from synapsed.config import Config
@@ -64,7 +64,7 @@ from synapsed.pipes.factory import AcpLinks
 from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
-from synapsed.pty.rounds import Rounds
+from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
 from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store.backups import Backups

@@ -4,10 +4,10 @@
 - `convert`: the Task of `synapsed.model` to the SDK's types and back.
 - `errors`: A2A's errors in both bindings' forms, and which of ours they are. `version`: what a request speaks.
 - `operations`: what the methods do, on `Tasks`; `methods` is the one table of them, `params` reads their requests.
-- `jsonrpc`, `rest`: the bindings, which dispatch by that table; `replies` is what they give back.
+- `jsonrpc`, `rest`: the bindings, which dispatch by that table; `endpoint_types` is what they give back.
 - `extensions`: those of ours, what activates them and what their metadata means.
 - `endpoints`: all of it, wired.
 
-All but `card`, `errors`, `extensions`, `host`, `replies` and `version` import the SDK, which takes its time:
-`synapsed.api.sdk` loads them when they are first asked for.
+All but `card`, `errors`, `extensions`, `host`, `endpoint_types` and `version` import the SDK, which takes its time:
+`synapsed.api.a2a_loading` loads them when they are first asked for.
 """

@@ -18,8 +18,8 @@ from a2a.client.card_resolver import parse_agent_card
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseError
 
+from synapsed.a2a.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
 from synapsed.a2a.snapshots import TEXT_SHOWN
-from synapsed.a2a.wire import CARD_S, CONNECT_S, Found, http_client, unreachable
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.model.external import SEEDS, ExternalAgent
 

@@ -44,7 +44,7 @@ from synapsed.tasks import transitions
 
 if TYPE_CHECKING:
     from synapsed.a2a.courier import Courier
-    from synapsed.a2a.wire import AgentConnection
+    from synapsed.a2a.remote_protocol import AgentConnection
 
 AGENTS_MAX = 200
 OPEN_MAX = 100

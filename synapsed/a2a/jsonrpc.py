@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from synapsed.a2a.endpoint_types import MessageReply, StreamReply, retry_after
 from synapsed.a2a.errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -24,7 +25,6 @@ from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import RequestScope
 from synapsed.a2a.params import parse
-from synapsed.a2a.replies import MessageReply, StreamReply, retry_after
 from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.a2a.version import V03, V10, require_version
 from synapsed.documents.writing import has_large

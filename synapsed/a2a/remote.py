@@ -14,8 +14,7 @@ from synapsed.a2a.convert import outgoing
 from synapsed.a2a.discovery import BINDINGS, look_again
 from synapsed.a2a.hosts.tunnel import Tunnel
 from synapsed.a2a.partial_answer import ArtifactPiece, Snapshot
-from synapsed.a2a.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
-from synapsed.a2a.wire import (
+from synapsed.a2a.remote_protocol import (
     CALL_S,
     KEY_HEADER,
     LONGEST_PAUSE_S,
@@ -26,6 +25,7 @@ from synapsed.a2a.wire import (
     of_status,
     unreachable,
 )
+from synapsed.a2a.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
 from synapsed.errors import ExternalError, RemoteRefused
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import Message

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from synapsed.a2a.endpoint_types import MessageReply, RestRequest, StreamReply, retry_after
 from synapsed.a2a.errors import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -23,7 +24,6 @@ from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import RequestScope
 from synapsed.a2a.params import from_query, parse
-from synapsed.a2a.replies import MessageReply, RestRequest, StreamReply, retry_after
 from synapsed.a2a.version import V10, require_version
 from synapsed.errors import SynapsedError
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from synapsed.model.task import Artifact, DataPart, Part, TextPart
 from synapsed.profiles import Parsers
 from synapsed.terminal.blocks import StreamParser
-from synapsed.terminal.plain import Block
+from synapsed.terminal.plain_blocks import Block
 
 PARSED_MAX = 256 * 1024
 """Characters of an answer that are looked at: a longer one is no conversation. They cost a second at the most."""

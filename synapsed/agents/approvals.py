@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents.part_interfaces import ApprovalOwner
-from synapsed.channels.asking import texts_at, tool_of
+from synapsed.channels.channel_questions import texts_at, tool_of
 from synapsed.channelspec import DecisionSpec
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store

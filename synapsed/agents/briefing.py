@@ -6,7 +6,7 @@ from pathlib import Path
 from synapsed.agents.instructions import fingerprint, on_record, task_of
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import AgentTurns
-from synapsed.channels.injection import INSTRUCTIONS_FILE
+from synapsed.channels.launch_additions import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
 from synapsed.launch_plan import LaunchPlanner
 from synapsed.model.task import new_id

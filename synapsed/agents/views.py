@@ -7,7 +7,7 @@ from typing import Any
 
 from synapsed.agents.agent import Agent
 from synapsed.agents.lifecycle import LIVE_STATES
-from synapsed.channels.past import PastConversation
+from synapsed.channels.past_conversations import PastConversation
 from synapsed.choices import telling
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent

@@ -4,6 +4,6 @@ One application for the main listener and the Unix socket, a second one, with an
 all agents' own ports. A request passes, in this order:
 
 1. `problems`: whatever is raised below becomes one shape of error, in one place;
-2. `security`: `Host`, `Origin`, content type and length, then whose connection it is (`peers`, `rights`);
+2. `security`: `Host`, `Origin`, content type and length, then whose connection it is (`peer_lookup`, `rights`);
 3. the route (`routes/`, one file per resource), which asks `Control` and renders.
 """

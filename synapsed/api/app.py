@@ -2,12 +2,12 @@
 
 from aiohttp import web
 
+from synapsed.api.connection_limits import timed
 from synapsed.api.context import CONTEXT, ApiContext
-from synapsed.api.eventstream import EventCache
+from synapsed.api.event_stream import EventCache
 from synapsed.api.gate import gate
-from synapsed.api.guard import timed
+from synapsed.api.memory_reservation import reserving
 from synapsed.api.problems import problems
-from synapsed.api.reserving import reserving
 from synapsed.api.route_rights import OF_AGENT_PORT
 from synapsed.api.routes import (
     a2a,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from synapsed.api.context import CONTEXT
-from synapsed.api.reserving import others_first, reserve_body
+from synapsed.api.memory_reservation import others_first, reserve_body
 from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, TooMuch
 from synapsed.documents.reading import read
 from synapsed.errors import InvalidRequest

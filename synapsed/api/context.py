@@ -18,12 +18,12 @@ from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
 from synapsed.access.pairs import Pair
 from synapsed.aio import Pace, at_once, cancel_all
-from synapsed.api.acts import Acts
+from synapsed.api.a2a_loading import A2aSdk
 from synapsed.api.caching import Changes
-from synapsed.api.live import LiveScreens
-from synapsed.api.reserving import BODIES, reserve_task
+from synapsed.api.idempotent_input import Acts
+from synapsed.api.live_screens import LiveScreens
+from synapsed.api.memory_reservation import BODIES, reserve_task
 from synapsed.api.rights import Rights
-from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, on_unix
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox

@@ -12,8 +12,8 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from synapsed.api.answers import ErrorAnswer
 from synapsed.api.describe import Description, Response, Streamed, description_of
+from synapsed.api.response_models import ErrorAnswer
 from synapsed.api.security import is_public
 from synapsed.errors import (
     AmbiguousAddress,

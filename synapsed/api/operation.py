@@ -15,8 +15,8 @@ from aiohttp import web
 from synapsed.api.body import read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
 from synapsed.api.describe import KEY, Description, Response, Streamed
-from synapsed.api.outgoing import respond
 from synapsed.api.problems import Handler
+from synapsed.api.slow_readers import respond
 from synapsed.errors import SynapsedError
 
 _OWN: Final[dict[str, Callable[[web.Request], Any]]] = {

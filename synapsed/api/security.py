@@ -23,11 +23,11 @@ from aiohttp import hdrs, web
 from synapsed.access.certificates import is_for
 from synapsed.access.lockout import Source
 from synapsed.api.describe import description_of
-from synapsed.api.peers import PeerLookup
+from synapsed.api.device_login import Visitors, cookie_name
+from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.problems import Handler
 from synapsed.api.query import check_names
 from synapsed.api.rights import Peer, Rights, Token, TokenKind, decide
-from synapsed.api.visitors import Visitors, cookie_name
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Directory
 

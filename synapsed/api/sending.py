@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, origin_of, rights_of, to_the_end
-from synapsed.api.reserving import others_first, release_body
+from synapsed.api.memory_reservation import others_first, release_body
 from synapsed.api.rights import Rights
 from synapsed.errors import (
     AmbiguousAddress,

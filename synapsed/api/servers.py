@@ -13,10 +13,10 @@ import structlog
 from aiohttp import web
 
 from synapsed.api.app import build_agent_app, build_main_app
+from synapsed.api.connection_limits import Door
 from synapsed.api.context import ApiContext
-from synapsed.api.guard import Door
-from synapsed.api.secure import SecureListener
-from synapsed.api.speaking import speaking
+from synapsed.api.early_refusals import speaking
+from synapsed.api.tls_connections import SecureListener
 from synapsed.errors import ConfigError
 from synapsed.listening import stop_listening
 

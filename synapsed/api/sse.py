@@ -14,8 +14,8 @@ from aiohttp import web
 
 from synapsed.aio import at_once
 from synapsed.api.context import CONTEXT
-from synapsed.api.outgoing import cut_off, ended, hold_little, patience, write
-from synapsed.api.reserving import release
+from synapsed.api.memory_reservation import release
+from synapsed.api.slow_readers import cut_off, ended, hold_little, patience, write
 from synapsed.documents.writing import Parts, Texts
 
 SSE_HEADERS = {

@@ -16,17 +16,17 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from synapsed import attachwire as wire
 from synapsed.api.body import parse_json
 from synapsed.api.context import ApiContext, rights_of
-from synapsed.api.direct import DirectKeys
-from synapsed.api.framed import FramedConnection
+from synapsed.api.direct_terminal import DirectKeys
+from synapsed.api.framed_terminal import FramedConnection
 from synapsed.api.problems import body_of
-from synapsed.api.schemas import COLS_MAX, ROWS_MAX
+from synapsed.api.request_models import COLS_MAX, ROWS_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, open_websocket
 from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, SynapsedError, UnknownAgent
 from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, StateChanged
-from synapsed.model.outer import read_outer
+from synapsed.model.outer_terminal import read_outer
 
 _TERMINAL_SIGNALS: Final = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
 """Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""

@@ -8,8 +8,8 @@ from typing import Any
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from synapsed.api.context import CONTEXT
-from synapsed.api.outgoing import READ_RATE
 from synapsed.api.security import on_unix
+from synapsed.api.slow_readers import READ_RATE
 from synapsed.errors import InvalidRequest
 
 CLOSE_SECONDS = 1.0

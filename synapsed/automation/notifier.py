@@ -15,12 +15,12 @@ from typing import Any, Final
 import structlog
 
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
-from synapsed.attention import telling
+from synapsed.attention import notification_policy
 from synapsed.attention.notify import NotifyConfig, NtfySink, Sink, SinkRule, WebSink
 from synapsed.automation.browsers import PREFIX, Browsers
 from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.notices import Mark, Marks, digest, new_token
 from synapsed.automation.presence import Presence
+from synapsed.automation.sent_notices import Mark, Marks, digest, new_token
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.automation.sinks.browser import Browser
 from synapsed.choices import choice
@@ -203,7 +203,7 @@ class Notifier:
         port: SinkPort | None = None
         try:
             port = await _port(wanted, self._means)
-            await _act(port.tell(telling.trial(self._means.clock.wall()), None))
+            await _act(port.tell(notification_policy.trial(self._means.clock.wall()), None))
         except InvalidRequest as error:
             told.ok, told.detail = False, error.message
         except Untold as error:
@@ -292,7 +292,7 @@ class _Teller:
         for item in sorted(items.values(), key=lambda item: item.id == self._last):
             if item.id in self.marks:
                 continue
-            match telling.verdict(item, self._rule, self._now(item)):
+            match notification_policy.verdict(item, self._rule, self._now(item)):
                 case "tell":
                     self._last = item.id
                     await self._tell_of(port, item)
@@ -305,7 +305,7 @@ class _Teller:
         return waits
 
     async def _tell_of(self, port: SinkPort, item: AttentionItem) -> None:
-        notice = telling.notice(_masked(item), self._rule.content)
+        notice = notification_policy.notice(_masked(item), self._rule.content)
         mark, buttons = self._buttons(notice)
         if port.once or port.sure or buttons is not None:  # a button may be pressed before this comes back
             await self.marks.put(item.id, mark)
@@ -318,7 +318,7 @@ class _Teller:
         await self._worked()
         log.info("a person is told", sink=self._name, item=item.id, kind=item.kind, agent=item.agent)
 
-    def _buttons(self, notice: telling.Notice) -> tuple[Mark, Buttons | None]:
+    def _buttons(self, notice: notification_policy.Notice) -> tuple[Mark, Buttons | None]:
         sink = self.wanted.sink
         if not isinstance(sink, NtfySink) or sink.answers is None or notice.answers is None:
             return Mark(state="telling"), None
@@ -348,9 +348,9 @@ class _Teller:
         await self.marks.drop(item_id)
         return True
 
-    def _now(self, item: AttentionItem) -> telling.Now:
+    def _now(self, item: AttentionItem) -> notification_policy.Now:
         wall = self._means.clock.wall()
-        return telling.Now(
+        return notification_policy.Now(
             open_s=wall - datetime.fromisoformat(item.since).timestamp(),
             idle_s=self._means.presence.idle,
             local=datetime.fromtimestamp(wall, self._means.zone()),

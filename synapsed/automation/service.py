@@ -12,15 +12,15 @@ from synapsed.access.vapid import PushKey
 from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.moods import Moods
+from synapsed.automation.mood_events import Moods
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
-from synapsed.automation.ruler import Desktop, Ruler
+from synapsed.automation.rule_runner import Desktop, Ruler
 from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.making import SinkMaker
+from synapsed.automation.time_zone import LocalZone
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
-from synapsed.automation.zones import LocalZone
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsed.channels.app_items import script_in, words_of
-from synapsed.channels.asking import options_of, question_of, reply_of, tool_of
+from synapsed.channels.channel_questions import options_of, question_of, reply_of, tool_of
 from synapsed.channelspec import Channel
 from synapsed.model.facts import ChannelFact, PermissionAsked, PermissionOver
 

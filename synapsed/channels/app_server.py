@@ -24,7 +24,7 @@ from synapsed.channels.app_items import answer_in, code_of, key_of, limits_in, u
 from synapsed.channels.app_questions import ASKED_AGAIN_S, AppQuestions
 from synapsed.channels.app_turns import AppTurns
 from synapsed.channels.companion_log import keep_small
-from synapsed.channels.injection import LaunchContext
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.transcripts import at_path
 from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway, MessageRefused

@@ -18,8 +18,8 @@ from typing import Any
 
 import structlog
 
-from synapsed.channels.asking import options_of, question_of, reply_of
-from synapsed.channels.injection import LaunchContext
+from synapsed.channels.channel_questions import options_of, question_of, reply_of
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway

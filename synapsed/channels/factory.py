@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from synapsed.channels.app_server import AppServerChannel
 from synapsed.channels.event_files import EventFilesChannel
 from synapsed.channels.hooks import HookChannel
-from synapsed.channels.injection import LaunchContext
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.channels.session_server import SessionServerChannel
 from synapsed.channelspec import Channel

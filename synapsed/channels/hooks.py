@@ -18,10 +18,10 @@ import structlog
 
 from synapsed.aio import TaskSet
 from synapsed.channels import transcripts
-from synapsed.channels.injection import LaunchContext
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
-from synapsed.channels.pieces import MessagePieces
-from synapsed.channels.tools import tool_fact, tool_line
+from synapsed.channels.message_pieces import MessagePieces
+from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, used
 from synapsed.channelspec import Channel, FactKind
 from synapsed.model.facts import (

@@ -42,7 +42,7 @@ class Report:
 
 
 class Maildir:
-    """Reader of one maildir, made by `prepare` of `injection`. Reports of the `passing` events are a courtesy."""
+    """Reader of one maildir, made by `launch_additions.prepare`. Reports of the `passing` events are a courtesy."""
 
     def __init__(self, root: Path, *, passing: Collection[str] = ()) -> None:
         self._root = root

@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 import structlog
 
-from synapsed.channels.asking import reply_of
-from synapsed.channels.injection import LaunchContext
+from synapsed.channels.channel_questions import reply_of
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_messages import how_it_ended, id_of, objects, replies_to, text_of, word
 from synapsed.channels.session_server import SessionServerChannel
 from synapsed.channels.transcripts import at_path

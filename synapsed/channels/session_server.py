@@ -16,8 +16,8 @@ from typing import Any
 import aiohttp
 import structlog
 
-from synapsed.channels.asking import options_of, question_of
-from synapsed.channels.injection import LaunchContext
+from synapsed.channels.channel_questions import options_of, question_of
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_messages import (
     Message,
     completed_ms,
@@ -34,7 +34,7 @@ from synapsed.channels.session_messages import (
     text_of,
     word,
 )
-from synapsed.channels.tools import tool_fact, tool_line
+from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.channelspec import Channel, ErrorCode
 from synapsed.files import write_whole

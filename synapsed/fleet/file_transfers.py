@@ -12,7 +12,7 @@ from synapsed.fleet.parcel_sending import Parcels
 from synapsed.fleet.parcel_spool import InSpool, Leg, Parcel
 from synapsed.fleet.uploads import Uploads
 from synapsed.model.fleetviews import FleetFile, FleetKept
-from synapsed.model.keptfile import KeptFile
+from synapsed.model.kept_file import KeptFile
 
 UNDER_WAY_MAX: Final = 50
 """Of what is told with the status of a host."""

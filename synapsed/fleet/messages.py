@@ -29,7 +29,7 @@ from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import host_of
 from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.fleet import FleetOrigin
-from synapsed.model.keptfile import SIZE, KeptFile, is_kept
+from synapsed.model.kept_file import SIZE, KeptFile, is_kept
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import FilePart, Message, Part, Task, TextPart

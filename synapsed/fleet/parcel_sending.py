@@ -25,7 +25,7 @@ from synapsed.fleet.parcel_spool import Leg, OutSpool, Parcel, Upload
 from synapsed.fleet.ports import Broker, BrokerRefused
 from synapsed.fleet.wakeup import Bell
 from synapsed.model.fleet import FleetOrigin, OutRow, update_row
-from synapsed.model.keptfile import given_here, is_kept
+from synapsed.model.kept_file import given_here, is_kept
 from synapsed.model.task import FilePart, Part
 from synapsed.store.fleet import FleetTable
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from synapsed.fleet.envelope import BadEnvelope, encoded
 from synapsed.fleet.names import ID
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.keptfile import given_here
+from synapsed.model.kept_file import given_here
 from synapsed.model.task import Message, Task
 
 PERSON: Final = "person"

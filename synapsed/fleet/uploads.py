@@ -8,7 +8,7 @@ from synapsed.errors import Busy, InvalidRequest, TaskNotFound
 from synapsed.fleet.parcel_sending import Parcels
 from synapsed.fleet.parcel_spool import Parcel, Upload
 from synapsed.model.fleetviews import FleetFile
-from synapsed.model.keptfile import KeptFile
+from synapsed.model.kept_file import KeptFile
 
 OPEN_MAX: Final = 8
 IDLE_S: Final = 600.0

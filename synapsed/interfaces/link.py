@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from synapsed.model.agent import Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 

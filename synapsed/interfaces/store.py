@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from synapsed.documents.budget import Budget, Large
+from synapsed.model.answered_tasks import HeardEnds
 from synapsed.model.events import Event, NewEvent
 from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
-from synapsed.model.heard import HeardEnds
+from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
-from synapsed.model.said import Said
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task, TaskState
 

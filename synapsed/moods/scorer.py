@@ -20,12 +20,12 @@ from synapsed.model.events import (
     TaskStatusChanged,
     TurnSeen,
 )
-from synapsed.model.said import Said, ends
+from synapsed.model.message_excerpt import Said, ends
 from synapsed.model.sender import Sender
 from synapsed.model.task import TERMINAL_STATES, Prompt, TaskState
 from synapsed.moods.likeness import alike, sketch
+from synapsed.moods.mood_record import Feeling, MoodState, Open, OpenQuestion
 from synapsed.moods.signals import HALF_LIFE_S, LEAVES, PATTERN, REACHES, SIGNALS, TEXT, points
-from synapsed.moods.state import Feeling, MoodState, Open, OpenQuestion
 from synapsed.moods.text import own_words, signs
 from synapsed.moods.words import Emotion
 

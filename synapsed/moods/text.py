@@ -1,7 +1,8 @@
 """Which signals are in a text.
 
-Each step goes over the text once, and its patterns cannot go back: what is looked at is `model.said.ends` of a message,
-so that the cost has a bound whatever stands there. What is not the writer's own is left out: code, quotations, tables.
+Each step goes over the text once, and its patterns cannot go back: what is looked at is `model.message_excerpt.ends`
+of a message, so that the cost has a bound whatever stands there. What is not the writer's own is left out: code,
+quotations, tables.
 """
 
 import re

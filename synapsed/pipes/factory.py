@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapsed.channels.injection import INSTRUCTIONS_FILE
+from synapsed.channels.launch_additions import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
 from synapsed.interfaces import AgentLink, Store
 from synapsed.model.records import AgentRecord, LaunchRecord
@@ -15,10 +15,10 @@ from synapsed.pipes.link import AcpLink
 from synapsed.pipes.screen import TranscriptSpool
 from synapsed.pipes.session import SessionOpening
 from synapsed.profiles import Profile
-from synapsed.pty.rounds import Rounds
-from synapsed.screens.harm import HarmRecord
+from synapsed.pty.shared_timer import Rounds
+from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
-from synapsed.screens.stage import RemoteStage
+from synapsed.screens.remote_screen import RemoteStage
 
 SESSION_FILE = "session.json"
 """In the launch's folder: what a profile adds to the session that its program is asked to open."""

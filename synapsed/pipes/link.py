@@ -27,7 +27,7 @@ from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkRefused, LinkTurnRecord
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
@@ -42,11 +42,11 @@ from synapsed.pipes.session import (
 from synapsed.pipes.transcript import TranscriptView
 from synapsed.profiles import Profile
 from synapsed.pty.readiness import SILENT_KEEPER
-from synapsed.pty.rounds import Rounds
+from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.viewers import Viewers, are_reports
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.keynames import encode as encode_keys
-from synapsed.terminal.stage import Stage, StageEvent
+from synapsed.terminal.screen_messages import Stage, StageEvent
 
 STATE_FILE = "acp.json"
 """In the agent's directory: the session that was opened in a launch."""

@@ -28,12 +28,12 @@ from synapsed.model.link import (
     LinkTurnProgress,
     LinkTurnSaid,
 )
-from synapsed.pipes.asked import OpenRequest, answer_id, open_request
 from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
-from synapsed.pipes.outcome import TurnOver, outcome
+from synapsed.pipes.permission_request import OpenRequest, answer_id, open_request
 from synapsed.pipes.rpc import RpcLine, objects
 from synapsed.pipes.speech import TurnSpeech
-from synapsed.pipes.work import CHANNEL, ProgramCalls, plan, used
+from synapsed.pipes.tool_reports import CHANNEL, ProgramCalls, plan, used
+from synapsed.pipes.turn_outcome import TurnOver, outcome
 from synapsed.profiles import Profile
 
 INITIALIZE: Final = "initialize"

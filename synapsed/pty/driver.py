@@ -32,11 +32,11 @@ from synapsed.pty.keyboard import (
     Work,
 )
 from synapsed.pty.linked_terminal import LinkedTerminal
-from synapsed.pty.looks import Looks
+from synapsed.pty.screen_looks import Looks
 from synapsed.pty.session import AnswerQuery, LookSoon, Poll, SaveScreen, SessionCommand
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import KeysTyped, StopAsked
+from synapsed.terminal.screen_messages import KeysTyped, StopAsked
 
 
 async def nobody_types() -> None:

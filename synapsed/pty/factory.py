@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from synapsed.channels.factory import delivering, side_channels
-from synapsed.channels.injection import (
+from synapsed.channels.launch_additions import (
     LaunchContext,
     free_port,
     has_companion,
@@ -46,15 +46,15 @@ from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
+from synapsed.pty.channel_link import StructuredLink
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
-from synapsed.pty.rounds import Rounds
-from synapsed.pty.structured import StructuredLink
-from synapsed.pty.theme import LastSeen
-from synapsed.screens.harm import HarmRecord
+from synapsed.pty.shared_timer import Rounds
+from synapsed.pty.terminal_theme import LastSeen
+from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
-from synapsed.screens.stage import RemoteStage
+from synapsed.screens.remote_screen import RemoteStage
 
 LAUNCH_FILE = "launch.json"
 """In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or

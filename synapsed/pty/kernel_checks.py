@@ -6,7 +6,7 @@ from collections.abc import Callable
 from synapsed.model.agent import Activity
 from synapsed.pty.foreground import Foreground
 from synapsed.pty.linked_terminal import LinkedTerminal
-from synapsed.pty.looks import Looks
+from synapsed.pty.screen_looks import Looks
 
 RESTS_LOOKS = 5
 """A program rests that is found resting so many times in a row."""

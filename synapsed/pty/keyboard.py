@@ -17,7 +17,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.look import Look
 from synapsed.terminal.menus import Move
-from synapsed.terminal.stage import Note
+from synapsed.terminal.screen_messages import Note
 from synapsed.terminal.verdict import screen_sign
 
 CLEAR_TRIES = 20

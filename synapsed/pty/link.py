@@ -22,7 +22,7 @@ from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
@@ -34,14 +34,14 @@ from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.person_keys import PersonKeys
 from synapsed.pty.readiness import SILENT_KEEPER
-from synapsed.pty.rounds import Rounds
 from synapsed.pty.session import Session
+from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.stopping import Stopping
-from synapsed.pty.theme import LastSeen, Theme
+from synapsed.pty.terminal_theme import LastSeen, Theme
 from synapsed.pty.viewers import Viewers
 from synapsed.pty.window_size import Window
 from synapsed.terminal.look import Harm, Look
-from synapsed.terminal.stage import Drawn, Harmed, Incomplete, Stage, StageEvent
+from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, Stage, StageEvent
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""

@@ -8,7 +8,7 @@ from synapsed.interfaces import SideChannel, Store
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.profiles import Profile
 from synapsed.pty.session import Session
-from synapsed.terminal.stage import Stage
+from synapsed.terminal.screen_messages import Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from synapsed.pty.viewers import FOCUS, are_reports
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import as_bytes, encode
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import KeysTyped, StopAsked
+from synapsed.terminal.screen_messages import KeysTyped, StopAsked
 
 ECHO_S = 5.0
 """How long a program may take to show what a person typed: only a line addressed to another agent waits for it."""

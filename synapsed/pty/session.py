@@ -39,19 +39,29 @@ from synapsed.model.link import (
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
-from synapsed.pty.asking import Asking
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
+from synapsed.pty.pending_answer import Asking
 from synapsed.pty.readiness import UNKNOWN_SCREEN, Moment, Obstacle, obstacle
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.answer import anchor_of, shows
-from synapsed.terminal.chrome import marks_in, said_of_turn
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import Ask, Drawn, KeysTyped, Skipped, Start, StopAsked, StopOver, TurnClosed, TurnOpened
+from synapsed.terminal.screen_messages import (
+    Ask,
+    Drawn,
+    KeysTyped,
+    Skipped,
+    Start,
+    StopAsked,
+    StopOver,
+    TurnClosed,
+    TurnOpened,
+)
+from synapsed.terminal.turn_notices import marks_in, said_of_turn
 from synapsed.terminal.verdict import turning_points
 
 CHECKPOINT_EVERY = 256 * 1024

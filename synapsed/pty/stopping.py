@@ -15,7 +15,7 @@ from synapsed.pty.session import Session
 from synapsed.pty.turn import PtyTurn
 from synapsed.terminal.keynames import as_bytes
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import StopOver
+from synapsed.terminal.screen_messages import StopOver
 from synapsed.terminal.verdict import has_signs
 
 TYPING_S = 20.0

@@ -18,8 +18,8 @@ from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
+from synapsed.terminal.growing_answer import LineText, ScreenText
 from synapsed.terminal.look import Look
-from synapsed.terminal.saying import LineText, ScreenText
 
 TOLD_EVERY_S = 0.2
 """Between two pieces of a turn, and between two looks at the screen for them."""

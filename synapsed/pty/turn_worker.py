@@ -19,16 +19,16 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import LinkedTerminal
-from synapsed.pty.looks import Looks
+from synapsed.pty.screen_looks import Looks
 from synapsed.pty.session import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_patience import STARVED_S
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
-from synapsed.terminal.chrome import said_of_turn
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import KeysTyped, LinesWanted
+from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
+from synapsed.terminal.turn_notices import said_of_turn
 
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""

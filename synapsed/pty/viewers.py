@@ -6,7 +6,7 @@ whole screen once it reads again, as tmux does. The agent and the other viewers 
 A viewer whose terminal has another size than the window never gets the stream, which would be rubbish there: it is
 drawn from the cells, cropped around the cursor, at most 30 times a second.
 
-A viewer that keeps one screen (`terminal.onescreen`) has it drawn again where the program goes to its other one.
+A viewer that keeps one screen (`terminal.single_screen`) has it drawn again where the program goes to its other one.
 
 A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn again
 instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
@@ -24,15 +24,15 @@ from synapsed.interfaces import DirectTerminal
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import TerminalKeys
 from synapsed.keepers.terminals import join_terminal
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
-from synapsed.pty.direct import Way
+from synapsed.pty.direct_viewer import Way
 from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.notice import notice_rows
-from synapsed.terminal.onescreen import on_one_screen
 from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN
 from synapsed.terminal.scanner import ViewerFilter
-from synapsed.terminal.stage import Redraw
+from synapsed.terminal.screen_messages import Redraw
+from synapsed.terminal.single_screen import on_one_screen
 
 BUFFER_MAX = 1 << 20
 """Bytes that wait for one viewer at the most."""

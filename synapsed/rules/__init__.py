@@ -2,6 +2,5 @@
 
 - `pattern`: globs, linear in what they are held against;
 - `rule`: `[[rule]]` as it is written, whether it is for an event, and the words that it fills in;
-- `guard`: how often, and how deep, rules may follow each other;
 - `signing`: webhooks by the Standard Webhooks specification.
 """

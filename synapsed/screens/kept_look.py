@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import Ask
+from synapsed.terminal.screen_messages import Ask
 
 
 class KeptLook:

@@ -14,7 +14,7 @@ from synapsed import aio
 from synapsed.errors import SynapsedError, TooLarge
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import Checkpoint
-from synapsed.screens import checked, wire
+from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.process import PROGRAM, ScreenProcess
 
@@ -176,7 +176,7 @@ class _Kept:
         """Raises ScreenFrameError for what cannot be: its process is ended, and the next one is asked."""
         if frame.kind != FrameKind.ANSWER:
             raise ScreenFrameError("output drawn of a screen that was kept")
-        shown = checked.read_shown(self._form, frame)
+        shown = checked_replies.read_shown(self._form, frame)
         if not self.answer.done():
             self.answer.set_result(shown)
 

@@ -13,7 +13,7 @@ import psutil
 import structlog
 
 from synapsed import aio
-from synapsed.screens import checked
+from synapsed.screens import checked_replies
 from synapsed.screens.frames import VERSION, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 from synapsed.screens.trial import bare_environment
 
@@ -187,7 +187,7 @@ class ScreenProcess(asyncio.Protocol):
                     case FrameKind.HELLO:
                         self._greet(frame)
                     case FrameKind.FAILED:
-                        self.end(f"it failed: {checked.read_failure(frame)}")
+                        self.end(f"it failed: {checked_replies.read_failure(frame)}")
                     case FrameKind.ALIVE:
                         pass
                     case _:
@@ -197,7 +197,7 @@ class ScreenProcess(asyncio.Protocol):
             self.end(f"it broke the protocol: {error}")
 
     def _greet(self, frame: ScreenFrame) -> None:
-        told = checked.read_hello(frame)
+        told = checked_replies.read_hello(frame)
         if told["version"] != VERSION:
             raise ScreenFrameError(f"its version is {told['version']}, and this is {VERSION}: restart the daemon")
         self.began = True

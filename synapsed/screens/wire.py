@@ -10,15 +10,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import Ink, Picture, Rows
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Harm, Look, TerminalReply
 from synapsed.terminal.prompts import PAUSE, Asked
-from synapsed.terminal.snapshot import ScreenSnapshot
-from synapsed.terminal.stage import (
+from synapsed.terminal.screen_messages import (
     Ask,
     KeysTyped,
     LinesWanted,
@@ -29,6 +28,7 @@ from synapsed.terminal.stage import (
     TurnClosed,
     TurnOpened,
 )
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 SIZE_MAX = 1000
 """Columns, and rows, of a screen."""

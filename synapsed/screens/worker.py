@@ -28,7 +28,7 @@ from synapsed.terminal.picture import picture
 from synapsed.terminal.portions import portions
 from synapsed.terminal.printed import read_lines
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.shown import document
+from synapsed.terminal.screen_formats import document
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 TURN_S = 0.002

@@ -19,7 +19,7 @@ from synapsed.documents.budget import Budget
 from synapsed.documents.reading import SLICE, read_aside
 from synapsed.documents.writing import LARGE, Texts, has_large, joined
 from synapsed.masking import mask
-from synapsed.store.sealing import SEALED, Sealer
+from synapsed.store.secret_encryption import SEALED, Sealer
 
 LARGE_ROW = LARGE
 """Characters of JSON from which on a row of the database is read piece by piece."""

@@ -16,11 +16,11 @@ from weakref import WeakValueDictionary
 
 from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
+from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import OLD_TYPES, Event, parse_event
-from synapsed.model.heard import HeardEnds, is_end
 from synapsed.store.database import Database
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, read_large, texts_size, weigh_large
-from synapsed.store.sealing import Sealer
+from synapsed.store.secret_encryption import Sealer
 
 RECENT_EVENTS = 4096
 """Recent events kept in memory."""

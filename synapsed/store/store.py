@@ -27,8 +27,8 @@ from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
 from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
+from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
-from synapsed.model.said import Said
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
@@ -39,7 +39,7 @@ from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_e
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.schedules import OccurrenceRow, mark_told, occurrence_row, select_occurrence
-from synapsed.store.sealing import Sealer
+from synapsed.store.secret_encryption import Sealer
 from synapsed.store.tasks import (
     RecentTasks,
     TaskRow,

@@ -16,13 +16,13 @@ from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
 from synapsed.model.fleet import FleetOrigin
-from synapsed.model.said import END_MAX, PARTS_MAX, Said, ends
+from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
 from synapsed.store.fleet import task_put
 from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
-from synapsed.store.sealing import Sealer
+from synapsed.store.secret_encryption import Sealer
 
 
 @dataclass(frozen=True, slots=True)

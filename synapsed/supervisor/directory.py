@@ -9,7 +9,7 @@ from pathlib import Path
 from synapsed.agents import views
 from synapsed.agents.agent import Agent
 from synapsed.agents.conversations import taken
-from synapsed.channels.past import find_conversations
+from synapsed.channels.past_conversations import find_conversations
 from synapsed.errors import UnknownAgent
 from synapsed.interfaces import Elsewhere
 from synapsed.keepers.process_owner import Root, owner_of

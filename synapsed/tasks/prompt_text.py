@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapsed.errors import InvalidRequest, TooLarge
-from synapsed.model.keptfile import SIZE, KeptFile, is_kept
+from synapsed.model.kept_file import SIZE, KeptFile, is_kept
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
 from synapsed.screenspec import DeliverySpec
 from synapsed.tasks import sender_mark
@@ -41,7 +41,7 @@ _UNSAFE = re.compile(r"[^\w.+=,@~-]+")
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """A file of the inbox; `name` has no separators. What is kept already (`model.keptfile`) has its place, `kept`, in
+    """A file of the inbox; `name` has no separators. What is kept already (`model.kept_file`) has its place, `kept`, in
     place of the content."""
 
     name: str

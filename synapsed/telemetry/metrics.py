@@ -16,8 +16,8 @@ from synapsed.interfaces import EventLog
 from synapsed.model.figures import AgentFigures, Histogram
 from synapsed.store.database import Database
 from synapsed.telemetry.families import Values, agent_values, sheets_of
-from synapsed.telemetry.lives import TaskPhase
 from synapsed.telemetry.observer import Observer
+from synapsed.telemetry.task_lives import TaskPhase
 from synapsed.telemetry.tracer import TraceFigures
 
 CATCH_UP_S = 5.0

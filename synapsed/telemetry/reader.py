@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from synapsed.interfaces import EventLog
 from synapsed.model.events import Event, TaskStatusChanged
-from synapsed.telemetry.lives import TYPES, Life, Lives, Period, ToolLife, begins
+from synapsed.telemetry.task_lives import TYPES, Life, Lives, Period, ToolLife, begins
 
 BATCH = 200
 """Events that are looked at before other work has its turn."""

@@ -28,10 +28,10 @@ from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
 from synapsed.store.store import SqliteStore
 from synapsed.telemetry.extra import MISSING
-from synapsed.telemetry.lives import Life, Period, TaskPhase
 from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
 from synapsed.telemetry.reader import LogReader, News
 from synapsed.telemetry.spans import Span, spans_of
+from synapsed.telemetry.task_lives import Life, Period, TaskPhase
 
 EVERY_S = 2.0
 """Between two looks at the log: spans come in batches, and a scrape's worth later than what they tell of."""

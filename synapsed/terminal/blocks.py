@@ -1,8 +1,8 @@
 """An answer as blocks (S2, S3): code, JSON documents, errors, references to files, and the text around them.
 
-`StreamParser` gives them as they become whole while the answer grows, the same however the text is cut. The grammar of
-fenced code is CommonMark's (`fences`); what is outside of it is read line by line (`plain`). The info string of a fence
-says language and file name (`describe`).
+`StreamParser` gives them as they become whole while the answer grows, the same however the text is cut. The grammar
+of fenced code is CommonMark's (`fences`); what is outside of it is read line by line (`plain_blocks`). The info
+string of a fence says language and file name (`describe`).
 """
 
 import re
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from synapsed.profiles import Parsers
 from synapsed.terminal.fences import Code, FenceReader, Piece, Prose
-from synapsed.terminal.plain import Block, PlainReader
+from synapsed.terminal.plain_blocks import Block, PlainReader
 
 
 class StreamParser:

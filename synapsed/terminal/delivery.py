@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from synapsed.errors import TooLarge
 from synapsed.screenspec import DeliverySpec
-from synapsed.terminal.indented import as_typed
+from synapsed.terminal.indented_blocks import as_typed
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 """U+FEFF among them: programs take it for white space where Python does not: `exit` with one behind it ends them."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from synapsed.terminal.labels import SIDE, continued, joined, room
-from synapsed.terminal.page import Page, Style, odd_one
+from synapsed.terminal.menu_page import Page, Style, odd_one
+from synapsed.terminal.wrapped_labels import SIDE, continued, joined, room
 
 MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from synapsed.terminal.menu_page import FRAMES, Page
 from synapsed.terminal.menu_rows import (
     ASKS,
     HINT,
@@ -26,7 +27,6 @@ from synapsed.terminal.menu_rows import (
     down,
     ticked_rows,
 )
-from synapsed.terminal.page import FRAMES, Page
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 _CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○]|\[ ?\w|<")

@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
-from synapsed.terminal.owntext import OwnText, stands_before
+from synapsed.terminal.placeholder_text import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
@@ -33,8 +33,8 @@ from synapsed.terminal.scanner import (
     TerminalReset,
 )
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.screen_messages import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.snapshot import ScreenSnapshot
-from synapsed.terminal.stage import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
     Observation,

@@ -17,10 +17,10 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.screenspec import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
-from synapsed.terminal.labels import SIDE, continued, joined, room
+from synapsed.terminal.menu_page import Page
 from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause
-from synapsed.terminal.page import Page
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
+from synapsed.terminal.wrapped_labels import SIDE, continued, joined, room
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 
 from synapsed import __version__
-from synapsed.model.outer import OuterTerminal, Rgb, is_light
+from synapsed.model.outer_terminal import OuterTerminal, Rgb, is_light
 from synapsed.terminal.scanner import QueryKind, QueryReceived
 from synapsed.terminal.snapshot import ScreenSnapshot
 

@@ -13,7 +13,7 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
   gets neither, see `sequences.cleaned`.
 - A row that is erased as a whole (EL 2) goes on in the next one for it, as in no terminal that wraps rows again but
   Ghostty: see `sequences.ending_wraps`. Rows above the screen that were erased go on too, when they are used again:
-  see `erased`.
+  see `erased_history`.
 - 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is never allowed (40 is not passed
   on), and where that was spelt in another way the size is what it was when the piece is over.
 """
@@ -24,11 +24,11 @@ from collections.abc import Sequence
 
 import evp
 
-from synapsed.model.outer import Rgb
+from synapsed.model.outer_terminal import Rgb
 from synapsed.model.picture import Rows
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
-from synapsed.terminal.erased import forget_marks
+from synapsed.terminal.erased_history import forget_marks
 from synapsed.terminal.grid import Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice

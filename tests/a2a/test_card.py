@@ -9,7 +9,7 @@ from a2a.compat.v0_3 import types as v03
 
 from synapsed.a2a.card import agent_card
 from synapsed.api.caching import KEPT, Changes
-from synapsed.api.peers import PeerLookup
+from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.rights import Peer
 from synapsed.api.security import Security
 from tests.api.serving import TOKEN, Api, serving

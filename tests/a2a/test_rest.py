@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.a2a.endpoint_types import RestRequest, StreamReply
 from synapsed.a2a.endpoints import Endpoints
-from synapsed.a2a.replies import RestRequest, StreamReply
 from synapsed.model.task import TaskState
 from tests.a2a.rpc import AGENT, MESSAGE, NOW, V1, kinds
 from tests.a2a.test_rpc_envelope import Anybody

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.a2a.endpoint_types import MessageReply, StreamReply
 from synapsed.a2a.endpoints import Endpoints
-from synapsed.a2a.replies import MessageReply, StreamReply
 from synapsed.api.rights import Rights, Standing
 from synapsed.errors import StoreError
 from synapsed.model.task import TaskState

@@ -233,12 +233,12 @@ async def test_redirects_are_not_followed(far: Seedlike, here: Here):
 
 
 async def test_an_answer_without_bounds_is_cut_off(far: Seedlike, here: Here, monkeypatch):
-    from synapsed.a2a import wire
+    from synapsed.a2a import remote_protocol
 
     far.answer = None
     task = await here.send("hi")
     there = await here.there(task)
-    monkeypatch.setattr(wire, "ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(remote_protocol, "ANSWER_BYTES", 10_000)
     far.become(there, status="completed", artifacts=[far.output("x" * 20_000)])
     task = await here.over(task)
     assert task.error is not None

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from synapsed.agents.usage_limit import SLACK_S
-from synapsed.api.schemas import StartBody
+from synapsed.api.request_models import StartBody
 from synapsed.config import AgentConfig, UsageLimitPolicy
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import TaskState

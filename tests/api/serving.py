@@ -16,11 +16,11 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.access.book import AccessBook
+from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext, RequestLimits
-from synapsed.api.guard import Door, DoorLimits
+from synapsed.api.device_login import Visitors
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.api.visitors import Visitors
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans

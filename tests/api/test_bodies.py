@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from synapsed.api import reserving
-from synapsed.api.reserving import BODIES, SMALL_BODY
+from synapsed.api import memory_reservation
+from synapsed.api.memory_reservation import BODIES, SMALL_BODY
 from tests.api.serving import Api
 from tests.fakes.clock import until
 
@@ -29,7 +29,7 @@ DOORS: list[tuple[str, Any, dict[str, str]]] = [
 async def test_a_large_body_that_finds_no_room_in_time_is_refused(
     api: Api, monkeypatch: pytest.MonkeyPatch, path: str, body: Any, headers: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(reserving, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(memory_reservation, "PATIENCE_S", 0.0)
     room = api.servers._context.bodies
     held = room.take_now("held", BODIES)
     assert held is not None
@@ -66,7 +66,7 @@ async def test_a_large_body_waits_for_room(api: Api, chunked: bool) -> None:
 
 
 async def test_too_many_do_not_wait(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reserving, "WAITING_MAX", 0)
+    monkeypatch.setattr(memory_reservation, "WAITING_MAX", 0)
     held = api.servers._context.bodies.take_now("held", BODIES)
     assert held is not None
     status, body = await api.json(api.agent, "POST", "/message", json={"content": LARGE})

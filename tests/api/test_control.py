@@ -291,7 +291,7 @@ async def test_an_agent_asks_and_replies_as_itself(control: FakeControl, tmp_pat
 
 async def test_who_cannot_be_settled(control: FakeControl, tmp_path, monkeypatch):
     """Elsewhere than on Linux: send, and read by id; no list, no person's verb."""
-    monkeypatch.setattr("synapsed.api.peers.LINUX", False)
+    monkeypatch.setattr("synapsed.api.peer_lookup.LINUX", False)
     async with serving(control, tmp_path) as api:
         status, sent = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=SEND)
         unknown = {"sender_id": "unknown", "verified": False, "tier": "claimed"}

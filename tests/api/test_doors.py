@@ -13,10 +13,10 @@ from aiohttp import ClientSession, TCPConnector, web
 
 from synapsed.access.book import AccessBook
 from synapsed.access.grants import DESK, PHONE, RIGHTS, Grant
+from synapsed.api.device_login import Visitors
 from synapsed.api.rights import Peer, Rights, Standing
 from synapsed.api.route_rights import AGENT, needs_of
 from synapsed.api.security import is_public
-from synapsed.api.visitors import Visitors
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import until
 from tests.fakes.control import FakeControl
@@ -441,7 +441,7 @@ async def test_what_an_expired_token_has_open_ends_with_it(api: Api, monkeypatch
 
 async def test_an_expiry_follows_the_time_of_day(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set forward, or after a sleep: the loop's own clock knows nothing of it."""
-    monkeypatch.setattr("synapsed.api.visitors.EXPIRY_LOOK_S", 0.02)
+    monkeypatch.setattr("synapsed.api.device_login.EXPIRY_LOOK_S", 0.02)
     _, value = await book_of(api).make_token("ci", frozenset({"look"}), agents=None, days=1)
     headers = {"Authorization": f"Bearer {value}", "Accept": "text/event-stream"}
     wall = book_of(api)._clock.wall()

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from synapsed.access.grants import DESK
+from synapsed.api.a2a_loading import A2aSdk
 from synapsed.api.rights import Peer
-from synapsed.api.sdk import A2aSdk
 from tests.api.serving import TOKEN, Api
 from tests.api.test_doors import ELSEWHERE, ORIGIN, PAGE, book_of, code_of, enter
 

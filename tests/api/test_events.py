@@ -152,16 +152,16 @@ async def test_an_event_that_there_is_not(api: Api, event: str):
 
 
 async def test_what_cannot_be_encoded_is_a_gap_and_stops_nothing(api: Api, monkeypatch: pytest.MonkeyPatch):
-    from synapsed.api import eventstream
+    from synapsed.api import event_stream
 
-    encode = eventstream.encoded
+    encode = event_stream.encoded
 
     def fails_at_2(event: Any) -> bytes:
         if event.id == 2:
             raise ValueError("this cannot be said")
         return encode(event)
 
-    monkeypatch.setattr(eventstream, "encoded", fails_at_2)
+    monkeypatch.setattr(event_stream, "encoded", fails_at_2)
     await tell(api, *((CLAUDE, busy(str(number))) for number in range(3)))
     first, gap, third = await had(api, "")
     assert (first["id"], third["id"], gap["id"]) == (1, 3, None)

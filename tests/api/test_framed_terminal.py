@@ -22,7 +22,7 @@ from synapsed.attachwire import (
     frame,
 )
 from synapsed.interfaces import DirectTerminal
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from tests.api.serving import Api
 
 AGENT = "synapse-claude-8100"

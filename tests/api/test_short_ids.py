@@ -116,7 +116,7 @@ async def test_an_answer_by_an_agent_that_may_answer(house: House) -> None:
 
 
 async def test_who_is_not_known_needs_the_whole_id(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synapsed.api.peers.LINUX", False)
+    monkeypatch.setattr("synapsed.api.peer_lookup.LINUX", False)
     http = house.api.http
     assert (await house.api.json(http, "GET", f"/agents/codex/tasks/{UNSEEN}"))[0] == 200
     for short in (SHORT, UNSEEN[:8]):

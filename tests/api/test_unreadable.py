@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from synapsed.api.speaking import FIELD_MAX, HEADERS_MAX, LINE_MAX
+from synapsed.api.early_refusals import FIELD_MAX, HEADERS_MAX, LINE_MAX
 from tests.api.serving import Api
 
 HOST = b"Host: localhost\r\n"

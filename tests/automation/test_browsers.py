@@ -18,13 +18,13 @@ from synapsed.access.grants import PHONE
 from synapsed.access.records import PushPlace
 from synapsed.access.vapid import PushKey
 from synapsed.access.webpush import PLAIN_MAX
+from synapsed.attention.notification_policy import QUESTION_MAX, notice, trial
 from synapsed.attention.notify import NotifyConfig
-from synapsed.attention.telling import QUESTION_MAX, notice, trial
 from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
-from synapsed.automation.notices import Mark, Marks
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
+from synapsed.automation.sent_notices import Mark, Marks
 from synapsed.automation.sinks.base import SinkPort
 from synapsed.automation.sinks.browser import SHOWN, contact_of, fitted, told, topic
 from synapsed.errors import InvalidRequest, UnknownSink

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from synapsed.attention.notification_policy import HOLD_S, Notice
 from synapsed.attention.notify import NotifyConfig, Sink
-from synapsed.attention.telling import HOLD_S, Notice
 from synapsed.automation import notifier as notifier_module
-from synapsed.automation.notices import Mark, Marks, digest
 from synapsed.automation.notifier import FAILING_AFTER, Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
+from synapsed.automation.sent_notices import Mark, Marks, digest
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.errors import InvalidRequest, NotInInbox, UnknownSink
 from synapsed.interfaces import NewEvent

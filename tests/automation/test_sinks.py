@@ -15,8 +15,8 @@ from standardwebhooks.webhooks import Webhook as Verifier
 
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import AddressScreen
+from synapsed.attention.notification_policy import Notice
 from synapsed.attention.notify import Sink
-from synapsed.attention.telling import Notice
 from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks import mail
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.channels.injection import LaunchContext, plan, prepare
+from synapsed.channels.launch_additions import LaunchContext, plan, prepare
 from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact
 from synapsed.profiles import Profile

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from synapsed.channels.injection import COMPANION, has_companion, plan, prepare, with_companion
+from synapsed.channels.launch_additions import COMPANION, has_companion, plan, prepare, with_companion
 from tests.channels.conftest import Launch
 
 LISTENS = """

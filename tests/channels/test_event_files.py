@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from synapsed.channels.event_files import EventFilesChannel
-from synapsed.channels.injection import plan, prepare
+from synapsed.channels.launch_additions import plan, prepare
 from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway
 from synapsed.interfaces import Delivering, FoundTurn, Submitted

@@ -58,7 +58,7 @@ from synapsed.model.events import (
     TaskStatusChanged,
 )
 from synapsed.model.external import alias_of
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import Glyph, Ink, Picture, Rows, ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState

@@ -21,14 +21,14 @@ from synapsed.model.link import (
     LinkTurnInterrupted,
     LinkTurnRecord,
 )
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import KeptForm, ScreenForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
 from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.shown import shown
+from synapsed.terminal.screen_formats import shown
 
 __all__ = ["FakeLink", "FakeLinkFactory"]
 

@@ -8,7 +8,7 @@ from synapsed.model.records import LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import Session
-from synapsed.terminal.stage import Stage
+from synapsed.terminal.screen_messages import Stage
 from tests.fakes.store import MemoryStore
 
 LAUNCH = LaunchRecord(

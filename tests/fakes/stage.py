@@ -11,8 +11,8 @@ from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.printed import read_lines
-from synapsed.terminal.shown import shown
-from synapsed.terminal.stage import Ask, Drawn, LinesWanted, Note, Redraw, StageEvent, Start
+from synapsed.terminal.screen_formats import shown
+from synapsed.terminal.screen_messages import Ask, Drawn, LinesWanted, Note, Redraw, StageEvent, Start
 
 
 def from_lines(*given: Any, **more: Any) -> str:

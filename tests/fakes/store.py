@@ -13,12 +13,12 @@ from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import LARGE, has_large
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
+from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import AttentionChanged, Event, parse_event
 from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
-from synapsed.model.heard import HeardEnds, is_end
+from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
-from synapsed.model.said import Said
 from synapsed.model.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.api.reserving import BODIES
+from synapsed.api.memory_reservation import BODIES
 from tests.faults.house import House
 from tests.faults.test_readers import MB, SPARE, STANDS_S, settled, watched
 from tests.support.daemon import NO_PORTS

@@ -15,7 +15,7 @@ from synapsed.fleet.envelope import BadEnvelope
 from synapsed.fleet.names import MailKind, MailSubject, chunk
 from synapsed.fleet.parcel import CHUNK, Cipher, ParcelRef, Progress, files_of, id_of_body
 from synapsed.fleet.parcel_spool import InSpool, OutSpool
-from synapsed.model.keptfile import KeptFile
+from synapsed.model.kept_file import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Task, TaskState
 from tests.fleet.fakebroker import Killed
 from tests.fleet.world import Host, World

@@ -35,7 +35,7 @@ from synapsed.fleet.trust import Member, NotTrusted, OutOfTime
 from synapsed.fleetspec import FleetWork
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import KEY, OutRow
-from synapsed.model.keptfile import KeptFile
+from synapsed.model.kept_file import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, Task, TaskState
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore

@@ -11,8 +11,8 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.records import Checkpoint
-from synapsed.terminal.chrome import said_of_turn
 from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.turn_notices import said_of_turn
 from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
 from tests.support import readiness
 

@@ -16,11 +16,11 @@ from synapsed.model.events import (
     TaskStatusChanged,
     TurnSeen,
 )
-from synapsed.model.said import Said
+from synapsed.model.message_excerpt import Said
 from synapsed.model.task import Prompt, PromptOption, TaskState
+from synapsed.moods.mood_record import MoodState
 from synapsed.moods.scorer import EMOTIONS, HOLD_S, Scorer, level_of
 from synapsed.moods.signals import LEAVES, REACHES, SIGNALS
-from synapsed.moods.state import MoodState
 
 type Told = tuple[str, int, str]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.model.said import END_MAX, Said, ends
+from synapsed.model.message_excerpt import END_MAX, Said, ends
 from synapsed.model.task import DataPart, Message, TextPart
 from synapsed.moods import text as module
 from synapsed.moods.likeness import SKETCH, alike, sketch

@@ -11,13 +11,13 @@ from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
-from synapsed.pipes.asked import open_request
 from synapsed.pipes.commands import PipesCommand, TellLink, Write
-from synapsed.pipes.outcome import outcome
+from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.session import AcpSession
 from synapsed.pipes.speech import TurnSpeech
 from synapsed.pipes.transcript import TranscriptView, harmless
+from synapsed.pipes.turn_outcome import outcome
 
 PROFILE = ProfileLibrary.builtin().get("acp")
 

@@ -12,8 +12,8 @@ from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
-from synapsed.pty.rounds import Rounds
-from synapsed.pty.theme import LastSeen
+from synapsed.pty.shared_timer import Rounds
+from synapsed.pty.terminal_theme import LastSeen
 from synapsed.screenspec import Composer, Dialog, Interrupt, ListedOption, Prompts, Ready
 from tests.fakes.clock import FakeClock
 from tests.fakes.stage import LocalStage

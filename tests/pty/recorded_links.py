@@ -23,12 +23,12 @@ from synapsed.model.link import (
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
-from synapsed.pty.rounds import Rounds
-from synapsed.pty.theme import LastSeen
+from synapsed.pty.shared_timer import Rounds
+from synapsed.pty.terminal_theme import LastSeen
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.screens.kept_look import KeptLook
 from synapsed.terminal.look import Look
-from synapsed.terminal.stage import Ask, Note
+from synapsed.terminal.screen_messages import Ask, Note
 from tests.fakes.clock import FakeClock
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore

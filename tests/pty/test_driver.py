@@ -26,7 +26,7 @@ from synapsed.pty.keyboard import (
 )
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import Session
-from synapsed.terminal.stage import KeysTyped, Note, Start, StopAsked, StopOver
+from synapsed.terminal.screen_messages import KeysTyped, Note, Start, StopAsked, StopOver
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.program import kept_by
 

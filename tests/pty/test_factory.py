@@ -19,7 +19,7 @@ from synapsed.paths import Paths
 from synapsed.profiles import Profile
 from synapsed.pty.factory import LAUNCH_FILE, PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
-from synapsed.pty.rounds import Rounds
+from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
 from tests.fakes.clock import FakeClock
 from tests.fakes.screens import FakeScreenProcess

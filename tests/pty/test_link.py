@@ -13,8 +13,8 @@ from synapsed.model.link import LinkEvent
 from synapsed.model.records import Checkpoint
 from synapsed.pty import link as link_module
 from synapsed.pty import window_size
-from synapsed.pty.rounds import BEAT_S, PULSE_BEATS
-from synapsed.terminal.stage import Incomplete
+from synapsed.pty.shared_timer import BEAT_S, PULSE_BEATS
+from synapsed.terminal.screen_messages import Incomplete
 from tests.fakes.clock import until
 from tests.pty.conftest import Opens, prints
 

@@ -6,7 +6,7 @@ import pytest
 
 from synapsed.errors import KeeperLost, NotTaken, PromptChanged
 from synapsed.pty import answering
-from synapsed.pty.looks import Looks
+from synapsed.pty.screen_looks import Looks
 from synapsed.pty.session import HANDS_OFF_S
 from tests.fakes.clock import until
 from tests.pty.conftest import Opens, prints

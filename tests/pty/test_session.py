@@ -27,7 +27,7 @@ from synapsed.pty.turn_types import Phase, TurnState, Type
 from synapsed.screenspec import Composer, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.stage import Drawn, Start, StopOver
+from synapsed.terminal.screen_messages import Drawn, Start, StopOver
 from synapsed.terminal.unreadable import UNREADABLE_S
 from tests.pty.playbook import kind
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from synapsed.errors import KeeperLost
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.pty import viewers as viewers_module
 from synapsed.pty.viewers import Viewers
 from synapsed.supervisor.terminals import UnclippedAttachment
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.stage import Redraw
+from synapsed.terminal.screen_messages import Redraw
 
 COLS, ROWS = 20, 6
 

@@ -27,8 +27,8 @@ from synapsed.model.link import LinkTurnEnded
 from synapsed.pipes.link import AcpLink
 from synapsed.pipes.session import AcpSession
 from synapsed.pty.channel_delivery import ChannelDelivery
+from synapsed.pty.channel_link import StructuredLink
 from synapsed.pty.channel_turn import TellNews
-from synapsed.pty.structured import StructuredLink
 
 BEFORE_WRITE = "before the write"
 WRITTEN = "between write and reply"

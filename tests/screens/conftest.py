@@ -13,13 +13,13 @@ from synapsed.clock import SystemClock
 from synapsed.keeper.spool import Spool
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
-from synapsed.screens.harm import HarmRecord
+from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.process import PROGRAM
-from synapsed.screens.stage import RemoteStage
+from synapsed.screens.remote_screen import RemoteStage
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.stage import Ask, Harmed, StageEvent
+from synapsed.terminal.screen_messages import Ask, Harmed, StageEvent
 
 LAUNCH = "0123456789abcdef"
 PATIENT_S = 90.0

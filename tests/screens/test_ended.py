@@ -11,10 +11,10 @@ from typing import cast
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.screens.pool import ScreenPool
 from synapsed.screenspec import Signs
-from synapsed.terminal.stage import (
+from synapsed.terminal.screen_messages import (
     Ask,
     Drawn,
     KeysTyped,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.screens import checked, wire
+from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.process import PROGRAM
@@ -18,7 +18,7 @@ from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.queries import answer, is_answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.stage import Ask, Drawn
+from synapsed.terminal.screen_messages import Ask, Drawn
 from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, MakePool, MakeProgram
 
@@ -209,5 +209,5 @@ def test_all_that_a_terminal_answers_passes_and_nothing_that_a_person_types() ->
 def test_a_failure_says_where_and_nothing_of_the_output() -> None:
     with pytest.raises(ValueError, match="secret") as failed:
         int("a secret of the output")
-    told = checked.read_failure(ScreenFrame(FrameKind.FAILED, text=wire.write_failure(failed.value)))
+    told = checked_replies.read_failure(ScreenFrame(FrameKind.FAILED, text=wire.write_failure(failed.value)))
     assert told.startswith("ValueError in test_hostile.py:")

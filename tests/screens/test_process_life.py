@@ -16,7 +16,7 @@ from synapsed.keeper.spool import SpoolReader
 from synapsed.screens import process
 from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.pool import ScreenPool
-from synapsed.terminal.stage import (
+from synapsed.terminal.screen_messages import (
     Incomplete,
 )
 from tests.fakes.screens import FakeScreenProcess
@@ -190,7 +190,7 @@ async def test_output_that_cannot_be_read_back_costs_what_it_showed_and_no_look(
     def refuse(_directory: str) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr("synapsed.screens.stage.SpoolReader", refuse)
+    monkeypatch.setattr("synapsed.screens.remote_screen.SpoolReader", refuse)
     seat = program.stage._seat
     os.kill(await worker(pool), signal.SIGKILL)
     async with asyncio.timeout(PATIENT_S):

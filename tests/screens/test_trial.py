@@ -11,7 +11,7 @@ import pytest
 
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
-from synapsed.screens.harm import FILE, QUARANTINES_MAX, HarmRecord
+from synapsed.screens.harmful_output import FILE, QUARANTINES_MAX, HarmRecord
 from synapsed.screens.trial import _probe_once, harm_end, survives
 from synapsed.terminal.look import Harm
 from synapsed.terminal.observer import TerminalObserver

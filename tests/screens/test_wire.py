@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 
 from synapsed.library import ProfileLibrary
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.profiles import Profile
-from synapsed.screens import checked, wire
+from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.picture import picture
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.shown import document
-from synapsed.terminal.snapshot import ScreenSnapshot
-from synapsed.terminal.stage import (
+from synapsed.terminal.screen_formats import document
+from synapsed.terminal.screen_messages import (
     Ask,
     KeysTyped,
     LinesWanted,
@@ -28,6 +27,7 @@ from synapsed.terminal.stage import (
     TurnClosed,
     TurnOpened,
 )
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PROGRAMS = {
@@ -62,19 +62,21 @@ def test_the_looks_of_all_recordings(profile: str, path: Path) -> None:
         assert look is not None
         text, blob = wire.write_look(look, watched, written)
         frame = ScreenFrame(FrameKind.ANSWER, offset=look.offset, text=text, blob=blob)
-        there = checked.read_look(frame, watched, read)
+        there = checked_replies.read_look(frame, watched, read)
         assert there == as_it_crosses(look)
         written, read = look.screen, there.screen
         shown = picture(observer.screen)
-        assert checked.read_picture(wire.write_picture(shown)) == shown
+        assert checked_replies.read_picture(wire.write_picture(shown)) == shown
     told = document(observer.screen)
-    assert checked.read_document(wire.write_document(told)) == told
+    assert checked_replies.read_document(wire.write_document(told)) == told
 
 
 def test_no_look_in_the_middle_of_a_frame() -> None:
     profile = ProfileLibrary.builtin().get("generic")
     assert (
-        checked.read_look(ScreenFrame(FrameKind.ANSWER, text=wire.write_look(None, profile, None)[0]), profile, None)
+        checked_replies.read_look(
+            ScreenFrame(FrameKind.ANSWER, text=wire.write_look(None, profile, None)[0]), profile, None
+        )
         is None
     )
 
@@ -120,8 +122,11 @@ def test_titles_and_texts_lose_what_a_terminal_acts_on() -> None:
     screen = Screen(80, 24)
     screen.feed(b"\x1b]2;a\xc2\x9bb\x07text")
     told = document(screen)
-    assert not any(ord(char) < 32 for char in checked.read_document(wire.write_document(told))["title"])
-    assert checked.read_text(ScreenFrame(FrameKind.ANSWER, blob=wire.write_text("a\x1b\nb\x9b"))) == "a\ufffd\nb\ufffd"
+    assert not any(ord(char) < 32 for char in checked_replies.read_document(wire.write_document(told))["title"])
+    assert (
+        checked_replies.read_text(ScreenFrame(FrameKind.ANSWER, blob=wire.write_text("a\x1b\nb\x9b")))
+        == "a\ufffd\nb\ufffd"
+    )
 
 
 @pytest.mark.parametrize("control", [*range(0x20), *range(0x7F, 0xA0)], ids=hex)
@@ -133,22 +138,22 @@ def test_whatever_a_program_prints_can_be_told(control: int) -> None:
     observer.believe(Ask(now=2.0, kinds=True))
     look = observer.asked(Ask(now=2.0, kinds=True))
     text, blob = wire.write_look(look, profile, None)
-    told = checked.read_look(ScreenFrame(FrameKind.ANSWER, text=text, blob=blob), profile, None)
+    told = checked_replies.read_look(ScreenFrame(FrameKind.ANSWER, text=text, blob=blob), profile, None)
     assert look is not None
     assert told is not None
     assert [len(line) for line in told.screen.lines] == [len(line) for line in look.screen.lines]
     assert not any(wire.CONTROLS.search(line) for line in (*told.screen.lines, told.composer.text))
     screen = Screen(40, 5)
     screen.feed(f"a{chr(control)}b".encode())
-    assert not wire.CONTROLS.search(checked.read_document(wire.write_document(document(screen)))["lines"][0])
-    checked.read_picture(wire.write_picture(picture(screen)))
+    assert not wire.CONTROLS.search(checked_replies.read_document(wire.write_document(document(screen)))["lines"][0])
+    checked_replies.read_picture(wire.write_picture(picture(screen)))
     witnesses = ScreenFrame(FrameKind.ANSWER, text=wire.write_witnesses(observer.explain(2.0)))
-    assert checked.read_witnesses(witnesses)
+    assert checked_replies.read_witnesses(witnesses)
 
 
 def test_what_is_not_as_it_must_be_is_named_without_being_told() -> None:
     with pytest.raises(ScreenFrameError) as refused:
-        checked.read_hello(
+        checked_replies.read_hello(
             ScreenFrame(FrameKind.HELLO, text=json.dumps({"version": "a secret", "rights": []}).encode())
         )
     assert "version" in str(refused.value)

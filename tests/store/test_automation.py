@@ -6,7 +6,7 @@ import pytest
 
 from synapsed.errors import StoreError
 from synapsed.model.follower import FollowerState
-from synapsed.model.said import END_MAX
+from synapsed.model.message_excerpt import END_MAX
 from synapsed.model.schedule import NewSchedule, Occurrence, ScheduleState, as_schedule
 from synapsed.model.task import DataPart, Message, Part, TaskState, TextPart
 from synapsed.store.store import SqliteStore

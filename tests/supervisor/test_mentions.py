@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
 from synapsed.interfaces import DirectTerminal, DirectWay
-from synapsed.model.outer import OuterTerminal
+from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
 from synapsed.supervisor.mentions import ANSWERS_MAX, Addressee, MentioningAttachment

@@ -17,7 +17,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from synapsed import attachwire as wire
-from synapsed.api.framed import FramedConnection
+from synapsed.api.framed_terminal import FramedConnection
 from synapsed.errors import HTTP_STATUS, NotInFleet, NotReady, SynapsedError, TaskNotFound, UnknownAgent
 from synapsed.listening import stop_listening
 from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState, agent_id

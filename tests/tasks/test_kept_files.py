@@ -6,7 +6,7 @@ import pytest
 
 from synapsed.agents import message_files
 from synapsed.errors import InvalidRequest
-from synapsed.model.keptfile import KeptFile, given_here, is_kept
+from synapsed.model.kept_file import KeptFile, given_here, is_kept
 from synapsed.model.task import FileContent, FilePart, Message, Task, TextPart
 from synapsed.screenspec import DeliverySpec
 from synapsed.tasks.prompt_text import Enclosure, compose

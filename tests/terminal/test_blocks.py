@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from synapsed.profiles import Parsers
 from synapsed.terminal.blocks import StreamParser, describe
 from synapsed.terminal.fences import NESTING_MAX, Code, FenceReader, Piece, Prose
-from synapsed.terminal.plain import Block, PlainReader
+from synapsed.terminal.plain_blocks import Block, PlainReader
 
 ALL = Parsers()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.model.outer import OuterTerminal, read_outer
+from synapsed.model.outer_terminal import OuterTerminal, read_outer
 from synapsed.terminal.queries import NOBODY, answer, is_answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
 from synapsed.terminal.screen import Screen

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.model.picture import Rows
-from synapsed.screens import checked, wire
+from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import ScreenFrameError
 from synapsed.terminal.changes import ScreenChanges
 from synapsed.terminal.screen import Screen
@@ -19,7 +19,7 @@ def shown(*texts: bytes, cols: int = 20, rows: int = 3) -> Rows:
     screen = Screen(cols, rows)
     for text in texts:
         screen.feed(text)
-    return checked.read_rows(wire.write_rows(screen.page_rows()))
+    return checked_replies.read_rows(wire.write_rows(screen.page_rows()))
 
 
 def runs(row: str) -> list[list[Any]]:
@@ -92,7 +92,7 @@ def test_recordings_have_the_text_of_the_screen(case: Case):
     raw = case.raw
     for start in range(0, len(raw), max(1, len(raw) // 8)):
         screen.feed(raw[start : start + max(1, len(raw) // 8)])
-        page, now = checked.read_rows(wire.write_rows(screen.page_rows())), screen.snapshot()
+        page, now = checked_replies.read_rows(wire.write_rows(screen.page_rows())), screen.snapshot()
         for row, line in zip(page.lines, now.lines, strict=True):
             assert text(row).rstrip(" ") == line.rstrip(" ")
             assert columns(row) <= now.cols
@@ -125,7 +125,7 @@ def test_whatever_is_printed_can_be_told(pieces: list[bytes]):
 def test_what_the_other_process_says_is_looked_at(told: list[str]):
     page = [20, 3, "", "#ffffff", "#000000", None, told]
     with pytest.raises(ScreenFrameError):
-        checked.read_rows(json.dumps(page).encode())
+        checked_replies.read_rows(json.dumps(page).encode())
 
 
 # --- changes ---------------------------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 - `screening` *(pure)*: which addresses may be notified at all.
 - `schedule` *(pure)*: when to try again, when to give up.
-- `configs`: what a client may ask for, and what it is shown of it.
+- `operations`: what a client may ask for, and what it is shown of it.
 - `poster`: one POST, to an address that was screened.
 - `lanes`: how many at a time.
-- `sender`: the loop for each config: events, one in flight, cursor.
+- `telling`: the loop for each config: events, one in flight, cursor. `sender` starts and ends them.
 
 Nothing here imports the SDK when it is loaded: the sender does when there is something to tell.
 """

@@ -6,8 +6,8 @@ from typing import Any
 from aiohttp import web
 
 from synapsed.a2a.card import CARD_PATH, agent_card
-from synapsed.a2a.replies import RestRequest
-from synapsed.api.asking import (
+from synapsed.a2a.endpoint_types import RestRequest
+from synapsed.api.a2a_http import (
     A2A_JSON,
     PLAIN_JSON,
     HttpCaller,
@@ -24,9 +24,9 @@ from synapsed.api.body import parse_json, read_body
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, agent_of
 from synapsed.api.describe import Response
+from synapsed.api.memory_reservation import others_first
 from synapsed.api.operation import operation
 from synapsed.api.problems import refusing_as
-from synapsed.api.reserving import others_first
 from synapsed.api.security import public
 from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, SynapsedError

@@ -2,10 +2,10 @@
 
 from aiohttp import web
 
-from synapsed.api.answers import Team
 from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.operation import operation
 from synapsed.api.query import Flag, Query, flag
+from synapsed.api.response_models import Team
 from synapsed.model.agent import AgentView
 
 

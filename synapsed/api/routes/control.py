@@ -6,7 +6,14 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.answers import (
+from synapsed.api.context import ApiContext, agent_id_of, origin_of, rights_of, task_of, to_the_end
+from synapsed.api.describe import Response, Streamed
+from synapsed.api.idempotency_key import once
+from synapsed.api.memory_reservation import release
+from synapsed.api.operation import WithHeaders, granted, operation, person
+from synapsed.api.query import Query, Resumed, Text, between
+from synapsed.api.request_models import InputBody, KeysBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
+from synapsed.api.response_models import (
     ChangesAnswer,
     DaemonPaths,
     DaemonStatus,
@@ -16,16 +23,9 @@ from synapsed.api.answers import (
     ShuttingDown,
     TaskAnswer,
 )
-from synapsed.api.context import ApiContext, agent_id_of, origin_of, rights_of, task_of, to_the_end
-from synapsed.api.describe import Response, Streamed
-from synapsed.api.keyed import once
-from synapsed.api.operation import WithHeaders, granted, operation, person
-from synapsed.api.query import Query, Resumed, Text, between
-from synapsed.api.reserving import release
 from synapsed.api.routes.tasks import TasksQuery, cancel, list_tasks, provide_input
-from synapsed.api.schemas import InputBody, KeysBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
 from synapsed.api.sse import serve
-from synapsed.api.taskstream import frames_until_settled
+from synapsed.api.task_stream import frames_until_settled
 from synapsed.errors import (
     AmbiguousAddress,
     Busy,

@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 from aiohttp import hdrs, web
 from pydantic import Field
 
-from synapsed.api.answers import Reported
 from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, to_the_end
 from synapsed.api.describe import Response, Streamed
-from synapsed.api.eventstream import EventCache, SentEvent, Subscription
+from synapsed.api.event_stream import EventCache, SentEvent, Subscription
 from synapsed.api.operation import operation, person
-from synapsed.api.outgoing import respond
 from synapsed.api.query import INPUT_SHOWN, Names, Resumed, one_of, some_of, time_span
-from synapsed.api.schemas import ReportBody
+from synapsed.api.request_models import ReportBody
+from synapsed.api.response_models import Reported
+from synapsed.api.slow_readers import respond
 from synapsed.api.sse import SseFrame, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound

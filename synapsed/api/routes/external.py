@@ -11,17 +11,17 @@ from typing import Annotated, Any
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.answers import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, read_task, rights_of, to_the_end
 from synapsed.api.describe import Streamed
+from synapsed.api.memory_reservation import release, with_room
 from synapsed.api.operation import operation, person
 from synapsed.api.problems import Handler
 from synapsed.api.query import Query, Resumed, between
-from synapsed.api.reserving import release, with_room
-from synapsed.api.schemas import WAIT_MAX, DiscoverBody, ExternalSendBody
+from synapsed.api.request_models import WAIT_MAX, DiscoverBody, ExternalSendBody
+from synapsed.api.response_models import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import serve
-from synapsed.api.taskstream import frames_until_end, frames_until_settled
+from synapsed.api.task_stream import frames_until_end, frames_until_settled
 from synapsed.errors import (
     CardChanged,
     CardInvalid,

@@ -10,18 +10,18 @@ from typing import Annotated, Any, Literal
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.api.answers import FleetRow
 from synapsed.api.context import ApiContext, to_the_end
 from synapsed.api.describe import Streamed
 from synapsed.api.operation import operation, person
 from synapsed.api.query import Query, one_of, some_of, text_like
+from synapsed.api.response_models import FleetRow
 from synapsed.api.sse import SseFrame, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import Busy, InvalidRequest, NotInFleet, NotReady, TaskNotFound, TooLarge
 from synapsed.interfaces.fleet import FleetControl
 from synapsed.model.events.wire import TYPES
 from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetKept, FleetOut, FleetStatus
-from synapsed.model.keptfile import SCHEME, KeptFile
+from synapsed.model.kept_file import SCHEME, KeptFile
 
 SEE = person("see how the fleet is reached")
 REMOVE = person("remove files of others")

@@ -4,10 +4,10 @@ from typing import Literal
 
 from aiohttp import hdrs, web
 
-from synapsed.api.answers import HealthAnswer, WhoAnswer
 from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.describe import Response
 from synapsed.api.operation import operation
+from synapsed.api.response_models import HealthAnswer, WhoAnswer
 from synapsed.api.security import public, scraped
 
 METRICS_TYPES = ("text/plain", "application/openmetrics-text")

@@ -6,7 +6,7 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from synapsed.a2a.card import AI_CATALOG_TYPE, CARD_PATH, LINKSET_TYPE, ai_catalog, api_catalog, host_card
-from synapsed.api.asking import rest_problem, rpc_problem
+from synapsed.api.a2a_http import rest_problem, rpc_problem
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.describe import Response

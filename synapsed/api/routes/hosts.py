@@ -3,10 +3,10 @@
 from aiohttp import web
 
 from synapsed.a2a.hosts import answers
-from synapsed.api.answers import HostRemoved, InputProvided, PutAway
 from synapsed.api.context import ApiContext, to_the_end
 from synapsed.api.operation import operation, person
-from synapsed.api.schemas import HostBody, HostInputBody
+from synapsed.api.request_models import HostBody, HostInputBody
+from synapsed.api.response_models import HostRemoved, InputProvided, PutAway
 from synapsed.api.sending import key_of
 from synapsed.errors import (
     InvalidChoice,

@@ -2,10 +2,10 @@
 
 from aiohttp import web
 
-from synapsed.api.answers import PutAway
 from synapsed.api.context import ApiContext, origin_of, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.query import Flag, Query, flag
+from synapsed.api.response_models import PutAway
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.model.attention import AttentionItem, HostSaid, InboxEverywhere
 

@@ -2,10 +2,10 @@
 
 from aiohttp import web
 
-from synapsed.api.answers import MessageSent
 from synapsed.api.context import agent_id_of
 from synapsed.api.operation import operation
-from synapsed.api.schemas import MessageBody
+from synapsed.api.request_models import MessageBody
+from synapsed.api.response_models import MessageSent
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.interfaces import Control, SendRequest
 from synapsed.model.task import Message

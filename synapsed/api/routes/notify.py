@@ -2,10 +2,10 @@
 
 from aiohttp import web
 
-from synapsed.api.answers import Answered
 from synapsed.api.context import ApiContext, to_the_end
 from synapsed.api.operation import operation, person
-from synapsed.api.schemas import NotifyTestBody
+from synapsed.api.request_models import NotifyTestBody
+from synapsed.api.response_models import Answered
 from synapsed.api.security import public
 from synapsed.errors import InvalidChoice, NotInInbox, NotTaken, NotWaiting, PromptChanged, UnknownSink
 from synapsed.model.attention import SinkTested

@@ -10,6 +10,7 @@ from synapsed.access.grants import DESK, RIGHTS, Grant, Right
 from synapsed.access.records import NAME_MAX
 from synapsed.api.context import CONTEXT, ApiContext, rights_of, to_the_end
 from synapsed.api.describe import Response
+from synapsed.api.device_login import Visitors, cookie_header, cookie_name
 from synapsed.api.devices import (
     CodeAnswer,
     CodeBody,
@@ -26,7 +27,6 @@ from synapsed.api.devices import (
 from synapsed.api.operation import WithHeaders, operation, person
 from synapsed.api.pagefiles import pages
 from synapsed.api.security import on_unix, public
-from synapsed.api.visitors import Visitors, cookie_header, cookie_name
 from synapsed.errors import (
     AmbiguousAddress,
     Forbidden,

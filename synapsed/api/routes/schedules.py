@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from synapsed.api.answers import ScheduleRemoved, TaskAnswer
 from synapsed.api.context import ApiContext, rights_of, to_the_end
+from synapsed.api.memory_reservation import with_room
 from synapsed.api.operation import operation, person
-from synapsed.api.reserving import with_room
-from synapsed.api.schemas import ScheduleBody
+from synapsed.api.request_models import ScheduleBody
+from synapsed.api.response_models import ScheduleRemoved, TaskAnswer
 from synapsed.api.sending import SEND_ERRORS, key_of
 from synapsed.errors import AmbiguousAddress, Forbidden, NameTaken, QueueFull, UnknownAgent, UnknownSchedule
 from synapsed.model.schedule import ScheduleView

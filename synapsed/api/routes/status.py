@@ -2,10 +2,10 @@
 
 from aiohttp import web
 
-from synapsed.api.answers import SeedStatus, StatusDetail
 from synapsed.api.context import agent_id_of, rights_of
 from synapsed.api.operation import operation
 from synapsed.api.query import Flag, Query, flag
+from synapsed.api.response_models import SeedStatus, StatusDetail
 from synapsed.interfaces import Control
 from synapsed.model.agent import seed_status
 

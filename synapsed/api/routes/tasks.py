@@ -7,18 +7,18 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.answers import InputProvided, ShownTask, TaskAnswer
 from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, task_of
 from synapsed.api.describe import Streamed
-from synapsed.api.keyed import once
+from synapsed.api.idempotency_key import once
+from synapsed.api.memory_reservation import release, reserve_page, with_room
 from synapsed.api.operation import WithHeaders, operation
 from synapsed.api.query import Query, Resumed, Text, between, some_of, text_like
-from synapsed.api.reserving import release, reserve_page, with_room
+from synapsed.api.request_models import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
+from synapsed.api.response_models import InputProvided, ShownTask, TaskAnswer
 from synapsed.api.routes.a2a import RPC_PATH
-from synapsed.api.schemas import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
 from synapsed.api.sse import serve
-from synapsed.api.taskstream import frames_until_end, has_frames
+from synapsed.api.task_stream import frames_until_end, has_frames
 from synapsed.errors import (
     Busy,
     InvalidChoice,

@@ -16,7 +16,7 @@ from synapsed.a2a.push.poster import HttpPoster
 from synapsed.access.records import PushPlace
 from synapsed.access.vapid import PushKey, base64url
 from synapsed.access.webpush import PLAIN_MAX, sealed
-from synapsed.attention.telling import Notice
+from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.automation.sinks.posts import URGENT
 from synapsed.clock import Clock

@@ -15,7 +15,7 @@ from jeepney.io.asyncio import open_dbus_router
 from jeepney.io.common import RouterClosed
 from jeepney.wrappers import DBusErrorResponse
 
-from synapsed.attention.telling import Notice
+from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 
 PATIENCE_S: Final = 5.0

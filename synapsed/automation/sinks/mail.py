@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Any, Final, Literal
 
-from synapsed.attention.telling import Notice
+from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 
 PATIENCE_S: Final = 15.0

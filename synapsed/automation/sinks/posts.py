@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from synapsed.a2a.push import schedule
 from synapsed.a2a.push.poster import HttpPoster
-from synapsed.attention.telling import Notice
+from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.clock import Clock, iso
 from synapsed.rules import signing

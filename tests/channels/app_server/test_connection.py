@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.channels import app_connection, app_server
 from synapsed.channels.app_server import AppServerChannel
-from synapsed.channels.injection import program_mark, was_refused
+from synapsed.channels.launch_additions import program_mark, was_refused
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn
 from synapsed.model.facts import PromptAccepted

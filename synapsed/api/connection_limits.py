@@ -1,0 +1,224 @@
+"""Connections as they come: counted before anything is read, those of other users fewer, and given up where they say
+nothing in time. What the requests themselves may do is `security`'s.
+
+Every listener's connections stand between asyncio's transport and aiohttp's protocol in a `GuardedConnection`.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from synapsed.api.peer_lookup import client_uid, unix_credentials
+from synapsed.api.problems import Handler
+
+RESERVED_FILES = 256
+"""Descriptors that no connection gets: the database's, keepers', spools', the listeners themselves."""
+LEAST = 32
+CONNECTIONS_MAX = 8192
+TOLD_EVERY_S = 1.0
+
+log = structlog.stdlib.get_logger("synapsed.api")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorLimits:
+    """Connections at once, and seconds."""
+
+    tcp: int
+    """Over all TCP listeners."""
+    listener: int
+    """At one of them, or at the Unix socket, which is not counted with the others."""
+    foreign: int = 32
+    """Of other users, over all listeners."""
+    address: int = 128
+    """From one address of another machine: a household behind one router."""
+    handshakes: int = 64
+    """Connections that are not through with TLS, at one listener; one more takes the place of the oldest."""
+    head: float = 10.0
+    """From a connection to the end of its first request's headers."""
+    idle: float = 75.0
+    """From an answer to the next request's headers; without any progress also for an answer to be taken."""
+    body: float = 60.0
+    """From a request's headers to the end of its body."""
+
+    @classmethod
+    def of(cls, files: int, *, proxied: bool) -> "DoorLimits":
+        """Where `files` may be open. A proxy, through which other users' requests come, often is another user's."""
+        tcp = max(2 * LEAST, min(CONNECTIONS_MAX, (files - RESERVED_FILES) // 2))
+        listener = max(LEAST, tcp // 2)
+        return cls(tcp=tcp, listener=listener, foreign=listener if proxied else min(LEAST, listener))
+
+
+class Door:
+    """Every connection of every listener is known here."""
+
+    def __init__(self, limits: DoorLimits) -> None:
+        self.limits = limits
+        self._uid = os.getuid()
+        self._open: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._telling: asyncio.TimerHandle | None = None
+
+    def at(
+        self, make: Callable[[], asyncio.Protocol], listener: str, *, unix: bool = False
+    ) -> Callable[[], "GuardedConnection"]:
+        """What a listener called `listener` makes of each connection."""
+        return lambda: GuardedConnection(self, make(), listener, unix=unix)
+
+    def admit(self, transport: asyncio.BaseTransport, listener: str, *, unix: bool) -> tuple[str, ...] | None:
+        """What the connection is counted as; None where it is refused."""
+        if not unix:
+            return self.admit_tcp(transport.get_extra_info("peername"), transport.get_extra_info("sockname"), listener)
+        if unix_credentials(transport.get_extra_info("socket"))[1] not in (self._uid, None):
+            self._refuse("of another user at the Unix socket")
+            return None
+        return self._count({listener: self.limits.listener})
+
+    def admit_tcp(self, peer: Any, own: Any, listener: str) -> tuple[str, ...] | None:
+        """The same, by the two ends of the connection."""
+        most = {listener: self.limits.listener, "tcp": self.limits.tcp}
+        if peer and not ip_address(peer[0].partition("%")[0]).is_loopback:
+            most[f"from {peer[0]}"] = self.limits.address
+        uid = client_uid(peer, own) if peer and own else None
+        if uid not in (self._uid, None):
+            most["foreign"] = self.limits.foreign
+        return self._count(most)
+
+    def _count(self, most: Mapping[str, int]) -> tuple[str, ...] | None:
+        for what, limit in most.items():
+            if self._open[what] >= limit:
+                self._refuse(f"more than {limit} at once: {what}")
+                return None
+        self._open.update(most.keys())
+        return tuple(most)
+
+    def leave(self, counted: tuple[str, ...]) -> None:
+        self._open.subtract(counted)
+        self._open += Counter()  # without those that are zero
+
+    def _refuse(self, reason: str) -> None:
+        """Somebody who comes a thousand times in a second is told of once."""
+        self._refused[reason] += 1
+        if self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(TOLD_EVERY_S, self._tell)
+
+    def _tell(self) -> None:
+        self._telling = None
+        for reason, count in self._refused.items():
+            log.warning("connections refused", why=reason, count=count)
+        self._refused.clear()
+
+    def close(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            self._tell()
+
+
+class GuardedConnection(asyncio.Protocol):
+    """Passes everything on to `inner`, aiohttp's own, and gives the connection up where a deadline passes."""
+
+    def __init__(
+        self,
+        door: Door,
+        inner: asyncio.Protocol,
+        listener: str,
+        *,
+        unix: bool = False,
+        counted: tuple[str, ...] | None = None,
+    ) -> None:
+        """`counted`: as what it has been admitted already."""
+        self._door = door
+        self._inner = inner
+        self._listener = listener
+        self._unix = unix
+        self._counted = counted
+        self._transport: asyncio.Transport | None = None
+        self.made = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsent = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._counted = self._counted or self._door.admit(transport, self._listener, unix=self._unix)
+        if self._counted is None:
+            transport.abort()
+            return
+        self._transport, self.made = transport, True
+        self._inner.connection_made(transport)
+        self._wait(self._door.limits.head)
+
+    def data_received(self, data: bytes) -> None:
+        if self._counted is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received() if self._counted is not None else None
+
+    def pause_writing(self) -> None:
+        if self._counted is not None:
+            self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._counted is not None:
+            self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._counted is None:
+            return
+        self._wait(None)
+        self._door.leave(self._counted)
+        self._inner.connection_lost(exc)
+
+    @contextlib.contextmanager
+    def serving(self, request: web.Request) -> Iterator[None]:
+        """A request whose headers are here is worked on, for as long as that takes; its body has a time limit."""
+        self._wait(None)
+        body = None
+        if request.body_exists and not request.content.is_eof():
+            body = asyncio.get_running_loop().call_later(self._door.limits.body, _late, request)
+        try:
+            yield
+        finally:
+            if body is not None:
+                body.cancel()
+            self._unsent = 0
+            self._wait(self._door.limits.idle)
+
+    def _wait(self, seconds: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = None if seconds is None else loop.call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        """Nothing came in time. An answer that is still being taken is waited for."""
+        assert self._transport is not None
+        unsent = self._transport.get_write_buffer_size()
+        if unsent and unsent != self._unsent:
+            self._unsent = unsent
+            self._wait(self._door.limits.idle)
+        else:
+            self._transport.abort()
+
+
+def _late(request: web.Request) -> None:
+    if not request.content.is_eof():
+        request.content.set_exception(web.HTTPRequestTimeout())
+
+
+@web.middleware
+async def timed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The outermost middleware: no deadline holds while a request is worked on."""
+    protocol: Any = request.transport.get_protocol() if request.transport is not None else None
+    if not isinstance(protocol, GuardedConnection):  # a test's own server
+        return await handler(request)
+    with protocol.serving(request):
+        return await handler(request)

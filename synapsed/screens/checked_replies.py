@@ -1,0 +1,441 @@
+"""What comes of a process of screens, which hostile output may have taken over: checked as a request is, for sizes, and
+for control characters, which would reach a terminal.
+"""
+
+import base64
+import binascii
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+
+from synapsed.errors import TooLarge
+from synapsed.model.agent import Activity
+from synapsed.model.picture import Glyph, Ink, Picture, Rows, Shown
+from synapsed.model.records import Checkpoint
+from synapsed.model.task import Prompt
+from synapsed.profiles import Profile
+from synapsed.screens.frames import ScreenFrame, ScreenFrameError
+from synapsed.screens.wire import CONTROLS, CONTROLS_BUT_BREAKS, SIZE_MAX, as_checkpoint
+from synapsed.terminal.composer import ComposerState
+from synapsed.terminal.explain import Witness
+from synapsed.terminal.look import Look, TerminalReply
+from synapsed.terminal.menu_rows import MenuOption
+from synapsed.terminal.menus import Menu
+from synapsed.terminal.modes import Modes
+from synapsed.terminal.prompts import PAUSE, Asked
+from synapsed.terminal.queries import is_answer
+from synapsed.terminal.scanner import ViewerFilter
+from synapsed.terminal.screen_messages import (
+    Redraw,
+)
+from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.verdict import Verdict
+
+type _Line = Annotated[str, StringConstraints(max_length=1 << 16, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+
+
+type _Words = Annotated[str, StringConstraints(max_length=1 << 18, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")]
+
+
+type _Count = Annotated[int, Field(ge=0, le=1 << 62)]
+
+
+type _Cell = Annotated[int, Field(ge=0, lt=SIZE_MAX)]
+
+
+type _Size = Annotated[int, Field(ge=1, le=SIZE_MAX)]
+
+
+type _Time = Annotated[float, Field(allow_inf_nan=False)]
+
+
+type _Rgb = tuple[
+    Annotated[int, Field(ge=0, le=255)], Annotated[int, Field(ge=0, le=255)], Annotated[int, Field(ge=0, le=255)]
+]
+
+
+type _Lines = Annotated[tuple[_Line, ...], Field(max_length=SIZE_MAX)]
+
+
+def _read[T](reader: TypeAdapter[T], text: bytes) -> T:
+    """Raises ScreenFrameError."""
+    try:
+        return reader.validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]  # never what was written: it may be a secret
+        raise ScreenFrameError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+class _WireScreen(NamedTuple):
+    cols: _Size
+    rows: _Size
+    lines: _Lines
+    wrapped: Annotated[tuple[bool, ...], Field(max_length=SIZE_MAX)]
+    cursor: tuple[_Cell, _Cell]
+    cursor_visible: bool
+    alternate: bool
+    title: _Line
+    dec: Annotated[frozenset[int], Field(max_length=64)]
+    ansi: Annotated[frozenset[int], Field(max_length=64)]
+
+
+class _WireMenu(NamedTuple):
+    asked: _Lines
+    options: Annotated[tuple[tuple[_Line, _Line, _Cell, _Cell], ...], Field(min_length=1, max_length=SIZE_MAX)]
+    marked: _Cell
+    start: _Count
+    stop: _Count
+    across: bool
+    ticks: bool
+
+
+class _WireAsked(NamedTuple):
+    prompt: Prompt
+    dialog: _Count | None
+    """Which of the profile's dialogs; the one behind them is that for a pause. What is typed is never the process's."""
+    for_words: Annotated[tuple[_Line, ...], Field(max_length=SIZE_MAX)]
+    doubtful: bool
+    menu: _WireMenu | None
+
+
+class _WireVerdict(NamedTuple):
+    activity: Activity
+    evidence: _Words
+    source: _Line
+    settled: bool
+    lacks_composer: bool
+
+
+class _WireComposer(NamedTuple):
+    state: Literal["empty", "draft", "absent"]
+    text: _Words
+    row: _Cell | None
+    prompt: _Words
+
+
+class _WireLook(NamedTuple):
+    verdict: _WireVerdict
+    asked: _WireAsked | None
+    composer: _WireComposer
+    screen: _WireScreen | None
+    """None while it is what was told last."""
+    changed_at: _Time
+    steady_at: _Time
+    still_since: _Time
+    unreadable_at: _Time
+    record: _Line | None
+    worked_until: _Count
+    turn_open: bool
+    stopping: bool
+    lost: bool
+    good_until: _Time
+    mid_frame: bool
+    with_kinds: bool
+
+
+_LOOK = TypeAdapter(_WireLook | None)
+
+
+def read_look(frame: ScreenFrame, profile: Profile, known: ScreenSnapshot | None) -> Look | None:
+    """`known` is the screen that was read last. Raises ScreenFrameError."""
+    told = _read(_LOOK, frame.text)
+    if told is None:
+        return None
+    screen = known if told.screen is None else _read_screen(told.screen)
+    if screen is None:
+        raise ScreenFrameError("a look without a screen")
+    asked = None if told.asked is None else _read_asked(told.asked, profile)
+    return Look(
+        verdict=Verdict(
+            activity=told.verdict.activity,
+            evidence=told.verdict.evidence,
+            source=told.verdict.source,
+            asked=asked,
+            settled=told.verdict.settled,
+            lacks_composer=told.verdict.lacks_composer,
+        ),
+        composer=ComposerState(*told.composer),
+        screen=screen,
+        offset=frame.offset,
+        changed_at=told.changed_at,
+        steady_at=told.steady_at,
+        still_since=told.still_since,
+        unreadable_at=told.unreadable_at,
+        record=told.record,
+        worked_until=told.worked_until,
+        turn_open=told.turn_open,
+        stopping=told.stopping,
+        lost=told.lost,
+        good_until=told.good_until,
+        mid_frame=told.mid_frame,
+        kinds=_read_kinds(frame.blob, screen) if told.with_kinds else None,
+    )
+
+
+def _read_kinds(blob: bytes, screen: ScreenSnapshot) -> str:
+    kinds = blob.decode("ascii", "replace")
+    if [len(line) for line in kinds.split("\n")] != [len(line) for line in screen.text().split("\n")]:
+        raise ScreenFrameError("kinds of other characters than there are")
+    return kinds
+
+
+def _read_screen(told: _WireScreen) -> ScreenSnapshot:
+    if len(told.lines) != told.rows or len(told.wrapped) != told.rows:
+        raise ScreenFrameError("a screen with more or fewer rows than it says")
+    if told.cursor[0] >= told.rows or told.cursor[1] >= told.cols:
+        raise ScreenFrameError("a cursor beside its screen")
+    return ScreenSnapshot(
+        *told[:8], Modes(told.dec, told.ansi), foreground=(255, 255, 255), background=(0, 0, 0), palette=b""
+    )
+
+
+def _read_asked(told: _WireAsked, profile: Profile) -> Asked:
+    dialogs, menu = [*profile.prompts.dialogs, PAUSE], told.menu
+    if told.dialog is not None and told.dialog >= len(dialogs):
+        raise ScreenFrameError("a dialog that the profile has not")
+    if menu is not None and menu.marked >= len(menu.options):
+        raise ScreenFrameError("a menu with a mark beside its options")
+    prompt = told.prompt
+    words = (prompt.prompt_id, prompt.prompt, prompt.default or "", *(one.key + one.label for one in prompt.options))
+    if any(map(CONTROLS_BUT_BREAKS.search, words)):
+        raise ScreenFrameError("a prompt with control characters")
+    return Asked(
+        prompt=told.prompt,
+        dialog=None if told.dialog is None else dialogs[told.dialog],
+        for_words=told.for_words,
+        doubtful=told.doubtful,
+        menu=None
+        if menu is None
+        else Menu(
+            asked=menu.asked,
+            options=tuple(MenuOption(*option) for option in menu.options),
+            marked=menu.marked,
+            rows=range(min(menu.start, SIZE_MAX), min(menu.stop, SIZE_MAX)),
+            across=menu.across,
+            ticks=menu.ticks,
+        ),
+    )
+
+
+class ProcessHello(TypedDict):
+    version: int
+    rights: list[_Line]
+    """What keeps it from having any: see `sandbox`."""
+
+
+_HELLO = TypeAdapter(ProcessHello)
+
+
+_REPLIES = TypeAdapter(
+    Annotated[tuple[tuple[_Count, Annotated[str, Field(max_length=1 << 16)]], ...], Field(max_length=1024)]
+)
+
+
+_WITNESSES = TypeAdapter(Annotated[tuple[tuple[_Line, _Words, _Time | None, bool], ...], Field(max_length=64)])
+
+
+def read_hello(frame: ScreenFrame) -> ProcessHello:
+    """Raises ScreenFrameError."""
+    return _read(_HELLO, frame.text)
+
+
+_FAILURE = TypeAdapter(Annotated[_Line, Field(max_length=256)])
+
+
+def read_failure(frame: ScreenFrame) -> str:
+    """Where it failed, and with what. Raises ScreenFrameError."""
+    return _read(_FAILURE, frame.text)
+
+
+def read_replies(text: bytes, upto: int) -> tuple[TerminalReply, ...]:
+    """Raises ScreenFrameError for what no terminal answers: it is typed for the program."""
+    if not text:
+        return ()
+    try:
+        replies = tuple(
+            TerminalReply(offset, base64.b64decode(data, validate=True)) for offset, data in _read(_REPLIES, text)
+        )
+    except binascii.Error:
+        raise ScreenFrameError("an answer to a query that is no base64") from None
+    if not all(is_answer(reply.data) and reply.offset <= upto for reply in replies):
+        raise ScreenFrameError("an answer to a query that no terminal gives")
+    return replies
+
+
+def read_witnesses(frame: ScreenFrame) -> list[Witness]:
+    """Raises ScreenFrameError."""
+    return [Witness(*one) for one in _read(_WITNESSES, frame.text)]
+
+
+_CHECKPOINT = TypeAdapter(tuple[_Count, _Size, _Size, dict[str, Any]])
+
+
+def read_checkpoint(frame: ScreenFrame) -> Checkpoint:
+    """Raises ScreenFrameError."""
+    told = _read(_CHECKPOINT, frame.text)
+    if told[0] > frame.offset:
+        raise ScreenFrameError("a checkpoint of output that there is not")
+    return as_checkpoint(told, frame.blob)
+
+
+def read_text(frame: ScreenFrame) -> str:
+    """Raises ScreenFrameError."""
+    text = frame.blob.decode("utf-8", "replace")
+    if CONTROLS_BUT_BREAKS.search(text):
+        raise ScreenFrameError("a text with control characters")
+    return text
+
+
+class _WireInk(NamedTuple):
+    foreground: _Rgb
+    background: _Rgb | None
+    bold: bool
+    italic: bool
+    underline: Annotated[int, Field(ge=0, le=5)]
+    underline_color: _Rgb | None
+    strikethrough: bool
+    overline: bool
+
+
+type _WireGlyph = tuple[Annotated[str, StringConstraints(min_length=1, max_length=64)], _Cell, Literal[1, 2], _Count]
+
+
+class _WirePicture(NamedTuple):
+    cols: _Size
+    rows: _Size
+    title: _Line
+    foreground: _Rgb
+    background: _Rgb
+    cursor: tuple[_Cell, _Cell] | None
+    inks: Annotated[tuple[_WireInk, ...], Field(max_length=SIZE_MAX * SIZE_MAX)]
+    lines: Annotated[
+        tuple[
+            tuple[
+                tuple[Annotated[str, StringConstraints(min_length=1, max_length=64)], _Cell, Literal[1, 2], _Count], ...
+            ],
+            ...,
+        ],
+        Field(max_length=SIZE_MAX),
+    ]
+
+
+class _WireDocument(TypedDict):
+    cols: _Size
+    rows: _Size
+    lines: Annotated[list[_Line], Field(max_length=SIZE_MAX)]
+    cursor: dict[Literal["row", "col", "visible"], int]
+    title: _Line
+    alternate: bool
+
+
+_PICTURE, _DOCUMENT = TypeAdapter(_WirePicture), TypeAdapter(_WireDocument)
+
+
+def read_document(text: bytes) -> dict[str, Any]:
+    document = _read(_DOCUMENT, text)
+    cursor = document["cursor"]
+    return {**document, "cursor": {**cursor, "visible": bool(cursor["visible"])}}
+
+
+def read_picture(text: bytes) -> Picture:
+    told = _read(_PICTURE, text)
+    inks = [Ink(*ink) for ink in told.inks]
+    if len(told.lines) > told.rows:
+        raise ScreenFrameError("a picture with more rows than it says")
+    lines = []
+    for line in told.lines:
+        if any(ink >= len(inks) or col + width > told.cols for _, col, width, ink in line):
+            raise ScreenFrameError("a picture with glyphs beside it")
+        if any(CONTROLS.search(glyph[0]) for glyph in line):
+            raise ScreenFrameError("a picture with control characters")
+        lines.append(tuple(Glyph(glyph, col, width, inks[ink]) for glyph, col, width, ink in line))
+    cursor = (
+        told.cursor if told.cursor is not None and told.cursor[0] < told.rows and told.cursor[1] < told.cols else None
+    )
+    return Picture(told.cols, told.rows, told.title, told.foreground, told.background, cursor, tuple(lines))
+
+
+type _Color = Annotated[str, StringConstraints(pattern=r"^(#[0-9a-f]{6})?$")]
+type _Wide = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+type _Text = _Line | Annotated[tuple[_Wide, ...], Field(max_length=SIZE_MAX)]
+type _Flags = Annotated[int, Field(ge=0, le=255)]
+type _Run = (
+    tuple[_Size, _Text]
+    | tuple[_Size, _Text, _Color]
+    | tuple[_Size, _Text, _Color, _Color]
+    | tuple[_Size, _Text, _Color, _Color, _Flags]
+    | tuple[_Size, _Text, _Color, _Color, _Flags, _Color]
+)
+
+
+class _WireRows(NamedTuple):
+    cols: _Size
+    rows: _Size
+    title: _Line
+    foreground: _Color
+    background: _Color
+    cursor: tuple[_Cell, _Cell] | None
+    lines: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=1 << 18, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")], ...],
+        Field(max_length=SIZE_MAX),
+    ]
+
+
+_ROWS, _RUNS = TypeAdapter(_WireRows), TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)])
+
+ROWS_KNOWN = 2048
+"""Rows of pages that are remembered as looked at: most of a screen stays as it is."""
+
+
+@lru_cache(maxsize=ROWS_KNOWN)
+def _columns(line: str) -> int:
+    """How many columns the row has. Raises ScreenFrameError."""
+    return sum(run[0] for run in _read(_RUNS, line.encode()))
+
+
+def read_rows(text: bytes) -> Rows:
+    """Raises ScreenFrameError."""
+    told = _read(_ROWS, text)
+    if len(told.lines) > told.rows or any(_columns(line) > told.cols for line in told.lines):
+        raise ScreenFrameError("a row of a page beside it")
+    cursor = told.cursor
+    within = cursor is not None and cursor[0] < told.rows and cursor[1] < told.cols
+    return Rows(*told[:5], cursor if within else None, told.lines)
+
+
+_PENDING = TypeAdapter(_Count)
+
+
+def _for_terminals(redraw: bytes) -> bytes:
+    """No more than what programs write gets to a person's terminal; what is drawn here is left as it is."""
+    return ViewerFilter().feed(redraw)
+
+
+def read_redraw(frame: ScreenFrame) -> Redraw:
+    """Raises ScreenFrameError."""
+    pending = _read(_PENDING, frame.text)
+    if pending > len(frame.blob):
+        raise ScreenFrameError("more of an unfinished sequence than there is")
+    drawn = len(frame.blob) - pending
+    return Redraw(_for_terminals(frame.blob[:drawn]), frame.blob[drawn:], frame.offset)
+
+
+def read_redrawn(frame: ScreenFrame) -> bytes:
+    return _for_terminals(frame.blob)
+
+
+def read_shown(form: str, frame: ScreenFrame) -> Shown | TooLarge:
+    """Raises ScreenFrameError."""
+    match form:
+        case "picture" | "rows" if frame.flag:
+            return TooLarge("the screen is too large for a picture: make its window smaller, or ask for its text")
+        case "json":
+            return read_document(frame.text)
+        case "picture":
+            return read_picture(frame.text)
+        case "rows":
+            return read_rows(frame.text)
+        case "ansi" | "coloured":
+            return read_redrawn(frame)
+    return read_text(frame)

@@ -1,0 +1,500 @@
+"""The screen of one program, drawn elsewhere (`worker`): what is told and asked goes there, what comes back is checked.
+
+When its process ends, the screen is drawn once more from its last checkpoint and the spool, and what was asked is asked
+again: whoever asked waits a little longer. Where the process was at work on this screen, that output is tried first, in
+a process of its own (`trial`); what does not come through that, or has ended processes again and again, is passed over.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from synapsed import aio
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost, StoreError, TooLarge
+from synapsed.keeper.spool import SpoolReader
+from synapsed.model.agent import Activity
+from synapsed.model.outer_terminal import OuterTerminal
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import Checkpoint
+from synapsed.profiles import Profile
+from synapsed.screens import checked_replies, trial, wire
+from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens.harmful_output import HarmRecord
+from synapsed.screens.kept_look import KeptLook
+from synapsed.terminal.explain import Witness
+from synapsed.terminal.look import Look
+from synapsed.terminal.screen_messages import (
+    Ask,
+    Drawn,
+    Harmed,
+    Incomplete,
+    LinesWanted,
+    Note,
+    Redraw,
+    Skipped,
+    StageEvent,
+    Start,
+    StopAsked,
+    StopOver,
+    TurnClosed,
+    TurnOpened,
+)
+from synapsed.terminal.snapshot import ScreenSnapshot
+
+if TYPE_CHECKING:
+    from synapsed.screens.pool import ScreenPool, Seat
+
+TRIES_MAX = 2
+"""Trials that output may pass although a process has ended at it; then it is believed to be the cause all the same."""
+
+CHUNK = 64 * 1024
+"""Of the spool, to a process that draws a screen once more."""
+
+AHEAD = 512 * 1024
+"""Of that as much as may be undrawn."""
+
+log = structlog.stdlib.get_logger("synapsed.screens")
+
+type Told = Callable[[StageEvent], None]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What was asked and is not answered. `read` makes the answer of a frame, or raises ScreenFrameError."""
+
+    frame: ScreenFrame
+    read: Callable[[ScreenFrame], Any]
+    answer: asyncio.Future[Any]
+    tries: int = 0
+
+
+class RemoteStage:
+    """`checkpoint` is where the screen begins, as far as it is of this launch, which began at `launch_start`; `kept`
+    reads the last one."""
+
+    _ended_at = -1
+    """Up to where output had come when somebody else ended the process that was at work on it."""
+
+    _drawn_size = (0, 0)
+    """The size in which the process draws."""
+
+    _resized_at = 0
+    """Up to where output had come when the window got its size."""
+
+    def __init__(
+        self,
+        pool: "ScreenPool",
+        *,
+        agent_id: str,
+        profile: Profile,
+        size: tuple[int, int],
+        launch_start: int,
+        checkpoint: Checkpoint | None,
+        kept: Callable[[], Awaitable[Checkpoint | None]],
+        spool: Path,
+        harms: HarmRecord,
+        clock: Clock,
+    ) -> None:
+        self._pool = pool
+        self._agent_id = agent_id
+        self._profile = profile
+        self._size = size
+        self._launch_start = launch_start
+        self._checkpoint = self._of_launch(checkpoint)
+        self._kept = kept
+        self._spool = spool
+        self._harms = harms
+        self._clock = clock
+        begun = self._checkpoint
+        self.start = Start(
+            offset=self._drawn_from(launch_start if begun is None else begun.offset),
+            started=begun is not None and begun.state.get("activity") not in (None, Activity.STARTING.value),
+            harm=harms.harm,
+            size=None if begun is None else (begun.cols, begun.rows),
+        )
+        self._told: Told = lambda _event: None
+        self._tasks = aio.TaskSet()
+        self._drawing_again: asyncio.Task[None] | None = None
+        self._seat: Seat | None = None
+        self._works_since: int | None = None
+        self._live = False
+        """What is told goes to the process; else it is drawing this screen once more, or about to."""
+        self._closed = False
+        self._heard = False
+        """Since it has this screen."""
+        self._fed = self._sent = self._drawn = self.start.offset
+        """Up to where the output came, went to the process, and is drawn."""
+        self._progress = asyncio.Event()
+        self._tried = (0, 0)
+        """Up to where output was tried, and how often."""
+        self._suspected: set[int] = set()
+        """What was asked when that was: once it is answered, the output is not the cause."""
+        self._asked: dict[int, _Asked] = {}
+        self._numbers = itertools.count(1)
+        self._look = KeptLook()
+        self._screen: ScreenSnapshot | None = None
+        """That of the last look."""
+        self._notes: dict[str, tuple[int, Note]] = {}
+        """The last of each kind, with up to where output had come, in the order in which they were told."""
+        self._untold: list[tuple[int, Note]] = []
+        """Of those what the process that draws the screen once more is still to be told."""
+
+    def _of_launch(self, checkpoint: Checkpoint | None) -> Checkpoint | None:
+        """At the very offset where this launch began it is the last launch's screen."""
+        return checkpoint if checkpoint is not None and checkpoint.offset > self._launch_start else None
+
+    @property
+    def drawn_from(self) -> float:
+        """The offset from which on output may be given to an emulator."""
+        harm = self._harms.harm
+        return 0.0 if harm is None else harm.until
+
+    def _drawn_from(self, offset: int) -> int:
+        """From `offset`, but for what is passed over."""
+        harm = self._harms.harm
+        return offset if harm is None else max(offset, harm.skip_to)
+
+    # --- what is told ---
+
+    def open(self, told: Told) -> None:
+        """Begin; `told` is given what comes of itself."""
+        self._told = told
+        self._take_seat(self._checkpoint)
+        self._checkpoint = None
+        self._live = True
+        self._draw_in_size()
+
+    def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
+        """The program wrote `data` at `offset`; `continues`: with what came before it is one piece."""
+        self._look.changed()
+        self._fed = offset + len(data)
+        if self._live:
+            self._feed(offset, data, now, continues=continues)
+
+    def note(self, note: Note) -> None:
+        if isinstance(note, StopOver) and not self._may_stop:
+            return  # nobody has asked the turn to stop
+        self._look.changed()
+        match note:
+            case TurnOpened() | TurnClosed():
+                self._keep("turn", note)
+            case StopAsked() | StopOver():
+                self._keep("stop", note)
+            case OuterTerminal():
+                self._keep("outer", note)
+            case Skipped(offset):
+                self._fed = offset
+                self._sent = offset if self._live else self._sent
+        if self._live:
+            self._tell(note)
+
+    @property
+    def _may_stop(self) -> bool:
+        """Whether the observer may have been told that the turn was asked to stop, and not that this is over; no
+        checkpoint says so."""
+        return isinstance(self._notes.get("stop", (0, None))[1], StopAsked)
+
+    def _keep(self, kind: str, note: Note) -> None:
+        self._notes.pop(kind, None)
+        self._notes[kind] = (self._fed, note)
+        if not self._live:
+            self._untold.append(self._notes[kind])
+
+    def _tell(self, note: Note) -> None:
+        self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
+
+    def resize(self, cols: int, rows: int) -> None:
+        self._look.changed()
+        if (cols, rows) != self._size:
+            self._size, self._resized_at = (cols, rows), self._fed
+        if self._live:
+            self._draw_in_size()
+
+    def _draw_in_size(self) -> None:
+        if self._drawn_size != self._size:
+            self._drawn_size = (cols, rows) = self._size
+            self._say(ScreenFrame(FrameKind.RESIZE, number=cols, offset=rows))
+
+    async def close(self) -> None:
+        """What is asked is not answered any more: whoever waits for it, or asks later, gets KeeperLost."""
+        self._live, self._closed = False, True
+        if self._seat is not None:
+            self._seat.leave()  # first: a process that ends now has nothing to tell here, nor is another one begun
+            self._seat = None
+        await self._tasks.cancel()
+        for asked in self._asked.values():
+            if not asked.answer.done():
+                asked.answer.set_exception(_gone())
+                asked.answer.exception()  # perhaps nobody waits for it
+        self._asked.clear()
+
+    # --- what is asked ---
+
+    async def look(self, ask: Ask) -> Look | None:
+        """None only where a whole look is wanted, and the program is in the middle of a frame."""
+        if (kept := self._look.answers(ask)) is not None:
+            return kept
+        changes = self._look.changes
+        look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=wire.write_ask(ask))
+        if look is not None:
+            self._look.keep(look, ask, changes)
+        return look
+
+    def _read_look(self, frame: ScreenFrame) -> Look | None:
+        look = checked_replies.read_look(frame, self._profile, self._screen)
+        self._screen = self._screen if look is None else look.screen
+        return look
+
+    async def explain(self, ask: Ask) -> list[Witness]:
+        return await self._ask(FrameKind.EXPLAIN, checked_replies.read_witnesses, text=wire.write_ask(ask))
+
+    async def checkpoint(self) -> Checkpoint:
+        return await self._ask(FrameKind.CHECKPOINT, checked_replies.read_checkpoint)
+
+    async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
+        return await self._ask(
+            FrameKind.REDRAW, checked_replies.read_redraw, text=wire.write_redraw(notice, alone=alone)
+        )
+
+    async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
+        return await self._ask(FrameKind.PANE, checked_replies.read_redrawn, text=wire.write_pane(cols, rows, notice))
+
+    async def text(self, *, scrollback: bool) -> str:
+        return await self._ask(FrameKind.TEXT, checked_replies.read_text, flag=int(scrollback))
+
+    async def shown(self, fmt: ScreenForm) -> Shown:
+        shown = await self._ask(
+            FrameKind.SHOWN, lambda frame: checked_replies.read_shown(fmt, frame), text=fmt.encode()
+        )
+        if isinstance(shown, TooLarge):
+            raise shown
+        return shown
+
+    async def read_lines(self, wanted: LinesWanted) -> str:
+        text, blob = wire.write_lines(wanted, self._size)
+        return await self._ask(FrameKind.LINES, checked_replies.read_text, text=text, blob=blob)
+
+    async def _ask[T](
+        self, kind: FrameKind, read: Callable[[ScreenFrame], T], *, text: bytes = b"", blob: bytes = b"", flag: int = 0
+    ) -> T:
+        if self._closed:
+            raise _gone()
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        number = next(self._numbers)
+        asked = self._asked[number] = _Asked(
+            ScreenFrame(kind, number=number, text=text, blob=blob, flag=flag), read, answer
+        )
+        if self._live:
+            self._say(asked.frame)
+        try:
+            return await answer
+        finally:
+            if not self._live:  # no process has it: it is not asked again for somebody who has gone
+                self._asked.pop(number, None)
+
+    # --- what comes ---
+
+    def came(self, frame: ScreenFrame) -> None:
+        """Raises ScreenFrameError for what cannot be."""
+        self._heard = True
+        if not self._drawn <= frame.offset <= self._sent:
+            raise ScreenFrameError(
+                f"output drawn up to {frame.offset}, which is not from {self._drawn} to {self._sent}"
+            )
+        asked = result = None
+        if frame.kind == FrameKind.ANSWER:
+            asked = self._asked.get(frame.number)
+            if asked is None or not self._live:
+                raise ScreenFrameError("an answer that nobody asked for")
+            result = asked.read(frame)
+            del self._asked[frame.number]  # only now: what cannot be read is asked once more
+            if asked.frame.kind in self._suspected:
+                self._suspected.discard(asked.frame.kind)
+                self._tried = self._tried if self._suspected else (0, 0)
+        replies = checked_replies.read_replies(frame.text, frame.offset) if frame.kind == FrameKind.DRAWN else ()
+        if replies or frame.offset > self._drawn:
+            self._drawn = frame.offset
+            self._progress.set()
+            self._told(Drawn(frame.offset, replies))
+        if not self._works:
+            self._works_since = None
+        if asked is not None and not asked.answer.done():
+            asked.answer.set_result(result)
+
+    @property
+    def works_since(self) -> int | None:
+        """See `pool.PlacedScreen`."""
+        return self._works_since
+
+    @property
+    def _works(self) -> bool:
+        return not self._heard or self._drawn < self._sent or (self._live and bool(self._asked))
+
+    def lost(self, *, suspect: bool, outside: bool) -> None:
+        """The process has ended: see `pool.PlacedScreen`."""
+        self._look.changed()
+        self._seat = self._screen = self._works_since = None
+        self._live = False
+        self._asked = {number: asked for number, asked in self._asked.items() if not asked.answer.done()}
+        left = (self._drawn, self._sent) if suspect and not (outside and self._by_chance()) else None
+        if self._drawing_again is not None:
+            self._drawing_again.cancel()
+        self._drawing_again = self._tasks.spawn(self._draw_again(left, outside))
+
+    def _by_chance(self) -> bool:
+        """Whether a process that others ended was not at the same output before: then nothing is tried, which takes its
+        time."""
+        before, self._ended_at = self._ended_at, self._sent
+        return not self._drawn <= before <= self._sent
+
+    # --- drawn again ---
+
+    async def _draw_again(self, left: tuple[int, int] | None, outside: bool) -> None:
+        """`left`: the process may have ended at that part of the output, or at what was asked of it; `outside`:
+        somebody else ended it."""
+        try:
+            checkpoint = self._of_launch(await self._kept())
+        except StoreError as error:  # then it is drawn from where the launch began
+            log.warning("the last checkpoint cannot be read", agent_id=self._agent_id, error=error.message)
+            checkpoint = None
+        if left is not None:
+            async with self._pool.trials:
+                try:
+                    await self._examine(checkpoint, left, outside)
+                except Exception:  # the screen is drawn again all the same
+                    log.exception("output could not be tried", agent_id=self._agent_id)
+        self._take_seat(checkpoint)
+        try:
+            whole = await self._read_again()
+        except OSError as error:  # what is behind is drawn all the same, and whoever asked is answered
+            log.error("output cannot be read back", agent_id=self._agent_id, error=str(error))  # noqa: TRY400
+            whole = False
+        if self._sent < self._fed:
+            self._sent = self._fed
+            self._tell(Skipped(self._fed))
+        if not whole:
+            self._told(Incomplete())
+        self._tell_due()
+        self._live = True
+        for asked in self._asked.values():
+            self._say(asked.frame)
+
+    async def _read_again(self) -> bool:
+        """Draw what the spool has of the output that came before; whether it has all of it. Raises OSError."""
+        whole = True
+        reader = await asyncio.to_thread(SpoolReader, str(self._spool))
+        while self._sent < self._fed:
+            while self._sent - self._drawn > AHEAD:
+                self._progress.clear()
+                await self._progress.wait()
+            upto = self._tell_due()
+            at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, upto - self._sent))
+            whole = whole and bool(data) and at == self._sent
+            if not data or at >= self._fed:
+                break  # the disk had no room for it
+            self._feed(at, data[: self._fed - at], self._clock.monotonic())
+        return whole
+
+    def _tell_due(self) -> int:
+        """Tell what was told before more output came than is sent by now; up to where output comes before the next."""
+        while self._untold and self._untold[0][0] <= self._sent:
+            self._tell(self._untold.pop(0)[1])
+        if self._resized_at <= self._sent:
+            self._draw_in_size()
+        later = [
+            offset for offset in (self._resized_at, *(offset for offset, _ in self._untold)) if offset > self._sent
+        ]
+        return min(later, default=self._fed)
+
+    def _take_seat(self, checkpoint: Checkpoint | None) -> None:
+        offset = self._launch_start if checkpoint is None else checkpoint.offset
+        self._seat = self._pool.place(self)
+        self._heard = False
+        self._drawn, self._sent = offset, self._drawn_from(offset)
+        now = self._clock.monotonic()
+        opening = wire.Opening(self._profile, *self._size, offset, checkpoint, self._harms.harm, now)
+        text, blob = wire.write_opening(opening)
+        self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
+        self._drawn_size = self._size if checkpoint is None else (checkpoint.cols, checkpoint.rows)
+        if self._sent > offset:
+            self._tell(Skipped(self._sent))
+        self._untold = list(self._notes.values())
+
+    def _feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
+        self._sent = offset + len(data)
+        self._say(ScreenFrame(FrameKind.FEED, offset=offset, now=now, flag=int(continues), blob=data))
+
+    def _say(self, frame: ScreenFrame) -> None:
+        if self._seat is not None:
+            self._seat.say(frame)
+            if self._works_since is None and self._works:
+                self._works_since = next(self._pool.order)
+
+    async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int], outside: bool) -> None:
+        """Try what the process was at work on; what harms is not drawn again."""
+        for asked in self._asked.values():
+            if asked.frame.kind == FrameKind.LINES:
+                await self._examine_lines(asked, outside)
+        harm = self._harms.harm
+        if harm is not None and checkpoint is not None and checkpoint.offset <= harm.skip_to:
+            checkpoint = None
+        start = max(
+            self._launch_start if checkpoint is None else checkpoint.offset, 0 if harm is None else harm.skip_to
+        )
+        output = await asyncio.to_thread(_read_all, self._spool, start, left[1])
+        told = {"agent_id": self._agent_id, "start": left[0], "end": left[1]}
+        behind = 0
+        if not await trial.survives(checkpoint, output):
+            behind = len(output) - await trial.harm_end(checkpoint, output)
+        elif outside or self._passes(left):
+            log.info("a process of screens ended at output that does no harm", **told)
+            return
+        log.error("output that ends the terminal emulator is passed over", **told, behind=behind)
+        await self._harms.pass_over(left[1] - behind)
+        if (harm := self._harms.harm) is not None:
+            self._told(Harmed(harm))
+
+    def _passes(self, left: tuple[int, int]) -> bool:
+        """What did no harm in a trial: whether that may be believed."""
+        tried, tries = self._tried
+        self._suspected = {asked.frame.kind for asked in self._asked.values()} or {FrameKind.LOOK}
+        self._tried = left[1], tries + 1 if tries and left[0] <= tried <= left[1] else 1
+        return self._tried[1] <= TRIES_MAX
+
+    async def _examine_lines(self, asked: _Asked, outside: bool) -> None:
+        """An answer is read with an emulator of its own."""
+        asked.tries += not outside
+        output = asked.frame.blob
+        if not await trial.survives(None, output):
+            output = output[await trial.harm_end(None, output) :]
+        elif asked.tries > TRIES_MAX:
+            output = b""
+        asked.frame = asked.frame._replace(blob=output)
+
+
+def _gone() -> KeeperLost:
+    return KeeperLost("the screen is not drawn any more: the program has ended, or the daemon lets go of it")
+
+
+def _read(reader: SpoolReader, offset: int, limit: int) -> tuple[int, bytes]:
+    reader.refresh()
+    return reader.read(offset, limit)
+
+
+def _read_all(spool: Path, start: int, end: int) -> bytes:
+    reader = SpoolReader(str(spool))
+    pieces: list[bytes] = []
+    offset = max(start, reader.start)
+    while offset < min(end, reader.end):
+        at, data = reader.read(offset, end - offset)
+        if not data:
+            break
+        pieces.append(data)
+        offset = at + len(data)
+    return b"".join(pieces)
