@@ -1,4 +1,4 @@
-"""What an agent has printed before, as lines: drawn by a process of its own (`synapsed.terminal.lines`)."""
+"""What an agent has printed before, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`)."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ def lines(pieces: Pieces) -> list[str]:
     head = json.dumps({"cols": pieces.cols, "rows": pieces.rows, "shown": len(shown)}).encode()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "synapsed.terminal.lines"],
+            [sys.executable, "-m", "synapsed.terminal.scrollback_lines"],
             input=head + b"\n" + shown + output,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

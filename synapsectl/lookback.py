@@ -1,7 +1,7 @@
 """Looking back at what an agent has printed: a pager over its lines, with search, until `q` leads back to live. Pure.
 
-Lines come as text with the sequences that colour them (`synapsed.terminal.lines`). They are cut into rows of the
-terminal's width as they are needed; the model knows where it is, the drawing is a function of it.
+Lines come as text with the sequences that colour them (`synapsed.terminal.scrollback_lines`). They are cut into rows
+of the terminal's width as they are needed; the model knows where it is, the drawing is a function of it.
 """
 
 import re

@@ -22,7 +22,7 @@ from synapsed.library import ProfileLibrary
 from synapsed.model.agent import validate_name
 from synapsed.model.schedule import FILE, NewSchedule, as_schedule
 from synapsed.paths import Paths
-from synapsed.validation import describe_syntax, describe_validation, unreadable
+from synapsed.toml_errors import describe_syntax, describe_validation, unreadable
 
 
 def load_config(paths: Paths) -> Config:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from synapsed.errors import ConfigError, UnknownProfile
 from synapsed.profiles import Profile
 from synapsed.releases import within
-from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
+from synapsed.toml_errors import describe_syntax, describe_validation, line_of, unreadable
 from synapsed.variants import Variant
 
 BUILTIN = Path(__file__).parent / "_profiles"

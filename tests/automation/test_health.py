@@ -18,7 +18,7 @@ from synapsed.documents.writing import Texts
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentReported, RuleFired, ScheduleCame
 from synapsed.model.schedule import NewSchedule
-from tests.automation.test_ruler import SECRET, URL, Poster, rule
+from tests.automation.test_rule_runner import SECRET, URL, Poster, rule
 from tests.fakes.clock import until
 from tests.support.world import World
 

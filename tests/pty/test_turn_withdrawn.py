@@ -75,12 +75,14 @@ class Composing(Terminal):
     """The key that empties its composer shows what the test wants, and it `computes` until the test says so."""
 
     computes = False
+    computes_from_clear = False
     asking_takes = 0.0
     """Seconds, until the kernel has said so."""
     at_clear: tuple[str, ...] = ("> ",)
 
     async def write(self, data: bytes, input_id: str | None = None) -> Any:
         if data == CLEAR:
+            self.computes |= self.computes_from_clear
             self.draw(*self.at_clear)
         return await super().write(data, input_id)
 
@@ -112,9 +114,9 @@ async def terminal(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Composing]:
 
 
 async def test_the_sender_hears_of_it_when_the_program_rests_with_an_empty_composer(terminal: Composing) -> None:
+    terminal.computes_from_clear = True
     await terminal.judge(2.0)
     await until(lambda: terminal.typed[3:] == [CLEAR])
-    terminal.computes = True
     await terminal.judge(2.0)
     assert terminal.told == []
     terminal.computes = False
@@ -125,9 +127,9 @@ async def test_the_sender_hears_of_it_when_the_program_rests_with_an_empty_compo
 
 async def test_a_program_that_acts_on_the_submit_key_after_all_has_the_message(terminal: Composing) -> None:
     """It had read the key, and got no processor: the key that empties the composer found it about to begin."""
+    terminal.computes_from_clear = True
     await terminal.judge(2.0)
     await until(lambda: terminal.typed[3:] == [CLEAR])
-    terminal.computes = True
     terminal.draw("hello", "working", "> ")
     await terminal.judge(6.0)
     await terminal.record()

@@ -7,8 +7,8 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.terminal.lines import joined, lines_from, lines_of, plain
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.scrollback_lines import joined, lines_from, lines_of, plain
 
 
 def printed(count: int) -> bytes:
@@ -67,6 +67,9 @@ def test_as_a_program_of_its_own() -> None:
     shown = screen.redraw(scrollback=True)
     head = json.dumps({"cols": 40, "rows": 5, "shown": len(shown)}).encode() + b"\n"
     done = subprocess.run(
-        [sys.executable, "-m", "synapsed.terminal.lines"], input=head + shown + output, capture_output=True, check=True
+        [sys.executable, "-m", "synapsed.terminal.scrollback_lines"],
+        input=head + shown + output,
+        capture_output=True,
+        check=True,
     )
     assert [plain(line) for line in json.loads(done.stdout)] == ["one", "two"]
