@@ -85,7 +85,8 @@ def _of_daemon(section: str, old: BaseModel | None, new: BaseModel | None) -> Co
         reason = f"{section} counts after a restart of the daemon"
         return ConfigChange(None, "daemon", reason) if old is not new else None
     keys = _changed(old, new)
-    reason = f"{section} {', '.join(keys)} count after a restart of the daemon"
+    counts = "counts" if len(keys) == 1 else "count"
+    reason = f"{section} {', '.join(keys)} {counts} after a restart of the daemon"
     return ConfigChange(None, "daemon", reason) if keys else None
 
 

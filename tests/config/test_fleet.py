@@ -108,5 +108,5 @@ def test_a_reload_tells_that_it_counts_at_the_next_start(paths: Paths) -> None:
     assert (told.action, told.reason) == ("daemon", "[fleet] counts after a restart of the daemon")
     changed = new.model_copy(update={"fleet": FleetConfig(name="box", urls=["tls://b:4222"])})
     (told,) = differences([], new, changed, lambda _: None, lambda _: None)
-    assert told.reason == "[fleet] urls count after a restart of the daemon"
+    assert told.reason == "[fleet] urls counts after a restart of the daemon"
     assert differences([], new, new, lambda _: None, lambda _: None) == []

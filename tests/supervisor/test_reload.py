@@ -101,16 +101,16 @@ def test_what_a_daemon_reads_once() -> None:
     for section, key, value in (("history", "enabled", False), ("a2a", "repeats", False)):
         new = Config.model_validate({section: {key: value}})
         told = differences([], Config(), new, lambda _: None, lambda _: None)
-        assert told == [ConfigChange(None, "daemon", f"[{section}] {key} count after a restart of the daemon")]
+        assert told == [ConfigChange(None, "daemon", f"[{section}] {key} counts after a restart of the daemon")]
     new = Config.model_validate({"api": {"agent_ports": False}})
     told = differences([], Config(), new, lambda _: None, lambda _: None)
-    assert told == [ConfigChange(None, "daemon", "[api] agent_ports count after a restart of the daemon")]
+    assert told == [ConfigChange(None, "daemon", "[api] agent_ports counts after a restart of the daemon")]
     new = Config.model_validate({"hosts": {"name": "here"}})
     told = differences([], Config(), new, lambda _: None, lambda _: None)
-    assert told == [ConfigChange(None, "daemon", "[hosts] name count after a restart of the daemon")]
+    assert told == [ConfigChange(None, "daemon", "[hosts] name counts after a restart of the daemon")]
     new = Config.model_validate({"a2a": {"push": {"allow": ["loopback"]}}})
     told = differences([], Config(), new, lambda _: None, lambda _: None)
-    assert told == [ConfigChange(None, "daemon", "[a2a.push] allow count after a restart of the daemon")]
+    assert told == [ConfigChange(None, "daemon", "[a2a.push] allow counts after a restart of the daemon")]
 
 
 def test_layers() -> None:
