@@ -1,9 +1,11 @@
 """How a prompt on a terminal is answered: what is typed for it, and whether the program took that.
 
 An answer is taken when what was asked has left the screen; or, where the terminal hid what was typed, when the program
-has read it. Only then does `answer` return. Nothing is typed twice: of an answer that was not taken the caller hears.
+has read it. Only then does `answer` return; and where something else is asked then, when that is told, so that another
+answer is for it. Nothing is typed twice: of an answer that was not taken the caller hears.
 """
 
+import contextlib
 from collections.abc import Callable
 
 from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
@@ -24,6 +26,9 @@ EXIT_S = 2.0
 
 TAKEN_S = 5.0
 """How long a program may take to react to an answer; then it has not taken it."""
+
+NEXT_S = 2.0
+"""How long what is asked next may be drawn until it is told; more than one that is read the same for a while takes."""
 
 CURSOR_KEYS = 1
 """The mode (DECCKM) in which a terminal sends other codes for the arrows."""
@@ -119,7 +124,14 @@ class Answering:
                 self.asking.taken(shown)
         finally:
             self.asking.end(answered)
+        with contextlib.suppress(KeeperLost):  # it was taken all the same
+            yield from wait_for(self._is_told, NEXT_S)
         return hidden
+
+    def _is_told(self, look: Look) -> bool:
+        """Whether what is asked on the screen, if anything is, has been told."""
+        asked, told = prompt_id_of(look), self._session.observed
+        return asked is None or (told is not None and told.prompt is not None and told.prompt.prompt_id == asked)
 
     def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[tuple[bool, str]]:
         """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""

@@ -66,6 +66,26 @@ async def test_an_answer_is_over_when_the_program_took_it(
     assert keys == [b"2"]
 
 
+async def test_an_answer_is_over_when_the_next_question_is_told(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever answers at once again, and names no prompt, means that one."""
+    monkeypatch.setattr(answering, "NEXT_S", 30.0)
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    first = (await link.observe()).prompt
+    assert first is not None
+    told = asyncio.ensure_future(link.answer("1", first.prompt_id))
+    await until(lambda: keys)
+    prints(link, b"\x1b[H\x1b[2JWhich one?")
+    await link.observe()
+    done, _ = await asyncio.wait({told}, timeout=0.2)
+    assert not done, "it is still being drawn"
+    link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
+    await link.observe()
+    await told
+    second = (await link.observe()).prompt
+    assert second is not None
+    assert second.type == "question"
+
+
 @pytest.mark.parametrize("exits", [True, False])
 async def test_an_answer_at_which_the_program_ends_was_taken(
     exits: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch
