@@ -25,6 +25,13 @@ def stand_still(agent: RealAgent, *, still: bool) -> None:
         process.suspend() if still else process.resume()
 
 
+def kill(agent: RealAgent) -> None:
+    """The whole program: what is left of one that stands still goes on when its parent is gone, and stops its turn."""
+    main = psutil.Process(agent.pid)
+    for process in (*main.children(recursive=True), main):
+        process.kill()
+
+
 def lose_keys(agent: RealAgent) -> None:
     """What was typed and not read yet is gone, as when a program throws its input away before it asks."""
     terminal = os.open(f"/proc/{agent.pid}/fd/0", os.O_RDWR | os.O_NOCTTY)
@@ -83,7 +90,7 @@ def test_an_interrupt_over_which_the_program_ends_says_so(cli: str, daemon: Daem
     stand_still(agent, still=True)
     cancel = agent.daemon.spawn("cancel", agent.name)
     eventually(lambda: unread(agent), "the keys that stop it are typed")
-    psutil.Process(before).kill()
+    kill(agent)
     _, said = cancel.communicate(timeout=120)
     assert cancel.returncode == 6, said
     assert f"{agent.name}: its program ended over the interrupt (signal SIGKILL)" in said
