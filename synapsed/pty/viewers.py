@@ -423,7 +423,8 @@ class Viewers:
             await self.shut_direct()
             self._last = viewer
             self.see()
-            await self._resize(viewer.cols, viewer.rows)
+            if self._window != (viewer.cols, viewer.rows):
+                await self._resize(viewer.cols, viewer.rows)
 
     def see(self) -> None:
         """The terminal may be another one: that of whoever was used last, or else of who came last. When all have

@@ -379,3 +379,18 @@ async def test_who_comes_counts_while_the_window_takes_the_size(*, lost: bool) -
         await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
     assert there == [1]
     assert len(program.viewers) == (0 if lost else 1)
+
+
+async def test_a_window_that_has_the_size_of_who_comes_is_left_as_it_is() -> None:
+    """To ask the keeper and the emulator takes a quarter of the time to the first screen."""
+    program, sizes = Program(), list[tuple[int, int]]()
+
+    async def resize(cols: int, rows: int) -> None:
+        sizes.append((cols, rows))
+        await program.resize(cols, rows)
+
+    program.viewers._resize = resize
+    for cols in (COLS, COLS, COLS + 1):
+        viewer = await program.viewers.join(cols=cols, rows=ROWS, read_only=False)
+        await viewer.close()
+    assert sizes == [(COLS, ROWS), (COLS + 1, ROWS)]
