@@ -1,10 +1,12 @@
 """What holds for all tests."""
 
 import asyncio.constants
+import gc
 import os
 import signal
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
@@ -38,3 +40,10 @@ asyncio.constants.DEBUG_STACK_DEPTH = 1
 # In the background of a script SIGINT begins ignored, also for every program of a test that is to be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What is there now stays to the end: each search for garbage would go through all of it, a tenth of the time."""
+    gc.collect()
+    gc.freeze()
