@@ -80,6 +80,8 @@ class Answering:
             raise
         if refuses and asked.prompt.type == "permission":
             yield Emit(LinkRefused(asked.prompt.prompt))
+        with contextlib.suppress(KeeperLost):  # it was taken all the same
+            yield from wait_for(self._is_told, NEXT_S)
         return hidden
 
     def _asked(self, look: Look, prompt_id: str | None) -> Asked:
@@ -124,8 +126,6 @@ class Answering:
                 self.asking.taken(shown)
         finally:
             self.asking.end(answered)
-        with contextlib.suppress(KeeperLost):  # it was taken all the same
-            yield from wait_for(self._is_told, NEXT_S)
         return hidden
 
     def _is_told(self, look: Look) -> bool:

@@ -115,6 +115,8 @@ class ChannelDelivery:
         if self.turn is None:
             return
         if isinstance(fact, AssistantSaying):
+            if fact.turn == self.turn.state.turn:
+                self._add(self.turn.overrule())  # it was not stopped
             if self._stream is not None and self.turn.state.turn in (None, fact.turn):
                 self._stream.told(fact)
                 self._tell_soon()

@@ -35,13 +35,16 @@ from synapsed.model.link import (
     LinkTurnProgress,
     LinkUndelivered,
 )
-from synapsed.pty.turn_patience import REFUSAL_STOPS_S
 
 BY: Literal["channel"] = "channel"
 """`by` of a record of such a turn; those of turns at the terminal have none."""
 
 SENDING_S = 60.0
 """How long a message that was not heard of may stay SENDING while the channel is away."""
+
+REFUSAL_STOPS_S = 30.0
+"""A program that a refusal stops says so at once, unless a busy machine keeps it from reading the key: one that says
+nothing at all for so long was not refused."""
 
 KEY_KEEPS_S = 30.0
 """A message that the program does not have is given again under the same key for so long after that was made. Later a

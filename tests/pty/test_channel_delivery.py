@@ -294,6 +294,16 @@ async def test_pieces_of_another_turn_are_not(played: Played) -> None:
     assert (await played.until(LinkTurnSaid)).text == "mine"
 
 
+async def test_a_refusal_after_which_it_goes_on_counts_no_more(played: Played) -> None:
+    """What stops it later is a person's Esc."""
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    played.turns.refuse(True)
+    played.tell(AssistantSaying, message_id="m1", piece="Then I will do without.")
+    played.tell(TurnInterrupted)
+    assert (await played.until(LinkTurnInterrupted)).reason == "person"
+
+
 async def test_a_program_that_has_no_command_for_it_is_stopped_by_keys(played: Played) -> None:
     played.begin()
     await played.until(LinkTurnAccepted)

@@ -10,6 +10,7 @@ from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.questions import ASK, LISTS, PLANNED, PLANNING, PROPOSED, asking
 from tests.real.session import untrusted, without_account
+from tests.real.terminal import Terminal
 from tests.real.ways import typed
 from tests.support.daemon import Daemon, eventually
 
@@ -65,10 +66,15 @@ def planning(agent: RealAgent) -> None:
     """Has codex plan, which alone lets its model ask."""
     if agent.name == "codex":
         with agent.attached() as person:
-            for keys in ("/plan", "\r"):
-                person.send(keys)
-                person.settle(0.5)
-            person.wait_screen(r"\bPlan mode \(")
+            person.send("/plan")
+            # An Enter that comes as fast as a paste is a line break.
+            eventually(lambda: plans(person) or person.send("\r"), "it plans")
+
+
+def plans(person: Terminal) -> bool:
+    """Whether it does, by when nothing is written any more."""
+    person.settle(0.5)
+    return "Plan mode (" in person.screen()
 
 
 OWN = "2 shades\nof grün"
