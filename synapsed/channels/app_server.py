@@ -164,6 +164,8 @@ class AppServerChannel:
         if turn is None:
             raise ChannelAway("its server began a turn without an id", sent=True)
         self._turns.began(turn)
+        if turn in self._turns.open:
+            self._busy = True  # its pages call the turn interrupted, until it is told that the thread is active
         if not self._subscribed:
             self._subscribe()
         return Submitted(turn=turn, joined=turn in known)

@@ -169,6 +169,20 @@ async def test_a_failure_has_its_code(
     assert words is None or failed.message == words
 
 
+async def test_a_turn_that_was_begun_just_now_is_not_over(
+    channel: tuple[AppServerChannel, Facts], server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its beginning is told the thread looks as one at rest, and the turn as one that was interrupted."""
+    it, facts = channel
+    monkeypatch.setattr(app_server, "SETTLE_AFTER_S", (0.0,))
+    await until(lambda: it._subscribed)
+    server.turns = [{"id": "turn-1", "status": "interrupted", "items": []}]
+    await it.submit(it.key("task-1", 0), "do it")
+    await it._settled_soon()
+    assert it.reach() == "busy"
+    assert not any(isinstance(fact, TurnInterrupted) for fact in facts)
+
+
 async def test_an_interrupted_turn(channel: tuple[AppServerChannel, Facts], server: AppServer) -> None:
     it, facts = channel
     await begun(it, server, facts)
