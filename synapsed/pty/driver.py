@@ -20,6 +20,7 @@ from synapsed.pty.keyboard import (
     Pause,
     Press,
     Resize,
+    Rests,
     SendSignal,
     Step,
     Steps,
@@ -151,6 +152,8 @@ class Driver:
                 # First: what the program draws for the new size may be here before the keeper's answer is.
                 self._resized(cols, rows)
                 await keeper.resize(cols, rows)
+            case Rests():
+                return await self._rests()
             case Emit() | Tell() | Work():
                 self.do([step])
             case _:
@@ -172,6 +175,12 @@ class Driver:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.turn.idle.wait(), within)
         return None
+
+    async def _rests(self) -> bool:
+        try:
+            return await self.kernel.rests_with_keys_read()
+        except KeeperLost:
+            return True
 
     async def _is_read(self, within: float | None) -> bool:
         if within is None:

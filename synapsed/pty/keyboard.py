@@ -61,6 +61,9 @@ CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
 RETURNED_WAIT_S = 0.4
 """How long a program takes to give an interrupted message back into its composer."""
 
+RETURNED_TRIES = 8
+"""So often it is waited for at the most, while a busy machine keeps the program from what it has to do."""
+
 
 # --- what a procedure asks for ---------------------------------------------------------------------------------------
 
@@ -128,6 +131,11 @@ class UntilRead:
 
 
 @dataclass(frozen=True, slots=True)
+class Rests:
+    """The answer is whether the program has nothing to do, as far as that can be told."""
+
+
+@dataclass(frozen=True, slots=True)
 class UntilRecorded:
     """Wait until what the turn wanted is done and durable, for so many seconds at the most."""
 
@@ -165,6 +173,7 @@ type Step = (
     | Pause
     | Resize
     | UntilRead
+    | Rests
     | UntilRecorded
     | Emit
     | Tell
@@ -388,13 +397,18 @@ class Keyboard:
             yield from wait_for(lambda look: leaving(look) is None, CLEAR_WAIT_S)
 
     def clear_if(self, holds: Callable[[str], bool]) -> Steps[None]:
-        """Empty the composer if it `holds` a message, which a program may give back after an interruption."""
+        """Empty the composer if it `holds` a message, which a program may give back after an interruption: soon, if it
+        does, or when it gets the processor. Behind the next message it would be submitted with that."""
 
         def given_back(look: Look) -> bool:
             return look.composer.state == "draft" and holds(look.composer.text)
 
-        if (yield from wait_for(given_back, RETURNED_WAIT_S)):
-            yield from self.clear()
+        for _ in range(RETURNED_TRIES):
+            if (yield from wait_for(given_back, RETURNED_WAIT_S)):
+                yield from self.clear()
+                return
+            if (yield Rests()):
+                return
 
     def resume(self) -> Steps[None]:
         """Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There is no shell here, so they are

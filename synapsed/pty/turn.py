@@ -437,6 +437,10 @@ class PtyTurn:
         """See `MessageInComposer.holds`."""
         return self._composed.holds(composer, self.state)
 
+    def stands_behind_other(self, composer: str) -> bool:
+        """See `MessageInComposer.stands_behind_other`."""
+        return self._composed.stands_behind_other(composer)
+
     def _fresh(self, seen: Seen) -> bool:
         """What the chrome says is of this turn: the program has drawn since the submission."""
         return self.state.submit_offset is None or seen.offset > self.state.submit_offset

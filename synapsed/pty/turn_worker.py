@@ -188,8 +188,8 @@ class TurnWorker:
 
     async def _takes(self, turn: PtyTurn, part: str) -> bool:
         """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
-        record was written a dialog may have come up, or a person have typed; and it may not have read what was typed
-        before."""
+        record was written a dialog may have come up, a person have typed, or a message that was stopped have come back
+        before this one; and it may not have read what was typed before."""
         await self._performer.hands_off()
         if part == "paste":
             if await self._unread.asked_ahead():
@@ -203,7 +203,8 @@ class TurnWorker:
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":
                 self._session.submitting(look)
-                return look.verdict.activity is not Activity.WAITING
+                mixed = look.composer.state == "draft" and turn.stands_behind_other(look.composer.text)
+                return look.verdict.activity is not Activity.WAITING and not mixed
             case _:
                 stands = look.verdict.activity is Activity.READY and look.composer.state == "draft"
                 return stands and await self._kernel.rests_with_keys_read()

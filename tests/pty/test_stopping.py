@@ -50,11 +50,14 @@ class Program:
         self.commands: list[Command] = []
         self.works: list[Steps[object]] = []
         self.waits: list[float] = []
+        self.computing = 0
+        """How many more times the kernel says that it has something to do; then it gives its message back."""
         self.draw("> ")
         keeper: Any = SimpleNamespace(write=self.write)
         self.driver = driver = Driver(linked(profile, self.session, self.stage, keeper, self.clock))
         driver.looks.look = self.looks  # type: ignore[method-assign]
         driver.looks.until = self.until  # type: ignore[method-assign]
+        driver.kernel.rests_with_keys_read = self.rests  # type: ignore[method-assign]
         driver.turn.add = self.commands.extend  # type: ignore[method-assign]
         self.stopping = Stopping(profile, self.session, exited=driver._program.exited.done, perform=self.works.append)
 
@@ -102,6 +105,14 @@ class Program:
         if data == PROFILE.delivery.clear.encode():
             self.draw("> ")
         return SimpleNamespace(hidden=False)
+
+    async def rests(self) -> bool:
+        if not self.computing:
+            return True
+        self.computing -= 1
+        if not self.computing:
+            self.draw("> hello")
+        return False
 
     # --- the watch ---
 
@@ -207,6 +218,15 @@ async def test_the_key_of_a_person_stops_their_own_turn(profile: Profile, key: b
         program.asked()
     program.clock.advance(1.0)
     assert (program.look().verdict.activity is Activity.READY) is over
+
+
+async def test_a_program_that_gets_little_of_a_busy_machine_is_waited_for_to_give_its_message_back() -> None:
+    """The next message would stand behind it, and be submitted with it."""
+    program = Program()
+    program.computing = 3
+    program.begin()
+    assert await program.stop()
+    assert program.typed == [b"\x1b", PROFILE.delivery.clear.encode()]
 
 
 @pytest.mark.parametrize("change", ["none", "a person types", "other words", "another turn", "too late"])

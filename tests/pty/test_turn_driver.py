@@ -53,6 +53,23 @@ async def test_a_dialog_that_comes_up_while_the_record_is_written_gets_no_submit
     assert (terminal.typed, terminal.phase) == ([b"hello", b"\r"], Phase.SUBMITTED)
 
 
+async def test_what_is_given_back_while_the_record_is_written_is_not_submitted_with_the_message() -> None:
+    terminal = Terminal()
+    worker = await terminal.begin("tell me the time")
+    await until(terminal.driver.turn.idle.is_set)
+    terminal.draw("> tell me the time")
+    await terminal.judge(1.0)
+    assert terminal.phase is Phase.SUBMITTING
+    terminal.draw("> what was stopped tell me the time")
+    await terminal.record()
+    await terminal.judge(1.0)
+    await terminal.record()
+    await until(lambda: any(isinstance(event, LinkUndelivered) for event in terminal.events))
+    assert b"\r" not in terminal.typed
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
 @pytest.mark.parametrize("meanwhile", ["Allow it?", "working", "> ", "> hello"])
 async def test_a_second_submit_key_is_for_a_composer_that_still_has_the_message(
     terminal: Terminal, meanwhile: str
