@@ -7,9 +7,8 @@ import argparse
 import gc
 import json
 import os
-import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from synapsed import __version__
@@ -24,6 +23,8 @@ EXIT_FAILED = 1
 """Another daemon runs, or this one could not go on."""
 EXIT_CONFIG = 2
 """Usage, or a configuration that cannot be read."""
+EXIT_PIPE_CLOSED = 141
+"""As after SIGPIPE: whoever reads what is printed has enough."""
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes keeps the interpreter from the event loop. The default is ten times as long,
 and the loop waits for it again after each system call: twenty short ones beside a busy thread were a tenth of a
@@ -71,8 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
     args = parser.parse_args(argv)
     if args.verb == "profile":
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads has enough
-        return _new_profile(args) if args.what == "new" else _profile(args)
+        return _printed(_new_profile if args.what == "new" else _profile, args)
     if args.verb == "version":
         print(json.dumps(_versions()) if args.json else f"synapsed {__version__}")
         return EXIT_OK
@@ -81,6 +81,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.verb in ("broker", "fleet"):
         return _broker(args) if args.verb == "broker" else _fleet(args.what)
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
+
+
+def _printed(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    """The exit code of a verb that prints, to a pipe that may be closed before the end."""
+    try:
+        code = verb(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at its end
+        return EXIT_PIPE_CLOSED
+    return code
 
 
 def _versions() -> dict[str, object]:

@@ -1,5 +1,6 @@
 """`profiles show` and `profiles check`."""
 
+import signal
 import tomllib
 from pathlib import Path
 
@@ -23,6 +24,13 @@ def test_a_shown_profile_is_the_profile(name: str, home: Path, capsys: pytest.Ca
     (home / "config" / "profiles" / "copy.toml").write_text("")
     known = ProfileLibrary.standard(home / "config" / "profiles").get(name)
     assert known.model_validate({**shown, "name": name, "source": known.source}) == known
+
+
+def test_signals_are_left_as_they_are(home: Path) -> None:
+    """Who calls it has sockets too."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as Python has it
+    assert main(["profile", "show", "dummy"]) == 0
+    assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
 
 
 def test_a_profile_is_shown_whatever_is_wrong_in_others(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
