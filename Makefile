@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check nightly lint test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check nightly lint surface test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ lint: $(STAMP) ## format, lint, types, import contracts
 	.venv/bin/ruff check .
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-cache
+
+surface: $(STAMP) ## write the outside of the product down in surface/: API, verbs, events, configuration, codes, databases
+	@$(PY) -m scripts.surface
 
 clis: $(STAMP) ## install the pinned agent programs, and clients of A2A and ACP from npm and PyPI, into the cache
 	@$(PY) -m tests.real.programs install
