@@ -13,6 +13,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 pytest_plugins = [
     "tests.runs.costs",
     "tests.support.leftovers",
+    "tests.support.recorded_time",
     "tests.support.sharing",
     "tests.support.warm",
     "tests.support.worlds",
