@@ -27,6 +27,7 @@ from synapsed.terminal.screen_messages import (
     TurnOpened,
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
+from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
@@ -40,6 +41,10 @@ PROGRAMS = {
 FILES = [(name, path) for name, folder in PROGRAMS.items() for path in sorted((RECORDINGS / folder).glob("*.raw"))]
 
 
+def _recording(file: tuple[str, Path]) -> str:
+    return f"{file[1].parent.name}/{file[1].stem}"
+
+
 def as_it_crosses(look: Look) -> Look:
     """Without what does not: the palette, and the colours behind everything."""
     screen = look.screen
@@ -50,7 +55,11 @@ def as_it_crosses(look: Look) -> Look:
     return Look(**{**{name: getattr(look, name) for name in Look.__slots__}, "screen": bare})
 
 
-@pytest.mark.parametrize(("profile", "path"), FILES, ids=lambda one: one.stem if isinstance(one, Path) else one)
+@pytest.mark.parametrize(
+    ("profile", "path"),
+    chosen(FILES, _recording),
+    ids=lambda one: one.stem if isinstance(one, Path) else one,
+)
 def test_the_looks_of_all_recordings(profile: str, path: Path) -> None:
     watched = ProfileLibrary.builtin().get(profile)
     observer = TerminalObserver(watched, cols=120, rows=40, offset=0)

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-__all__ = ["one_each", "played"]
+__all__ = ["chosen", "one_each"]
 
 CHOSEN = Path(__file__).parents[1] / "recordings" / "gate.json"
 
 
-def played[T](values: Sequence[T], name: Callable[[T], str]) -> list[Any]:
+def chosen[T](values: Sequence[T], name: Callable[[T], str]) -> list[Any]:
     """Returns parameters for `values`, of which the gate plays the chosen recordings, or else the first.
 
     `name` gives the recording's (`claude-2.1.330/turn`), and a name without a folder where a value is none.
     """
-    kept = [value for value in values if "/" not in name(value) or name(value) in _chosen()] or list(values[:1])
+    kept = [value for value in values if "/" not in name(value) or name(value) in _gate()] or list(values[:1])
     return _marked(values, [any(value is one for one in kept) for value in values])
 
 
@@ -41,5 +41,5 @@ def _marked[T](values: Iterable[T], kept: Iterable[bool]) -> list[Any]:
 
 
 @cache
-def _chosen() -> frozenset[str]:
+def _gate() -> frozenset[str]:
     return frozenset(json.loads(CHOSEN.read_text())["recordings"])
