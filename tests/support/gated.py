@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["chosen", "one_each"]
+__all__ = ["chosen", "first_of", "one_each"]
 
 CHOSEN = Path(__file__).parents[1] / "recordings" / "gate.json"
 
@@ -30,6 +30,11 @@ def one_each[T](values: Sequence[T], kind: Callable[[T], object]) -> list[Any]:
         first.append(kind(value) not in seen)
         seen.add(kind(value))
     return _marked(values, first)
+
+
+def first_of[T](values: Sequence[T]) -> list[Any]:
+    """Returns parameters for `values`, of which the gate runs the first."""
+    return one_each(values, lambda value: None)
 
 
 def _marked[T](values: Iterable[T], kept: Iterable[bool]) -> list[Any]:
