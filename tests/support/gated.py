@@ -32,9 +32,9 @@ def one_each[T](values: Sequence[T], kind: Callable[[T], object]) -> list[Any]:
     return _marked(values, first)
 
 
-def first_of[T](values: Sequence[T]) -> list[Any]:
-    """Returns parameters for `values`, of which the gate runs the first."""
-    return one_each(values, lambda value: None)
+def first_of[T](values: Sequence[T], several: int = 1) -> list[Any]:
+    """Returns parameters for `values`, of which the gate runs the first, or the first `several`."""
+    return _marked(values, [n < several for n in range(len(values))])
 
 
 def _marked[T](values: Iterable[T], kept: Iterable[bool]) -> list[Any]:
