@@ -10,7 +10,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-pytest_plugins = ["tests.support.leftovers", "tests.support.sharing", "tests.support.warm", "tests.support.worlds"]
+pytest_plugins = [
+    "tests.support.leftovers",
+    "tests.support.recorded_time",
+    "tests.support.sharing",
+    "tests.support.warm",
+    "tests.support.worlds",
+]
 
 # A machine that is busy is slow, which says nothing about an example.
 _SUITE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])

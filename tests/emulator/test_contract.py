@@ -11,6 +11,8 @@ from synapsed.terminal.screen import Screen
 from tests.emulator.candidates import CANDIDATES, expect_fault, make
 from tests.emulator.streams import Stream, made, recordings
 
+pytestmark = pytest.mark.recorded
+
 STREAMS = [*made(), *recordings()]
 
 COMPARED = ("attributes", "synchronized")

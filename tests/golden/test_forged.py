@@ -10,6 +10,8 @@ from synapsed.terminal.verdict import STALE_S
 from tests.golden.replay import CASES, Case
 from tests.support.readiness import receives
 
+pytestmark = pytest.mark.recorded
+
 DELAYED = [case for case in CASES if case.path.stem == "delayed" and case.statuses()]
 RESTED = [case for case in CASES if case.path.stem == "turn"]
 """Also of programs that have no status records at all."""

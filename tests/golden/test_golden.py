@@ -16,6 +16,8 @@ from synapsed.terminal.turn_notices import said_of_turn
 from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
 from tests.support import readiness
 
+pytestmark = pytest.mark.recorded
+
 SETTLED_S = 1.0
 """After a restart a screen must rest again before anything is typed."""
 

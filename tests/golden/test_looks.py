@@ -6,6 +6,8 @@ import pytest
 from synapsed.terminal.observer import TerminalObserver
 from tests.golden.replay import CASES, Case, Replay
 
+pytestmark = pytest.mark.recorded
+
 
 class Forgetful(TerminalObserver):
     """Judges the screen at every look."""

@@ -1,7 +1,6 @@
 """What goes over the socket comes out of it as it went in."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,8 @@ from synapsed.terminal.screen_messages import (
     TurnOpened,
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
+
+pytestmark = pytest.mark.recorded
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PROGRAMS = {
@@ -99,7 +100,7 @@ def test_notes(note: Note) -> None:
 
 
 def test_what_a_look_is_asked_with() -> None:
-    ask = Ask(now=time.monotonic(), in_turn=True, own_prompt="$ ", given_back="command", kernel="reads", kinds=True)
+    ask = Ask(now=17.25, in_turn=True, own_prompt="$ ", given_back="command", kernel="reads", kinds=True)
     assert wire.read_ask(wire.write_ask(ask)) == ask
 
 

@@ -14,6 +14,8 @@ from synapsed.terminal.changes import ScreenChanges
 from synapsed.terminal.screen import Screen
 from tests.golden.replay import CASES, Case
 
+pytestmark = pytest.mark.recorded
+
 
 def shown(*texts: bytes, cols: int = 20, rows: int = 3) -> Rows:
     screen = Screen(cols, rows)
