@@ -15,6 +15,8 @@ from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
+pytestmark = pytest.mark.recorded
+
 STREAMS = [*made(), *recordings()]
 
 COMPARED = ("attributes", "synchronized")

@@ -20,6 +20,8 @@ from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
+pytestmark = pytest.mark.recorded
+
 SETTLED_S = 1.0
 """After a restart a screen must rest again before anything is typed."""
 

@@ -11,6 +11,8 @@ from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
+pytestmark = pytest.mark.recorded
+
 
 class Forgetful(TerminalObserver):
     """Judges the screen at every look."""

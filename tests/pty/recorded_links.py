@@ -134,7 +134,8 @@ def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
     """What the link told, a line each; `late`: what it asks of its stage is answered later. All of it in the time of
     the recording."""
     clock = FakeClock(monotonic=0.0)
-    with asyncio.Runner(debug=True, loop_factory=lambda: FakeLoop(clock)) as runner:
+    # Not in debug mode, which takes the recording's pauses for slow callbacks.
+    with asyncio.Runner(debug=False, loop_factory=lambda: FakeLoop(clock)) as runner:
         return runner.run(_play(case, folder, clock, late=late))
 
 

@@ -31,6 +31,8 @@ from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
+pytestmark = pytest.mark.recorded
+
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PROGRAMS = {
     "claude": "claude-2.1.330",

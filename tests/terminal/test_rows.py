@@ -18,6 +18,8 @@ from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
+pytestmark = pytest.mark.recorded
+
 
 def shown(*texts: bytes, cols: int = 20, rows: int = 3) -> Rows:
     screen = Screen(cols, rows)
