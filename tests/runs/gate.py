@@ -53,8 +53,13 @@ def _pytest(name: str, *arguments: str, marks: str = GATE_MARKS, costs_of: str =
     kept = ["-o", f"cache_dir={CACHE / name}", "--costs", str(_costs(costs_of or name))]
     _costs(costs_of or name).parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
-    code = subprocess.run([*PYTEST, *kept, "-m", marks, *arguments], cwd=ROOT, check=False).returncode
+    code = subprocess.run([*PYTEST, *kept, "-m", marks, *arguments], cwd=ROOT, env=_environ(), check=False).returncode
     return 0 if code == NO_TESTS else code
+
+
+def _environ() -> dict[str, str]:
+    """Returns the environment that pytest gets: it keeps what it has compiled, half of what collecting takes."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _costs(name: str) -> Path:
