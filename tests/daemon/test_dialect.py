@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.daemon import ANY_PORTS, eventually
+from tests.support.threaded import ThreadedDaemon
 
 PATIENCE_S = 60
 TASK = {
@@ -36,7 +37,7 @@ def message(text: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    daemon = Daemon(tmp_path_factory.mktemp("dialect"), config=ANY_PORTS).start()
+    daemon = ThreadedDaemon(tmp_path_factory.mktemp("dialect"), config=ANY_PORTS).start()
     yield str(daemon.start_agent()["endpoint"])
     daemon.end()
 
