@@ -1,10 +1,11 @@
 import pytest
 
 from tests.support.daemon import Daemon
-from tests.support.threaded import ThreadedDaemon
+from tests.support.threaded import KINDS
 
 
-@pytest.fixture
-def kind() -> type[Daemon]:
-    """What a daemon of this test is: one in a thread, unless the test is marked `real_one`."""
-    return ThreadedDaemon
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> type[Daemon]:
+    """What a daemon of this test is: one in a thread, and at night a process."""
+    found: type[Daemon] = request.param
+    return found

@@ -67,9 +67,17 @@ def rpc(text: str, **metadata: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
 
 
-async def test_what_an_agent_writes_is_no_command_of_a_shell(daemon: ThreadedDaemon) -> None:
+def typed(daemon: Daemon, agent: str) -> list[str]:
+    """What the program was given, line by line: by itself, or as a real one's screen shows it."""
+    if isinstance(daemon, ThreadedDaemon):
+        return daemon.link(agent).typed
+    lines = daemon.ctl("screen", agent).out.splitlines()
+    return [line[2:] for line in lines if line.startswith("$ ") and line != "$ "]
+
+
+async def test_what_an_agent_writes_is_no_command_of_a_shell(daemon: Daemon, tmp_path: Path) -> None:
     ann = daemon.start_agent(name="ann")
-    daemon.start_agent(name="shell", **SHELL)
+    daemon.start_agent(name="shell", cwd=str(tmp_path), **SHELL)
     bad = "hello; touch ran"
     for path in ("tasks/send", "tasks/send-priority?priority=2", "tasks/sendSubscribe"):
         answer = post(daemon, ann, f"/agents/shell/{path}", message(bad))
@@ -90,7 +98,8 @@ async def test_what_an_agent_writes_is_no_command_of_a_shell(daemon: ThreadedDae
     assert (elsewhere.code, "no model reads" in elsewhere.err) == (6, True), "an agent's that another host passes on"
     assert daemon.ctl("tasks", "shell", "--json").json == []
     assert daemon.ctl("send", "shell", "--wait", "--", "echo of a person").out == "of a person\n"
-    assert daemon.link("shell").typed == ["echo of a person"]
+    assert typed(daemon, "shell") == ["echo of a person"]
+    assert not (tmp_path / "ran").exists()
 
 
 @real_one
@@ -118,9 +127,9 @@ def test_a_person_may_allow_it(daemon: Daemon) -> None:
     assert post(daemon, ann, "/agents/willing/tasks/send", message("echo again")).status == 403
 
 
-def test_a_reply_is_not_typed_to_a_shell_that_asked(daemon: ThreadedDaemon) -> None:
+def test_a_reply_is_not_typed_to_a_shell_that_asked(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start_agent(name="ann")
-    shell = daemon.start_agent(name="shell", **SHELL)
+    shell = daemon.start_agent(name="shell", cwd=str(tmp_path), **SHELL)
     created = post(daemon, shell, "/agents/shell/tasks/create", message("x", metadata={"direction": "outgoing"}))
     own = created.json["task"]["id"]
     asked = message("echo touch ran", metadata={"sender_task_id": own, "response_expected": True})
@@ -129,7 +138,8 @@ def test_a_reply_is_not_typed_to_a_shell_that_asked(daemon: ThreadedDaemon) -> N
     assert "touch ran" in task["artifacts"][0]["parts"][0]["text"], "it is in the task all the same"
     assert daemon.ctl("send", "shell", "--wait", "--", "echo next").out == "next\n"
     assert [task["id"] for task in daemon.ctl("tasks", "shell", "--json").json if "reply_to" in task["metadata"]] == []
-    assert daemon.link("shell").typed == ["echo next"]
+    assert typed(daemon, "shell") == ["echo next"]
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_an_agent_does_not_interrupt_a_person_s_turn(daemon: Daemon) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
-from tests.support.threaded import ThreadedDaemon, real_one
+from tests.support.threaded import real_one
 
 TEAMS = '\n[agents.ann]\nprofile = "dummy"\ncwd = "/"\n[teams.review]\nmembers = ["ann", "dummy", "gone"]\n'
 
@@ -145,8 +145,8 @@ def test_groups_and_every_form_of_an_address(daemon: Daemon) -> None:
     assert daemon.ctl("send", "dummy", "--wait", "--", "echo by its type").out == "by its type\n"
 
 
-def test_a_team_is_started_and_addressed_by_its_name(tmp_path: Path) -> None:
-    daemon = ThreadedDaemon(tmp_path, config=ANY_PORTS + TEAMS).start()
+def test_a_team_is_started_and_addressed_by_its_name(tmp_path: Path, kind: type[Daemon]) -> None:
+    daemon = kind(tmp_path, config=ANY_PORTS + TEAMS).start()
     try:
         started = daemon.ctl("start", "review", "--cwd", "/", "--json")
         assert (started.code, [agent["name"] for agent in started.json]) == (2, ["ann", "dummy"])

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,7 @@ from synapsed.paths import Paths
 from synapsed.supervisor.manager import Manager, PortServer
 from tests.fakes.clock import until
 from tests.support.daemon import ANY_PORTS, NO_PORTS, PATIENCE_S, Daemon, eventually
-from tests.support.threaded import ThreadedDaemon
-
-in_a_thread = pytest.mark.parametrize("kind", [ThreadedDaemon], ids=["thread"])
+from tests.support.threaded import KINDS, ThreadedDaemon, in_a_thread
 
 
 @pytest.fixture
@@ -209,14 +207,24 @@ def test_sighup_reads_the_configuration_again(daemon: Daemon) -> None:
     assert daemon.agent("late")["pid"] == pid
 
 
-@in_a_thread
-def test_reload(daemon: ThreadedDaemon) -> None:
+def environ_of(daemon: Daemon, name: str) -> dict[str, str]:
+    pid = daemon.ready(name)["pid"]
+    return daemon.plan(name).env if isinstance(daemon, ThreadedDaemon) else psutil.Process(pid).environ()
+
+
+def arguments_of(daemon: Daemon, name: str) -> Sequence[str]:
+    pid = daemon.ready(name)["pid"]
+    return daemon.plan(name).args if isinstance(daemon, ThreadedDaemon) else psutil.Process(pid).cmdline()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reload(daemon: Daemon) -> None:
     agents = '[agents.{}]\nprofile = "dummy"\nautostart = true\nenv_file = "vars"\n'
     (daemon.home / "config" / "vars").write_text("# of both\nexport COLOUR='green'\nSHAPE=round\n")
     daemon.config_file.write_text(ANY_PORTS + agents.format("one") + agents.format("two") + 'depends_on = ["one"]\n')
     daemon.start()
     pids = [daemon.ready(name)["pid"] for name in ("one", "two")]
-    environ = daemon.plan("one").env
+    environ = environ_of(daemon, "one")
     assert (environ["COLOUR"], environ["SHAPE"]) == ("green", "round")
     assert daemon.agent("two")["since"] >= daemon.agent("one")["since"]
     assert "nothing has changed" in daemon.ctl("reload").err
@@ -233,12 +241,10 @@ def test_reload(daemon: ThreadedDaemon) -> None:
     assert daemon.agent("one")["pid"] == pids[0]
     assert daemon.ctl("reload").out == told.out
     assert daemon.agent("one")["state"] == "stopped"
-    assert daemon.ready("three")["pid"]
-    assert daemon.plan("three").env["SHAPE"] == "square"
+    assert environ_of(daemon, "three")["SHAPE"] == "square"
     assert daemon.ended(task)["status"] == "completed"
     eventually(lambda: daemon.agent("two")["pid"] not in (None, pids[1]), "it is restarted")
-    assert daemon.ready("two")["pid"]
-    assert "--new" in daemon.plan("two").args
+    assert "--new" in arguments_of(daemon, "two")
 
     daemon.config_file.write_text("[agents.two]\ndepends_on = ['three']\n")
     refused = daemon.ctl("reload")

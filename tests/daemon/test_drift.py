@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
-from tests.support.threaded import ThreadedDaemon, real_one
+from tests.support.threaded import ThreadedDaemon, in_a_thread, real_one
 
 PROGRAM = r"""#!/bin/sh
 [ "$1" = --version ] && { echo "tool 1.9 (of a fake)"; exit; }
@@ -42,6 +42,7 @@ def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
     daemon.end()
 
 
+@in_a_thread
 def test_an_option_that_the_version_does_not_know_is_left_out(daemon: ThreadedDaemon) -> None:
     daemon.programs.versions["knows"] = "1.9"
     started = daemon.ctl("start", "knows")
@@ -51,6 +52,17 @@ def test_an_option_that_the_version_does_not_know_is_left_out(daemon: ThreadedDa
     assert "this is 1.9" in daemon.ctl("list").err
     assert "this is 1.9" in daemon.ctl("status", "knows").out
     assert daemon.programs.profiles[-1].args == []
+
+
+@real_one
+@pytest.mark.night
+def test_the_version_that_a_real_program_tells(daemon: Daemon) -> None:
+    started = daemon.ctl("start", "knows")
+    assert (started.code, started.err) == (0, "synapsectl: knows: profile verified on 2.0, this is 1.9\n")
+    daemon.ready("knows")
+    assert daemon.agent("knows")["version"] == "1.9"
+    assert "this is 1.9" in daemon.ctl("list").err
+    assert "this is 1.9" in daemon.ctl("status", "knows").out
 
 
 @real_one

@@ -29,10 +29,7 @@ from synapsed.supervisor.manager import Manager
 from tests.fakes.played import PlayedFactory, PlayedLink
 from tests.support.daemon import PATIENCE_S, Ctl, Daemon, eventually
 
-__all__ = ["ThreadedDaemon", "real_one"]
-
-real_one = pytest.mark.parametrize("kind", [Daemon], ids=["process"])
-"""A mark of tests whose daemon is a process with real programs, where the fixture `kind` says what one is."""
+__all__ = ["KINDS", "ThreadedDaemon", "in_a_thread", "real_one"]
 
 
 class _Played(synapsed.daemon.Daemon):
@@ -155,3 +152,13 @@ class ThreadedDaemon(Daemon):
 
     def _newest(self, name: str) -> int:
         return max(number for number, (record, _) in enumerate(self.programs.launched) if record.name == name)
+
+
+KINDS = [pytest.param(ThreadedDaemon, id="thread"), pytest.param(Daemon, id="process", marks=pytest.mark.night)]
+"""What a daemon is where both will do: at night the same tests judge the played programs by real ones."""
+
+real_one = pytest.mark.parametrize("kind", [pytest.param(Daemon, id="process")])
+"""A mark of tests that need a process, where a fixture `kind` says what a daemon is."""
+
+in_a_thread = pytest.mark.parametrize("kind", [pytest.param(ThreadedDaemon, id="thread")])
+"""A mark of tests that look at what a played program was given."""

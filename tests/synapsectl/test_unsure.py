@@ -22,7 +22,7 @@ from synapsectl.output import CommandOutput
 from synapsectl.spawn import note_shutdown
 from synapsed.paths import Paths
 from tests.support.daemon import Daemon, eventually
-from tests.support.threaded import ThreadedDaemon
+from tests.support.threaded import KINDS
 
 RESET = struct.pack("ii", 1, 0)
 TASK = {"id": "0" * 32, "status": "submitted", "metadata": {}, "agent_id": "a", "artifacts": []}
@@ -96,8 +96,9 @@ def test_it_is_sent_again_under_the_same_key_where_the_daemon_is_back(home: Daem
     assert len(set(breaking.keys)) == 1
 
 
-def test_the_same_key_is_the_same_task(tmp_path: Path) -> None:
-    home = ThreadedDaemon(tmp_path / "home").start()
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_key_is_the_same_task(tmp_path: Path, kind: type[Daemon]) -> None:
+    home = kind(tmp_path / "home").start()
     home.start_agent(name="ann")
     home.start_agent(name="bob")
 
