@@ -100,6 +100,7 @@ def test_credentials_come_from_variables_and_are_not_told(here: Daemon, there: D
     assert "no-such-token" not in wrong.err + here.log()
 
 
+@pytest.mark.night
 @real_one
 def test_here_is_killed_while_it_works_there(here: Daemon, there: Daemon):
     task_id = here.ctl("send", "far", "sleep 2").out.strip()

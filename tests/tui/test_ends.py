@@ -4,10 +4,11 @@ import pytest
 
 from tests.tui.conftest import Tui
 
+pytestmark = pytest.mark.night  # `tests/pty/test_turn_end.py` is the gate's
+
 TRICKS = [{}, {"status": True, "silent": True}, {"noise": True}]
 
 
-@pytest.mark.night
 @pytest.mark.parametrize("delay", ["0", "0.05", "2"])
 @pytest.mark.parametrize("tricks", TRICKS, ids=lambda tricks: "-".join(tricks) or "none")
 def test_each_message_has_its_own_answer(tui: Tui, tricks: dict[str, object], delay: str) -> None:
@@ -17,18 +18,13 @@ def test_each_message_has_its_own_answer(tui: Tui, tricks: dict[str, object], de
     assert len(tui.submitted) == 3
 
 
-@pytest.mark.parametrize(
-    "tricks",
-    [TRICKS[0], *(pytest.param(tricks, marks=pytest.mark.night) for tricks in TRICKS[1:])],
-    ids=["none", "status-silent", "noise"],
-)
+@pytest.mark.parametrize("tricks", TRICKS, ids=lambda tricks: "-".join(tricks) or "none")
 def test_silent_gaps_end_nothing(tui: Tui, tricks: dict[str, object]) -> None:
     tui.start(**tricks)
     text = tui.ask("in pieces delay=0.5 gaps=3")
     assert text == "You said: in pieces delay=0.5 gaps=3\n  piece 2\n  piece 3"
 
 
-@pytest.mark.night
 @pytest.mark.parametrize("tricks", [{}, {"bare": True}], ids=["composer", "no composer"])
 def test_unknown_program_that_reports_its_status_needs_no_profile(tui: Tui, tricks: dict[str, object]) -> None:
     tui.start("generic", status=True, silent=True, **tricks).ready()
@@ -40,7 +36,6 @@ def test_unknown_program_that_reports_its_status_needs_no_profile(tui: Tui, tric
     assert tui.submitted == ["first delay=1.5", "second delay=0.05 gaps=2"]
 
 
-@pytest.mark.night
 def test_what_decides_is_explained(tui: Tui) -> None:
     tui.start(status=True).ready()
     chain = tui.daemon.ctl("status", tui.name, "--explain", "--json").json["explain"]
