@@ -141,9 +141,11 @@ class Api:
 
 @asynccontextmanager
 async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
-    """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them."""
+    """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them.
+    `pushes`: what tells receivers of push notifications."""
     door = limits.pop("door", None)
     measured = limits.pop("metrics", True)
+    pushes = limits.pop("pushes", None)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     book = AccessBook(paths.access, SystemClock())
     await book.load()
@@ -172,6 +174,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         version="1.2.3",
         limits=RequestLimits(**limits),
+        pushes=pushes,
         metrics=_metrics(control) if measured else None,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
@@ -182,7 +185,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         stack.push_async_callback(scheduler.close)
         stack.push_async_callback(inbox.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
-        path = home / "run" / "control.sock"
+        path = paths.control_socket
         await servers.start_unix(path)
         sock = socket.create_server(("127.0.0.1", 0))
         agent_port = await servers.open_agent_port(sock)

@@ -68,6 +68,7 @@ def with_secrets(url: str) -> dict[str, Any]:
     return {"url": url, "token": SECRETS[0], "authentication": {"scheme": "Bearer", "credentials": SECRETS[1]}}
 
 
+@pytest.mark.night
 def test_a_config_that_comes_with_the_message(daemon: Daemon, hook: Webhook):
     task = send(daemon, "echo hello", with_secrets(hook.url))
     eventually(lambda: hook.states(task) == WHOLE, "the whole task is told")
@@ -79,6 +80,7 @@ def test_a_config_that_comes_with_the_message(daemon: Daemon, hook: Webhook):
         assert headers["Content-Type"] == "application/a2a+json"
 
 
+@pytest.mark.night
 def test_configs_over_both_bindings(daemon: Daemon, hook: Webhook):
     card = daemon.get("/agents/dummy/.well-known/agent-card.json").json
     assert card["capabilities"]["pushNotifications"] is True
@@ -122,6 +124,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.night
 def test_configs_that_are_refused(daemon: Daemon):
     task = send(daemon, "echo one")
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "echo two"}]}
@@ -136,6 +139,7 @@ def test_configs_that_are_refused(daemon: Daemon):
     assert rpc(daemon, "ListTasks")["result"]["totalSize"] == 1, "nothing was sent"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
 def test_the_official_client(daemon: Daemon, hook: Webhook, binding: str):
     base = f"http://127.0.0.1:{daemon.port}/agents/dummy"
@@ -172,6 +176,7 @@ def test_the_official_client(daemon: Daemon, hook: Webhook, binding: str):
         json_format.ParseDict(body, pb.StreamResponse())
 
 
+@pytest.mark.night
 def test_03(daemon: Daemon, hook: Webhook):
     """Asked in 0.3, told in 0.3."""
 
@@ -204,6 +209,7 @@ def test_03(daemon: Daemon, hook: Webhook):
     assert call("tasks/pushNotificationConfig/list", id=task) == [kept]
 
 
+@pytest.mark.night
 def test_receivers_that_misbehave(daemon: Daemon, hook: Webhook):
     """Errors, dropped connections, silence: told again until it is taken, in order."""
     silent = threading.Event()
@@ -221,6 +227,7 @@ def test_receivers_that_misbehave(daemon: Daemon, hook: Webhook):
     assert set(first) == {"TASK_STATE_SUBMITTED"}, "it is told again and again before the next"
 
 
+@pytest.mark.night
 def test_one_dead_receiver_and_one_that_lives(daemon: Daemon, hook: Webhook):
     with Webhook() as gone:
         dead = gone.url
@@ -253,6 +260,7 @@ def test_a_killed_daemon_loses_no_notification(daemon: Daemon, hook: Webhook):
         assert hook.states(task) == WHOLE, "nothing is told again that was taken before"
 
 
+@pytest.mark.night
 def test_secrets_are_nowhere_but_in_the_database(daemon: Daemon, hook: Webhook):
     hook.answer = lambda number: 500 if number == 0 else 200
     url = f"{hook.url}?key=url-Geheimnis"
@@ -284,6 +292,7 @@ def test_secrets_are_nowhere_but_in_the_database(daemon: Daemon, hook: Webhook):
     assert all(path.stat().st_mode & 0o077 == 0 for path in written if path.name.startswith("synapsed.db"))
 
 
+@pytest.mark.night
 def test_an_agent_has_the_daemon_do_nothing_for_it(daemon: Daemon):
     """A notification to the daemon itself has no rights, whatever it carries."""
     control_token = (daemon.home / "state" / "token").read_text().strip()

@@ -61,12 +61,14 @@ def test_the_same_message_is_one_task_over_all_bindings_and_a_kill(daemon: Daemo
     assert len(daemon.get("/control/tasks?agent=dummy").json) == 1
 
 
+@pytest.mark.night
 def test_many_at_once_make_one(daemon: Daemon) -> None:
     with ThreadPoolExecutor(12) as many:
         sends = [many.submit(rpc, daemon, "echo once", "first") for _ in range(24)]
         assert len({send.result() for send in sends}) == 1
 
 
+@pytest.mark.night
 def test_another_message_is_another_task(daemon: Daemon) -> None:
     """Also where a client begins to number its messages from 1 again; and in another context, or to another agent."""
     other = str(daemon.start_agent(name="other")["name"])
@@ -82,6 +84,7 @@ def test_another_message_is_another_task(daemon: Daemon) -> None:
     assert len(set(tasks)) == len(tasks)
 
 
+@pytest.mark.night
 def test_an_answer_that_comes_again_is_not_typed_again(daemon: Daemon) -> None:
     """It would answer the next question."""
     task = rpc(daemon, "ask y/n\nask y/n")
@@ -93,6 +96,7 @@ def test_an_answer_that_comes_again_is_not_typed_again(daemon: Daemon) -> None:
     assert [said["message_id"] for said in daemon.task(task)["exchange"]].count("answer") == 1
 
 
+@pytest.mark.night
 def test_an_answer_that_comes_again_later_is_the_same_task(daemon: Daemon) -> None:
     """The client has not heard that it was taken: by now the task works on, or is over."""
     task = rpc(daemon, "ask y/n\nbusy 600")

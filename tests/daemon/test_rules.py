@@ -86,6 +86,7 @@ message = "hello"
 """
 
 
+@pytest.mark.night
 def test_doctor_names_what_does_not_work(daemon: Daemon, hook: Webhook) -> None:
     daemon.config_file.write_text(daemon.config + ODD.replace("URL", hook.url))
     daemon.start()
@@ -115,6 +116,7 @@ def test_doctor_names_what_does_not_work(daemon: Daemon, hook: Webhook) -> None:
     assert "WRONG rule lost: do.send: " in told.out
 
 
+@pytest.mark.night
 def test_what_is_wrong_is_told_with_its_place(daemon: Daemon) -> None:
     daemon.start()
     daemon.config_file.write_text(NO_PORTS + RULES.replace('"taskStatus", agent', '"taskState", agent'))

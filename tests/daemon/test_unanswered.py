@@ -25,6 +25,7 @@ def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Daemon]:
     daemon.end()
 
 
+@pytest.mark.night
 def test_what_waits_behind_a_question_says_so(daemon: Daemon) -> None:
     asking = daemon.task_in(daemon.send(QUESTION, "shell"), "input_required")["id"]
     first, second = daemon.send("echo 1", "shell"), daemon.send("echo 2", "shell")
@@ -53,6 +54,7 @@ def test_a_question_ends_after_its_time_also_over_a_restart(daemon: Daemon) -> N
     assert daemon.ended(waiting)["status"] == "completed"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("daemon", ["question_timeout = '600s'\n"], indirect=True)
 def test_a_reload_changes_the_time_at_once(daemon: Daemon) -> None:
     asking = daemon.task_in(daemon.send(QUESTION, "shell"), "input_required")["id"]
@@ -61,6 +63,7 @@ def test_a_reload_changes_the_time_at_once(daemon: Daemon) -> None:
     assert daemon.ended(asking)["error"]["code"] == "TIMEOUT"
 
 
+@pytest.mark.night
 def test_a_time_that_is_none_is_told(daemon: Daemon) -> None:
     daemon.config_file.write_text(daemon.config_file.read_text() + "question_timeout = 'soon'\n")
     told = daemon.ctl("reload")

@@ -19,7 +19,7 @@ from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.registrar import VALID_S
 from tests.fleet.brokers import FleetHome, fleet, needs_broker
 
-pytestmark = [needs_broker, pytest.mark.system]
+pytestmark = [needs_broker, pytest.mark.night, pytest.mark.system]
 
 
 @pytest.fixture(scope="module")
