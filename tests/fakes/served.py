@@ -93,11 +93,16 @@ class Served(Daemon):
 
     control: Any = None
     beside: Beside | None = None
-    port_: int = 0
+    api: Api | None = None
 
     @property
     def port(self) -> int:
-        return self.port_
+        assert self.api is not None
+        return self.api.port
+
+    @property
+    def pid(self) -> int:
+        return os.getpid()
 
     def do[T](self, wanted: Coroutine[Any, Any, T]) -> T:
         """What the coroutine gives, in the thread of the API."""
@@ -166,7 +171,6 @@ def served(
     (home / "state").mkdir(mode=0o700, exist_ok=True)
     (home / "state" / "token").write_text(TOKEN)
     (home / "state" / "token").chmod(0o600)
-    with logged_to(home / "daemon.log"), Beside() as beside:
-        with beside.within(serve(control, home)) as api:
-            made.beside, made.port_ = beside, api.port
-            yield made
+    with logged_to(home / "daemon.log"), Beside() as beside, beside.within(serve(control, home)) as api:
+        made.beside, made.api = beside, api
+        yield made
