@@ -10,7 +10,7 @@ from typing import Any
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.model.task import Prompt
-from tests.api.serving import Api, serving
+from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink
 from tests.fakes.served import Served, served
@@ -66,6 +66,7 @@ async def _observed(link: FakeLink, activity: Activity, prompt: Prompt | None) -
 @contextmanager
 def served_world(home: Path) -> Iterator[ServedWorld]:
     world = World(home)
+    world.control_token = TOKEN
 
     @asynccontextmanager
     async def serve(control: Any, home: Path) -> AsyncGenerator[Api]:
