@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.served import served
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
 from tests.support.desktop import DBUS_DAEMON, NotificationService, SessionBus
 from tests.support.mailserver import MailServer
@@ -195,3 +196,11 @@ def test_without_a_sink_it_says_what_to_write_and_that_works(tmp_path: Path) -> 
         assert [one["sink"] for one in daemon.ctl("notify", "test", "--json").json] == ["desktop"]
     finally:
         daemon.end()
+
+
+def test_the_verb_without_a_sink(tmp_path: Path) -> None:
+    with served(tmp_path) as daemon:
+        told = daemon.ctl("notify", "test")
+        assert (told.code, str(daemon.config_file) in told.err) == (0, True), told
+        unknown = daemon.ctl("notify", "test", "pager")
+        assert (unknown.code, "pager" in unknown.err) == (2, True), unknown

@@ -38,6 +38,11 @@ class ServedWorld:
         self.daemon.do(_begun(self.world.link))
         self.daemon.do(_observed(self.world.link, Activity.WAITING, prompt))
 
+    def ends(self, answer: str) -> None:
+        """The newest program ends the turn that it has been given."""
+        self.daemon.do(_begun(self.world.link))
+        self.daemon.do(_ended(self.world.link, answer))
+
     def works(self) -> None:
         """The newest program goes on with its turn."""
         self.daemon.do(_observed(self.world.link, Activity.BUSY, None))
@@ -54,9 +59,13 @@ async def _ready(link: FakeLink) -> None:
 
 
 async def _begun(link: FakeLink) -> None:
-    await until(lambda: link.deliveries, "a message is delivered")
+    await until(lambda: link.deliveries and not link.seen.can_receive, "a message is delivered")
     if link.seen.activity is Activity.READY:
         link.submit()
+
+
+async def _ended(link: FakeLink, answer: str) -> None:
+    link.end(answer)
 
 
 async def _observed(link: FakeLink, activity: Activity, prompt: Prompt | None) -> None:
