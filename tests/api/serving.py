@@ -185,7 +185,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         stack.push_async_callback(scheduler.close)
         stack.push_async_callback(inbox.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
-        path = paths.control_socket
+        path = home / "run" / "control.sock"
         await servers.start_unix(path)
         sock = socket.create_server(("127.0.0.1", 0))
         agent_port = await servers.open_agent_port(sock)

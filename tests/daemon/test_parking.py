@@ -166,7 +166,15 @@ def test_kill_9_while_it_is_being_parked(daemon: Daemon) -> None:
     process, keeper = program(daemon)
     keeper.suspend()  # it does not hear that it is to end its program
     parking = daemon.spawn("park", "dummy")
-    eventually(lambda: daemon.agent()["state"] == "stopping", "it is being parked")
+
+    def stopping() -> bool:
+        nonlocal parking
+        if parking.poll() not in (None, 0):  # its screen had not come to rest
+            parking.communicate()
+            parking = daemon.spawn("park", "dummy")
+        return bool(daemon.agent()["state"] == "stopping")
+
+    eventually(stopping, "it is being parked")
     task = daemon.send("meanwhile")
     daemon.kill9()
     parking.communicate()

@@ -139,7 +139,6 @@ def test_no_kill_of_the_daemon_loses_or_doubles_a_message(piped: Piped) -> None:
     assert len(piped.receipts("prompt")) == 12
 
 
-@pytest.mark.night
 def test_a_turn_is_canceled_and_one_that_does_not_hear_ends_with_its_program(piped: Piped) -> None:
     never = piped.folder / "never"
     for words in ("", "deaf\n"):
@@ -160,7 +159,6 @@ def test_a_program_that_ends_fails_its_turn_and_goes_on_with_its_session(piped: 
     assert piped.receipts("session/load") == ["s1"]
 
 
-@pytest.mark.night
 def test_a_person_attaches_reads_and_writes(piped: Piped) -> None:
     piped.ask("say hello")
     assert piped.daemon.ctl("keys", "p", "say from a person", "Enter").code == 0

@@ -173,4 +173,6 @@ def served(
     (home / "state" / "token").chmod(0o600)
     with logged_to(home / "daemon.log"), Beside() as beside, beside.within(serve(control, home)) as api:
         made.beside, made.api = beside, api
+        if made.socket != api.path:  # where that is too long a name for a daemon's sockets
+            beside.do(api.servers.start_unix(made.socket))
         yield made
