@@ -399,6 +399,7 @@ def test_a_prompt_that_is_sent_while_the_daemon_is_away_is_sent_once(daemon: Dae
     assert len([task for task in tasks if "reverse abc" in json.dumps(task["message"])]) == 1
 
 
+@real_one
 def test_turns_of_others_are_shown_outside_of_prompts(daemon: Daemon, one: Editor) -> None:
     with editor(daemon, "ann") as two:
         two.new("/")

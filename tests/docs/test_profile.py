@@ -54,6 +54,7 @@ def test_a_prompt_that_is_not_found_is_shown(daemon: Daemon) -> None:
     eventually(lambda: "not at the cursor: '>>>'" in daemon.ctl("status", "py", "--explain").out, "the prompt is shown")
 
 
+@pytest.mark.night
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs sqlite3")
 def test_the_smallest_profile(daemon: Daemon) -> None:
     profile = next(found for found in NAMED.finditer(PAGE) if found["file"].endswith("sql.toml"))
