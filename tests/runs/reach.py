@@ -161,6 +161,10 @@ class Reach:
         }
         return sorted(map(_file, direct | asked))
 
+    def importers(self, file: str) -> list[str]:
+        """Returns the files of the tests that import the module `file` themselves."""
+        return sorted(map(_file, self._importers[_module(file) or ""] & self.tests))
+
     def _by_processes(self, module: str) -> frozenset[str]:
         return _closure({module}, self._wide_importers) & self.tests
 

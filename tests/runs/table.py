@@ -7,11 +7,21 @@ its own; `tests/suite/test_runs.py` fails for one that runs nowhere, and for a f
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["AROUND", "FAST", "GATE_MARKS", "OWN_COMMAND", "SECTIONS", "Section", "gate_paths", "section"]
+__all__ = [
+    "AROUND",
+    "FAST",
+    "GATE_MARKS",
+    "ORDINARY_MARKS",
+    "OWN_COMMAND",
+    "SECTIONS",
+    "Section",
+    "gate_paths",
+    "section",
+]
 
 _OUTSIDE = ("real", "faults", "fleet", "frameworks")
 GATE_MARKS = " and ".join(f"not {mark}" for mark in (*_OUTSIDE, "night"))
-_ORDINARY = " and ".join(f"not {mark}" for mark in _OUTSIDE)
+ORDINARY_MARKS = " and ".join(f"not {mark}" for mark in _OUTSIDE)
 
 FAST = (
     "agents", "automation", "channels", "config", "documents", "keepers", "model", "profiles", "pty", "rules",
@@ -37,7 +47,7 @@ class Section:
     name: str
     about: str
     rooms: Sequence[str] = ()
-    marks: str = _ORDINARY
+    marks: str = ORDINARY_MARKS
     command: Sequence[str] = ()
     options: Mapping[str, int] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,88 @@
+"""Lines of the product that a run executes, those of module and class bodies left out: any import runs them.
+
+Every interpreter of the run that reads PYTHONPATH takes part: workers, the process that daemons are forked from, these
+daemons, and the tool. Each line is told once (`sys.monitoring`, DISABLE), by a byte in a file that all processes have
+mapped: so those that are killed have told it, too. What runs in ISOLATED interpreters alone is not told, and nothing by
+a process that is given another environment. A plugin of pytest: no worker tells anything before it has its tests.
+"""
+
+import json
+import mmap
+import os
+import sys
+from collections.abc import Mapping
+from inspect import CO_OPTIMIZED
+from pathlib import Path
+from types import CodeType
+
+__all__ = ["FOLDER", "ISOLATED", "PLUGIN", "enable", "environ", "executed"]
+
+FOLDER = "MUTANTS_LINES"
+"""The variable that names the folder of a run's lines."""
+
+ISOLATED = ("synapsed/keeper/", "synapsed/companion.py", "synapsed/hookclient.py")
+"""Files that are started with `-I`."""
+
+PLUGIN = ("-p", __name__)
+
+_COLLECTING = "MUTANTS_COLLECTING"
+"""The variable of a process that is to tell nothing yet."""
+
+_PRODUCT = ("synapsed", "synapsectl")
+
+
+def environ(folder: Path, root: Path) -> dict[str, str]:
+    """Makes `folder` ready for the lines of the checkout `root`; returns the variables for the run."""
+    layout, size = dict[str, int](), 0
+    for path in _sources(root):
+        layout[str(path)] = size
+        size += path.read_bytes().count(b"\n") + 2
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "layout.json").write_text(json.dumps(layout))
+    (folder / "hits").write_bytes(bytes(size))
+    (folder / "sitecustomize.py").write_text(f"import runpy\nrunpy.run_path({__file__!r})['enable']()\n")
+    return {FOLDER: str(folder), _COLLECTING: "1", "PYTHONPATH": str(folder)}
+
+
+def executed(folder: Path, root: Path) -> dict[str, list[int]]:
+    """Returns the lines that were told, by file below `root`."""
+    layout: Mapping[str, int] = json.loads((folder / "layout.json").read_text())
+    hits, found = (folder / "hits").read_bytes(), dict[str, list[int]]()
+    ends = [*list(layout.values())[1:], len(hits)]
+    for (path, begin), end in zip(layout.items(), ends, strict=True):
+        if lines := [n for n, hit in enumerate(hits[begin:end]) if hit]:
+            found[Path(path).relative_to(root).as_posix()] = lines
+    return found
+
+
+def pytest_collection_finish() -> None:
+    os.environ.pop(_COLLECTING, None)
+    enable()
+
+
+def enable() -> None:
+    """Tells of the lines that this process executes from now on, and the processes that it forks."""
+    folder = os.environ.get(FOLDER, "")
+    if _COLLECTING in os.environ:
+        return
+    try:
+        with open(f"{folder}/layout.json") as file:
+            layout = json.load(file)
+        with open(f"{folder}/hits", "r+b") as told:
+            hits = mmap.mmap(told.fileno(), 0, trackfd=False)  # a test may count the open files of a daemon
+    except OSError:  # a sandbox may hide the folder
+        return
+
+    def line(code: CodeType, number: int) -> object:
+        begin = layout.get(code.co_filename)
+        if begin is not None and code.co_flags & CO_OPTIMIZED:
+            hits[begin + number] = 1
+        return sys.monitoring.DISABLE
+
+    sys.monitoring.use_tool_id(sys.monitoring.COVERAGE_ID, "lines")
+    sys.monitoring.register_callback(sys.monitoring.COVERAGE_ID, sys.monitoring.events.LINE, line)
+    sys.monitoring.set_events(sys.monitoring.COVERAGE_ID, sys.monitoring.events.LINE)
+
+
+def _sources(root: Path) -> list[Path]:
+    return sorted(path for package in _PRODUCT for path in (root / package).rglob("*.py"))
