@@ -1,8 +1,9 @@
 """What an agent has printed before, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`)."""
 
 import json
-import sys
 from typing import NamedTuple
+
+from synapsed import own_python
 
 BYTES = 4 * 1024 * 1024
 """Bytes of output that are looked back at."""
@@ -31,7 +32,7 @@ def lines(pieces: Pieces) -> list[str]:
     head = json.dumps({"cols": pieces.cols, "rows": pieces.rows, "shown": len(shown)}).encode()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "synapsed.terminal.scrollback_lines"],
+            own_python.command("synapsed.terminal.scrollback_lines"),
             input=head + b"\n" + shown + output,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -33,8 +32,6 @@ WAITS_CHECKS = 4
 """One that has work and neither computes nor waits for the CPU is ended at so many checks in a row: it is stopped, or
 waits for something that never comes."""
 
-PROGRAM = ("-m", "synapsed.screens.worker")
-
 SOON_BYTES = 64 * 1024
 SOON_S = 0.001
 """Output and notes wait for as long, or until so many bytes do, or something is asked: then they go in one piece. A
@@ -49,8 +46,8 @@ log = structlog.stdlib.get_logger("synapsed.screens")
 
 
 class ScreenProcess(asyncio.Protocol):
-    """`program`: what Python runs. `came` is given its frames, and raises ScreenFrameError for one that ends it; `over`
-    is called once when it has ended, with the reason."""
+    """`program`: its command line, without the last argument (our pid). `came` is given its frames, and raises
+    ScreenFrameError for one that ends it; `over` is called once when it has ended, with the reason."""
 
     def __init__(
         self,
@@ -96,7 +93,7 @@ class ScreenProcess(asyncio.Protocol):
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, *self._program, str(os.getpid())),
+                *(*self._program, str(os.getpid())),
                 env=bare_environment(),
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,

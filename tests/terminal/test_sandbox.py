@@ -1,7 +1,6 @@
 """A process without rights reads what is open, computes and answers, and nothing else; a system may lack some of it."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -9,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed import sandbox
+from synapsed import own_python, sandbox
+from tests.support.begun import begins_with
 
 PATIENCE_S = 60.0
 TRIES = """
@@ -149,10 +149,10 @@ def test_the_trial_of_output_has_no_rights(tmp_path: Path, monkeypatch: pytest.M
         "screens.Screen.feed = feed",
     ]
     (tmp_path / "sitecustomize.py").write_text("\n".join(lines))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     with server:
         done = subprocess.run(
-            [sys.executable, "-m", "synapsed.terminal.probe"],
+            own_python.command("synapsed.terminal.probe"),
             input=json.dumps({"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}).encode() + b"\nhostile",
             timeout=PATIENCE_S,
             capture_output=True,
