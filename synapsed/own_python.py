@@ -8,6 +8,7 @@ started by `-m`: this file is run by its path, without the current folder and wi
 packages beside itself, and calls `main` of MODULE. The variables stay in the environment, for programs that it starts.
 """
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,9 @@ PACKAGES = FILE.parent.parent
 _FLAGS = ("-P", "-E")
 _ALONE = ("-S", "-E", "-I")
 
+_LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_")
+"""Variables by which an interpreter finds its libraries."""
+
 
 def command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
     """The command line that calls `main` of `module`, which is ours; `sys.argv[1:]` are the `arguments` there."""
@@ -28,6 +32,11 @@ def command(module: str, *arguments: str, python: str = sys.executable) -> list[
 def alone(*arguments: str, python: str = sys.executable) -> list[str]:
     """The command line for a file that takes the standard library only, or for `-c` and a program like that."""
     return [python, *_ALONE, *arguments]
+
+
+def bare_environment() -> dict[str, str]:
+    """The environment of a process that is to have no rights: no secret is among it."""
+    return {name: value for name, value in os.environ.items() if name.startswith(_LIBRARIES)}
 
 
 def _main() -> object:

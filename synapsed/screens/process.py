@@ -11,10 +11,9 @@ from typing import NamedTuple
 import psutil
 import structlog
 
-from synapsed import aio
+from synapsed import aio, own_python
 from synapsed.screens import checked_replies
 from synapsed.screens.frames import VERSION, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
-from synapsed.screens.trial import bare_environment
 
 HANGS_CPU_S = 2.0
 """A process that has computed for so long, of its own time, and said nothing is ended: something does not return."""
@@ -94,7 +93,7 @@ class ScreenProcess(asyncio.Protocol):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
             self._process = await asyncio.create_subprocess_exec(
                 *(*self._program, str(os.getpid())),
-                env=bare_environment(),
+                env=own_python.bare_environment(),
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
             )  # what keeps it from beginning is to be read in the daemon's log; then it has no standard error

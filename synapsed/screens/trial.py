@@ -30,14 +30,6 @@ output. Then it is believed to be the cause all the same."""
 STOPPED_ASKED_S = 1.0
 """How often a trial is asked whether others have stopped it (SIGSTOP): it would hold up the trials of other agents."""
 
-_LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_")
-"""Variables by which an interpreter finds its libraries."""
-
-
-def bare_environment() -> dict[str, str]:
-    """What a process without rights begins with: no secret is among it."""
-    return {name: value for name, value in os.environ.items() if name.startswith(_LIBRARIES)}
-
 
 async def survives(
     checkpoint: Checkpoint | None, output: bytes, *, cpu_s: int = CPU_S, timeout: float = TIMEOUT_S
@@ -71,7 +63,7 @@ async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: i
     process = await aio.whole(  # called off while it begins, asyncio would leave the pipe to it open
         asyncio.create_subprocess_exec(
             *own_python.command("synapsed.terminal.probe"),
-            env=bare_environment(),
+            env=own_python.bare_environment(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE if "search" in options else asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

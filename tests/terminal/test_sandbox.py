@@ -135,7 +135,16 @@ def test_the_calls_are_numbered_for_every_architecture() -> None:
         assert len(set(numbers)) == len(numbers), machine
 
 
-def test_the_trial_of_output_has_no_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "head"),
+    [
+        ("synapsed.terminal.probe", {"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}),
+        ("synapsed.terminal.scrollback_lines", {"cols": 80, "rows": 24, "shown": 0}),
+    ],
+)
+def test_who_draws_output_has_no_rights(
+    module: str, head: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Code that output might smuggle in runs in a process that opens nothing and connects to nothing."""
     server = socket.create_server(("127.0.0.1", 0))
     lines = [
@@ -152,8 +161,8 @@ def test_the_trial_of_output_has_no_rights(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     with server:
         done = subprocess.run(
-            own_python.command("synapsed.terminal.probe"),
-            input=json.dumps({"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}).encode() + b"\nhostile",
+            own_python.command(module),
+            input=json.dumps(head).encode() + b"\nhostile",
             timeout=PATIENCE_S,
             capture_output=True,
             check=False,
