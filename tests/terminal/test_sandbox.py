@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,10 +141,11 @@ def test_the_calls_are_numbered_for_every_architecture() -> None:
     [
         ("synapsed.terminal.probe", {"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}),
         ("synapsed.terminal.scrollback_lines", {"cols": 80, "rows": 24, "shown": 0}),
+        ("synapsed.terminal.drafting", {"cols": 80, "rows": 24, "command": [], "agent": "it"}),
     ],
 )
 def test_who_draws_output_has_no_rights(
-    module: str, head: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: str, head: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code that output might smuggle in runs in a process that opens nothing and connects to nothing."""
     server = socket.create_server(("127.0.0.1", 0))
