@@ -10,11 +10,10 @@ packages beside itself, and calls `main` of MODULE. The variables stay in the en
 
 import os
 import sys
-from importlib import import_module
-from pathlib import Path
 
-FILE = Path(__file__).absolute()
-PACKAGES = FILE.parent.parent
+# By path as text, and by nothing that Python has not loaded at its start: see `leave_this_folder`.
+FILE = os.path.abspath(__file__)  # noqa: PTH100
+PACKAGES = os.path.dirname(os.path.dirname(FILE))  # noqa: PTH120
 """Where `synapsed` and `synapsectl` are."""
 
 _FLAGS = ("-P", "-E")
@@ -26,7 +25,7 @@ _LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_")
 
 def command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
     """The command line that calls `main` of `module`, which is ours; `sys.argv[1:]` are the `arguments` there."""
-    return [python, *_FLAGS, str(FILE), module, *arguments]
+    return [python, *_FLAGS, FILE, module, *arguments]
 
 
 def alone(*arguments: str, python: str = sys.executable) -> list[str]:
@@ -39,11 +38,23 @@ def bare_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(_LIBRARIES)}
 
 
+def leave_this_folder() -> None:
+    """From now on, import nothing from the current folder: `PYTHONPATH` may name it, by an empty place too, and so may
+    whoever has started the tool by `-m`. For the scripts that are installed, which obey the variable; a folder that it
+    names by a whole path is the person's choice."""
+    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(place)]  # noqa: PTH117
+    try:
+        named = {"", *places, *map(os.path.abspath, places), os.getcwd()}  # noqa: PTH109
+    except OSError:  # it is gone, and so is what was in it
+        return
+    sys.path[:] = [place for place in sys.path if place not in named or place == PACKAGES]
+
+
 def _main() -> object:
-    if str(PACKAGES) not in sys.path:  # it is neither installed there nor linked from there: a source tree
-        sys.path.insert(0, str(PACKAGES))
+    if PACKAGES not in sys.path:  # it is neither installed there nor linked from there: a source tree
+        sys.path.insert(0, PACKAGES)
     del sys.argv[0]
-    return import_module(sys.argv[0]).main()
+    return __import__(sys.argv[0], fromlist=["main"]).main()
 
 
 if __name__ == "__main__":

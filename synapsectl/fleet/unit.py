@@ -105,7 +105,7 @@ class BrokerOfSystemd:
         )
         values = {
             "HOME": self._mark(),
-            "PACKAGES": str(own_python.PACKAGES).replace("%", "%%"),
+            "PACKAGES": own_python.PACKAGES.replace("%", "%%"),
             "SYNAPSED": " ".join(map(quoted_word, own_python.command("synapsed.cli"))),
             "VARIABLES": variables,
         }
@@ -164,7 +164,7 @@ class BrokerPlist:
         )
         values = {
             "SYNAPSED": plist_words(own_python.command("synapsed.cli")),
-            "PACKAGES": escape(str(own_python.PACKAGES), quote=False),
+            "PACKAGES": escape(own_python.PACKAGES, quote=False),
             "LOG": self._log(),
             "VARIABLES": variables,
         }

@@ -48,7 +48,7 @@ class Launchd:
         )
         values = {
             "SYNAPSED": plist_words(own_python.command("synapsed.cli", python=settings.python)),
-            "PACKAGES": escape(str(own_python.PACKAGES), quote=False),
+            "PACKAGES": escape(own_python.PACKAGES, quote=False),
             "LOG": escape(str(settings.paths.logs / LOG), quote=False),
             "VARIABLES": variables,
         }

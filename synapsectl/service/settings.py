@@ -13,7 +13,7 @@ from synapsed import own_python
 from synapsed.own_python import PACKAGES
 from synapsed.paths import Paths
 
-_TEMPLATES = (PACKAGES / "synapsed" / "_packaging", PACKAGES / "packaging")
+_TEMPLATES = (Path(PACKAGES, "synapsed", "_packaging"), Path(PACKAGES, "packaging"))
 """In a wheel, and in a checkout."""
 
 CHECK_TIMEOUT_S = 60.0

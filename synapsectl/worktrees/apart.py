@@ -21,7 +21,7 @@ DATA = re.compile(
     r"|extensions\.(objectformat|compatobjectformat|refstorage|relativeworktrees|noop|preciousobjects)"
     r"|(user|author|committer)\.\w+"
     r"|diff\.(algorithm|context|interhunkcontext|indentheuristic|noprefix|mnemonicprefix|orderfile)"
-    r"|merge\.(ff|conflictstyle|renames|renamelimit|directoryrenames|log)|commit\.(gpgsign|cleanup)"
+    r"|merge\.(ff|verifysignatures|conflictstyle|renames|renamelimit|directoryrenames|log)|commit\.(gpgsign|cleanup)"
     r"|remote\..*\.(url|fetch)|lfs\.url",
     re.DOTALL,
 )
@@ -67,6 +67,10 @@ class Setting(NamedTuple):
     def of_the_repository(self) -> bool:
         """It stands in a file that the repository has, or names: an agent may have written it."""
         return self.scope not in _THEIRS
+
+    @property
+    def of_all_repositories(self) -> bool:
+        return self.scope in ("system", "global")
 
 
 def settings(told: bytes) -> list[Setting]:

@@ -22,6 +22,8 @@ QUIET = (
     *("-c", "submodule.recurse=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
 )
 
+HOOKS_PATH = "core.hookspath"
+
 APART = frozenset({"status", "diff", "add", "update-index", "branch", "merge", "worktree add", "worktree remove"})
 """Commands that read or write files of a checkout, or move a branch. The others only read git's own files; `config`
 writes one, and must find it."""
@@ -88,9 +90,15 @@ class Git:
         with ExitStack() as stack:
             quiet: Sequence[str] = ("-c", "core.pager=cat")
             if not its_own:
-                quiet, environ = QUIET, environ | self._apart(stack)
+                quiet = (*QUIET, "-c", f"core.hooksPath={self._persons_hooks()}")
+                environ |= self._apart(stack)
             command = ["git", "-C", str(self.folder), *quiet, *arguments]
             return subprocess.run(command, env=environ, stdout=2, check=False).returncode
+
+    def _persons_hooks(self) -> str:
+        """The folder of hooks that the person has for all repositories; a relative path means one in each."""
+        found = [each.value or "" for each in self.settings() if each.key == HOOKS_PATH and each.of_all_repositories]
+        return found[-1] if found and found[-1].startswith(("/", "~")) else os.devnull
 
     def _run(
         self, arguments: Sequence[str], environ: dict[str, str], stdin: bytes | None

@@ -162,7 +162,7 @@ def test_a_source_tree_runs_its_own_package(tmp_path: Path, environ: dict[str, s
     """Neither installed there nor linked from there."""
     (tmp_path / "synapsed").mkdir()
     (tmp_path / "synapsed" / "__init__.py").touch()
-    (tmp_path / "synapsed" / "own_python.py").write_text(own_python.FILE.read_text())
+    (tmp_path / "synapsed" / "own_python.py").write_text(Path(own_python.FILE).read_text())
     (tmp_path / "synapsed" / "it.py").write_text("def main(): return __file__\n")
     begun = [sys.executable, "-P", "-E", "-S", str(tmp_path / "synapsed" / "own_python.py"), "synapsed.it"]
     done = subprocess.run(begun, env=environ, cwd="/", capture_output=True, text=True, check=False)

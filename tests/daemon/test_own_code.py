@@ -128,3 +128,18 @@ def test_the_installed_tool_in_a_folder_of_shadows(daemon: Daemon, shadows: Shad
         assert done.returncode == 0, done.stderr
         assert "null}" not in done.stdout, "the daemon's program beside it was asked"
     assert shadows.imported() == []
+
+
+@pytest.mark.parametrize("named", ["", ":/lib", ".", "../folder:"])
+@pytest.mark.parametrize("program", ["synapsectl", "synapsed"])
+def test_the_installed_tool_where_pythonpath_names_the_folder_itself(
+    program: str, named: str, tmp_path: Path, daemon: Daemon
+) -> None:
+    """All but what Python, and the script that pip writes, import before any of ours."""
+    shadows = Shadows(
+        tmp_path / "some", "select", "selectors", "socket", "json", "argparse", "signal", "asyncio", "structlog"
+    )
+    daemon.environ = {**os.environ, "PYTHONPATH": named.replace("folder", "some")}
+    command = [str(Path(sys.executable).with_name(program)), "version", "--json"]
+    done = subprocess.run(command, env=daemon.env, cwd=shadows.folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, shadows.imported()) == (0, []), done.stderr

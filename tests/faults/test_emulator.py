@@ -33,7 +33,7 @@ def poisoned(folder: Path) -> Path:
     (folder / "poison.py").write_text(POISONED)
     (site := folder / "site").mkdir()
     begins = begins_with(folder / "poison.py")
-    lines = ("from pathlib import Path", "from synapsed import own_python", f"own_python.FILE = Path({str(begins)!r})")
+    lines = ("from synapsed import own_python", f"own_python.FILE = {begins!r}")
     (site / "sitecustomize.py").write_text("\n".join(lines))
     return site
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from synapsed import own_python
 
 
-def begins_with(program: Path) -> Path:
+def begins_with(program: Path) -> str:
     """A file in place of `own_python.FILE`: does what is in `program` when it is run, then what that one does."""
     begins = program.with_name("begins.py")
     first = f"exec(open({str(program)!r}).read())"
     begins.write_text(f"{first}\nimport runpy\nrunpy.run_path({str(own_python.FILE)!r}, run_name='__main__')\n")
-    return begins
+    return str(begins)

@@ -10,9 +10,9 @@ OURS = ("synapsectl", "synapsed", "sitecustomize", "usercustomize")
 
 
 class Shadows:
-    """`folder` has them; `imported` tells which were."""
+    """`folder` has them, or only `names`; `imported` tells which were."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *names: str) -> None:
         self.folder = folder
         self._told = folder.parent / "shadows-imported"
         folder.mkdir()
@@ -20,9 +20,9 @@ class Shadows:
             f"with open({str(self._told)!r}, 'a') as told:",
             "    told.write(__name__ + ' by ' + ' '.join(__import__('sys').orig_argv) + '\\n')",
         )
-        for name in _names():
+        for name in names or _names():
             (folder / f"{name}.py").write_text("\n".join(lines))
-        for name in ("synapsectl", "synapsed"):
+        for name in () if names else ("synapsectl", "synapsed"):
             (folder / name).mkdir()
             for module in ("__init__", "__main__", "cli"):
                 (folder / name / f"{module}.py").write_text("\n".join(lines))

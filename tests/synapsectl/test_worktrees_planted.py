@@ -36,7 +36,6 @@ DATA_TOO = {
     "diff.x.cachetextconv": "true",
     "filter.x.required": "true",
     "commit.gpgSign": "true",
-    "merge.verifySignatures": "false",
     "hook.x.event": "post-checkout",
     "core.untrackedCache": "true",
     "diff.submodule": "diff",
@@ -204,6 +203,20 @@ def test_what_the_persons_own_configuration_says_runs(
     assert ctl("start", "dummy", "--worktree", "login").code == 0
     assert (files.tree("login") / "a.txt").read_text() == "uno\n"
     assert set(told(ran).split()) == {"theirs"}
+
+
+@pytest.mark.parametrize(("relative", "runs"), [(False, True), (True, False)])
+def test_the_persons_own_hooks_run_at_a_merge(
+    relative: bool, runs: bool, files: Repo, daemon: FakeDaemon, ctl: Ctl, trap: str, ran: Path, tmp_path: Path
+) -> None:
+    """Not those of a folder in each repository."""
+    committed(files, daemon, ctl)
+    for folder in (tmp_path / "hooks", files.folder / "hooks"):
+        folder.mkdir()
+        (folder / "post-merge").symlink_to(trap)
+    (tmp_path / ".gitconfig").write_text(f"[core]\n\thooksPath = {'hooks' if relative else '~/hooks'}\n")
+    assert ctl("worktree", "merge", "login").code == 0
+    assert ("post-merge" in told(ran)) is runs
 
 
 def test_a_set_up_command_of_the_repositorys_is_asked_for(
