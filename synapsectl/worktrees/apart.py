@@ -40,8 +40,8 @@ RUNS = re.compile(
 """Settings that have git run a command, read another file of settings, or fetch what is missing; for people to be told
 of: nothing is allowed because it is not among them."""
 
-MERGING = re.compile(r"filter\.|merge\.|core\.(hookspath|fsmonitor)$|hook\.|gpg\.", re.DOTALL)
-"""Those of `RUNS` that a merge can run."""
+MERGING = re.compile(r"filter\.|merge\.|core\.(hookspath|fsmonitor)$|hook\.|gpg\.|extensions\.partialclone$", re.DOTALL)
+"""Those of `RUNS` that a merge can run; of a partial clone it fetches what is missing."""
 
 FILTERS = re.compile(r"filter\.", re.DOTALL)
 

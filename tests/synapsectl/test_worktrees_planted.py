@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsectl.worktrees.apart import DATA, RUNS, Setting, apart, commands, settings
+from synapsectl.worktrees.apart import DATA, MERGING, RUNS, Setting, apart, commands, settings
+from synapsectl.worktrees.git import Git
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
@@ -256,6 +257,7 @@ def test_missing_objects_are_not_fetched(files: Repo, daemon: FakeDaemon, ctl: C
     files.git("config", "core.sshCommand", trap)
     blob = files.git("rev-parse", "HEAD:a.txt").strip()
     (files.folder / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    assert "extensions.partialclone" in commands(Git(files.folder).settings(), MERGING)
     (files.folder / "a.txt").write_text("two\n")
     daemon.agents["here"] = agent("here", port=8101, cwd=str(files.folder))
     ctl("diff", "here")
