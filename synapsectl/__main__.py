@@ -3,7 +3,7 @@
 import os
 import sys
 
-from synapsectl.ahead import INTERRUPTED, begin
+from synapsed.own_python import leave_this_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
+    leave_this_folder()
+    from synapsectl.ahead import INTERRUPTED, begin
+
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         begun = begin(arguments, os.environ)

@@ -1,5 +1,6 @@
 """What every verb is given: the environment, where to write, and the daemon."""
 
+import sys
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -65,6 +66,13 @@ class CommandContext:
         if self.inside_agent:
             return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))
         return Client(control_socket(self.environ))
+
+    def asks(self, question: str) -> bool:
+        """A person's yes; False where nobody is there to be asked."""
+        if self.as_json or not (self.out.on_terminal and sys.stdin.isatty()):
+            return False
+        self.out.note(f"{question} [y/N]")
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def busy(self, what: str) -> "AbstractContextManager[None]":
         """Say on a terminal what is going on while the block runs, where that takes its time and a person reads it;

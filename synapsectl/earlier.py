@@ -1,14 +1,25 @@
-"""What an agent has printed before, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`)."""
+"""What an agent has printed before, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`),
+which has no rights. What it says is checked: its input may have made another program of it."""
 
 import json
-import sys
+import re
+import subprocess
+import threading
 from typing import NamedTuple
+
+from synapsed import own_python
 
 BYTES = 4 * 1024 * 1024
 """Bytes of output that are looked back at."""
 
 TIME_LIMIT = 30.0
 """Seconds for the lines to be drawn."""
+
+SAID_MAX = 64 * 1024 * 1024
+"""Bytes that the process may say: twenty thousand wide lines in many colours have a quarter of it."""
+
+_CONTROLS = re.compile(r"\x1b(?!\[[\d;:]*m)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]")
+"""What is in no line: all but text and the sequences that colour it."""
 
 
 class Pieces(NamedTuple):
@@ -25,20 +36,44 @@ class Pieces(NamedTuple):
 
 def lines(pieces: Pieces) -> list[str]:
     """The lines, the oldest first. Raises OSError, ValueError where they cannot be drawn."""
-    import subprocess
-
     shown, output = pieces.came
     head = json.dumps({"cols": pieces.cols, "rows": pieces.rows, "shown": len(shown)}).encode()
+    return checked(_drawn(head + b"\n" + shown + output))
+
+
+def checked(said: bytes) -> list[str]:
+    """The lines that are said in JSON, without what would be more than text. Raises ValueError."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "synapsed.terminal.scrollback_lines"],
-            input=head + b"\n" + shown + output,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=TIME_LIMIT,
-            check=True,
-        )
-    except subprocess.SubprocessError as error:
-        raise OSError(str(error)) from None
-    found = json.loads(done.stdout)
-    return [line for line in found if isinstance(line, str)]
+        found = json.loads(said)
+    except RecursionError:
+        raise ValueError("no lines") from None
+    if not isinstance(found, list):
+        raise ValueError("no lines")  # noqa: TRY004 - it is what was said that is wrong
+    return [_CONTROLS.sub("", line) for line in found if isinstance(line, str)]
+
+
+def _drawn(given: bytes) -> bytes:
+    """What the process says of it."""
+    process = subprocess.Popen(
+        own_python.command("synapsed.terminal.scrollback_lines"),
+        env=own_python.bare_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    limit = threading.Timer(TIME_LIMIT, process.kill)
+    limit.start()
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process.stdin, process.stdout:  # it reads all before it says anything
+            process.stdin.write(given)
+            process.stdin.close()
+            said = process.stdout.read(SAID_MAX)
+    finally:
+        limit.cancel()
+        process.kill()
+        code = process.wait()
+    if not said:
+        raise OSError(f"it ended with {code}")
+    return said

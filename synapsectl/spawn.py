@@ -3,17 +3,16 @@
 import fcntl
 import os
 import select
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-import synapsed
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
+from synapsed import own_python
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
@@ -145,7 +144,7 @@ def _start(ctx: CommandContext, log: Path) -> None:
     begins = os.fstat(output).st_size
     environ = ctx.own_environment
     try:
-        alive = spawn_detached([sys.executable, "-m", "synapsed", "run", "--late-port"], environ, output)
+        alive = spawn_detached(own_python.command("synapsed.cli", "run", "--late-port"), environ, output)
     finally:
         os.close(output)
     try:
@@ -174,8 +173,7 @@ def spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> int
         os.dup2(output, 2)
         os.set_inheritable(end, True)
         os.umask(0o077)
-        # Where `-m synapsed` finds the very package that this tool belongs to, installed or in a source tree.
-        os.chdir(Path(synapsed.__file__).parent.parent)
+        os.chdir(own_python.PACKAGES)
         os.execve(argv[0], argv, environ)  # noqa: S606 - our own interpreter
     finally:
         os._exit(CANNOT_RUN)

@@ -1,6 +1,14 @@
-"""`python -m synapsed`."""
+"""`python -m synapsed`, and the installed script."""
 
-from synapsed.cli import main
+from synapsed.own_python import leave_this_folder
+
+
+def main() -> int:
+    leave_this_folder()
+    from synapsed.cli import main as run  # with the modules of Python that a folder may have too
+
+    return run()
+
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -258,23 +258,42 @@ def _repair() -> int:
     return EXIT_OK
 
 
+def _draft(args: argparse.Namespace, file: str) -> str:
+    """The text of a profile for the screen on stdin. Raises ConfigError."""
+    import subprocess
+
+    from synapsed import own_python
+    from synapsed.errors import ConfigError
+    from synapsed.terminal.drafting import only_drafts
+
+    cols, rows = args.size or (120, 40)
+    head = json.dumps({"cols": cols, "rows": rows, "command": args.command, "agent": args.agent})
+    done = subprocess.run(
+        own_python.command("synapsed.terminal.drafting"),
+        env=own_python.bare_environment(),
+        input=head.encode() + b"\n" + sys.stdin.buffer.read(),
+        capture_output=True,
+        check=False,
+    )
+    text = done.stdout.decode("utf-8", "replace")
+    if done.returncode != 0 or not only_drafts(text, args.command):
+        raise ConfigError("the screen cannot be drawn", file=file)
+    return text
+
+
 def _new_profile(args: argparse.Namespace) -> int:
     """Write a profile from the screen on stdin, over no file."""
     from synapsed.errors import ConfigError, SynapsedError
     from synapsed.library import ProfileLibrary
     from synapsed.model.agent import validate_name
     from synapsed.paths import Paths
-    from synapsed.terminal.drafting import draft
-    from synapsed.terminal.screen import Screen
 
     path = Paths.from_environ().user_profiles / f"{args.name}.toml"
     try:
         validate_name(args.name)
         if ProfileLibrary.builtin().find(args.name) is not None:
             raise ConfigError(f"{args.name!r} is a built-in profile: choose another name", file=str(path))
-        screen = Screen(*(args.size or (120, 40)))
-        screen.feed(sys.stdin.buffer.read())
-        text = draft(screen, command=args.command, agent=args.agent)
+        text = _draft(args, str(path))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8") as file:

@@ -2,6 +2,8 @@
 same name overrides the built-in key by key, and so does one that `extends` another."""
 
 import difflib
+import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ BUILTIN = Path(__file__).parent / "_profiles"
 CHECKOUT = Path(__file__).parent.parent / "profiles"
 
 
+_BY_NAME = re.compile(r"-m\W+synapsectl\b")
+"""Begins an MCP server of ours that Python is to find by its name: it looks for that in the folder it is in."""
 _ITS_OWN = ("ports", "description")
 """What a profile does not take from the one that it extends."""
 _OF_ONE_PROGRAM = ("verified", "version", "versions")
@@ -252,6 +256,8 @@ def advice(profile: Profile) -> list[str]:
     for table, keys in (("interrupt", [profile.interrupt.keys or ""]), ("exit", profile.exit.keys)):
         if plain := [text for text in keys if text and text.isprintable()]:
             told.append(f'[{table}] types the letters {plain[0]!r}; a key is written as in "\\u0003" for ctrl-c')
+    if _BY_NAME.search(json.dumps([profile.mcp.args, profile.mcp.files])):
+        told.append('[mcp] would run a synapsectl of the agent\'s folder: write "{mcp}" for "-m", "synapsectl", "mcp"')
     resume = profile.resume
     if resume.args and resume.needs_conversation and not profile.channels and not resume.fresh_args:
         told.append("[resume] needs a conversation's id, and no channel or fresh_args gives one")

@@ -164,7 +164,8 @@ class Instructions(_Section):
 
 class McpInjection(_Section):
     """How the program is told of `synapsectl mcp` at a launch. In all values `{python}` is the interpreter,
-    `{packages}` where its packages are, `{control_socket}` the daemon's, besides what `Channel` knows; a file that a
+    `{mcp}` in a list the words, and `{mcp_json}` the JSON array, that make it that server, `{packages}` where its
+    packages are, `{control_socket}` the daemon's, besides what `Channel` knows; a file that a
     channel writes too becomes one with both contents."""
 
     args: list[str] = []

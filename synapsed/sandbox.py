@@ -19,6 +19,7 @@ What is open stays open. Modules that are not imported yet cannot be imported an
 
 import ctypes
 import errno
+import json
 import os
 import platform
 import resource
@@ -81,12 +82,6 @@ _CALLS: Final = {
     "exit_group": (231, 94),
 }
 """What is allowed, by its numbers on x86-64 and ARM64: reading and writing what is open, own memory, time, the end."""
-
-
-TRY: Final = (
-    "import json; from synapsed.sandbox import give_up_rights; print(json.dumps(sorted(give_up_rights(files=1))))"
-)
-"""A program for Python that prints, as a JSON array, what can be given up here."""
 
 
 class _Instruction(ctypes.Structure):
@@ -180,3 +175,8 @@ def _deny_calls(libc: ctypes.CDLL) -> bool:
     instructions = (_Instruction * len(program))(*(_Instruction(*line) for line in program))
     filter_ = _Program(len(program), instructions)
     return bool(libc.syscall(_SECCOMP[machine], _SET_MODE_FILTER, 0, ctypes.byref(filter_)) == 0)
+
+
+def main() -> None:
+    """Prints, as a JSON array, what can be given up here."""
+    sys.stdout.write(json.dumps(sorted(give_up_rights(files=1))))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
-from synapsed.sandbox import TRY
+from synapsed import own_python
 
 WHAT = "screens"
 TIMEOUT_S = 30.0
@@ -22,7 +22,7 @@ IN_CONTAINER = "in a container, allow its calls in the seccomp profile"
 def look_at_screens(environ: Mapping[str, str], *, linux: bool = sys.platform.startswith("linux")) -> Finding:
     try:
         done = subprocess.run(
-            [sys.executable, "-c", TRY],
+            own_python.command("synapsed.sandbox"),
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -17,8 +17,8 @@ from synapsectl.errors import CtlError
 from synapsectl.service.available import this_machines
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import is_served, refusal
-from synapsectl.service.settings import PACKAGES, ConfiguredAgent, ServiceSettings, env_file, gather
-from synapsed import __version__
+from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
+from synapsed import __version__, own_python
 from synapsed.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
 from synapsed.releases import drift, find
 
@@ -60,7 +60,7 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    detail = f"{platform.python_version()} ({sys.executable}), synapsed {__version__} in {PACKAGES}"
+    detail = f"{platform.python_version()} ({sys.executable}), synapsed {__version__} in {own_python.PACKAGES}"
     if sys.version_info[:2] < NEEDED_PYTHON:
         return Finding("python", WRONG, detail, "install synapsed with Python 3.13 or newer")
     return Finding("python", OK, detail)

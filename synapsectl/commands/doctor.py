@@ -54,9 +54,10 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _repair(args: argparse.Namespace, ctx: CommandContext) -> int:
     import subprocess
-    import sys
 
-    command = [sys.executable, "-m", "synapsed", "repair"]
+    from synapsed import own_python
+
+    command = own_python.command("synapsed.cli", "repair")
     with ctx.busy("reading the database, and saving what it has"):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(ctx.environ))
     if done.returncode != 0:

@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 from functools import partial
 
 from synapsectl.client import agent_path
@@ -15,6 +14,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.parsing import SubVerb
 from synapsectl.reach import reach
+from synapsed import own_python
 
 HEADINGS = ("PROFILE", "COMMAND", "PORTS", "SOURCE", "DESCRIPTION")
 DEFAULT = "list"
@@ -76,7 +76,7 @@ def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _read(what: str, args: argparse.Namespace, _: CommandContext) -> int:
-    command = [sys.executable, "-m", "synapsed", "profile", what, args.name]
+    command = own_python.command("synapsed.cli", "profile", what, args.name)
     command += ["--version", args.release] if args.release is not None else []
     command += ["--json"] if args.json else []
     return _code(subprocess.run(command, env=dict(os.environ), check=False).returncode)
@@ -92,7 +92,7 @@ def _new(args: argparse.Namespace, ctx: CommandContext) -> int:
     path = agent_path(agent, "screen")
     size = ctx.client.get(path, {"format": "json"})
     drawn = ctx.client.get_bytes(path, {"format": "ansi"})
-    command = [sys.executable, "-m", "synapsed", "profile", "new", args.name, "--agent", args.from_screen]
+    command = own_python.command("synapsed.cli", "profile", "new", args.name, "--agent", args.from_screen)
     command += ["--size", str(size["cols"]), str(size["rows"]), "--command", json.dumps(args.rest or [])]
     command += ["--json"] if args.json else []
     return _code(subprocess.run(command, env=dict(os.environ), input=drawn, check=False).returncode)

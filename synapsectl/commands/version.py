@@ -3,12 +3,11 @@
 import argparse
 import json
 import subprocess
-import sys
 from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon
-from synapsed import __version__
+from synapsed import __version__, own_python
 
 EXAMPLES = (("synapsectl version", "of the tool, and of the daemon that runs"),)
 
@@ -21,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _installed() -> dict[str, Any] | None:
     """The versions of the daemon program beside this tool, as it tells them itself: whatever runs may be another."""
-    command = [sys.executable, "-m", "synapsed", "version", "--json"]
+    command = own_python.command("synapsed.cli", "version", "--json")
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
         told: dict[str, Any] = json.loads(done.stdout)

@@ -1,6 +1,7 @@
 """`synapsectl worktree list|diff|merge|remove`: what `start --worktree NAME` has made, and what becomes of it."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ class MergeIsOpen(CtlError):
 
 def _configure_merge(parser: argparse.ArgumentParser) -> None:
     of_one(parser, name=NAME, json="print a JSON document of what was merged, and the commit that it made")
+    parser.add_argument(
+        "--no-hooks", action="store_true", help="without the repository's own hooks, filters and merge drivers"
+    )
 
 
 def _configure_diff(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +95,17 @@ def _merge(args: argparse.Namespace, ctx: CommandContext) -> int:
     for agent in _agents_in(one.path, ctx):
         if agent["activity"] not in ("ready", "waiting", "unknown"):
             ctx.out.note(f"{agent['name']} works there: what it does from now on is not merged")
-    if repository.merge(one) != 0:
+
+    def allows(runs: Sequence[str]) -> bool:
+        told = ", ".join(runs)
+        if args.no_hooks or ctx.asks(f"the repository's own {told} would run: merge with them?"):
+            return not args.no_hooks
+        raise MergeIsOpen(
+            f"nothing was merged: the repository has {told} of its own, which an agent may have written; --no-hooks "
+            f"merges without them, and 'git merge {one.branch}' with them"
+        )
+
+    if repository.merge(one, allows) != 0:
         raise MergeIsOpen(
             "the merge was not made, or waits for you: 'git status' says what is open, 'git merge --abort' undoes it"
         )
@@ -151,7 +165,7 @@ SUBVERBS = {
         (
             (
                 "synapsectl worktree merge login",
-                "as 'git merge' does, with its hooks; nothing uncommitted is left behind",
+                "as 'git merge' does; you are asked before hooks of the repository run",
             ),
         ),
     ),

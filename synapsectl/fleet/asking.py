@@ -2,12 +2,11 @@
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import REFUSED, ApiError, CtlError
-from synapsectl.service.settings import PACKAGES
+from synapsed import own_python
 
 TIMEOUT_S = 180.0
 
@@ -21,10 +20,10 @@ def ask_fleet(ctx: CommandContext, what: str, **body: Any) -> dict[str, Any]:
     """Raises ApiError with its words, CtlError where it did not come to that."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "synapsed", "fleet", what],
+            own_python.command("synapsed.cli", "fleet", what),
             input=json.dumps(body),
             env=ctx.own_environment,
-            cwd=PACKAGES,
+            cwd=own_python.PACKAGES,
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,

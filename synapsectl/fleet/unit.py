@@ -3,7 +3,6 @@
 import fcntl
 import os
 import signal
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,10 +14,12 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import REFUSED, CtlError
 from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
+from synapsectl.service.launchd import plist_words
 from synapsectl.service.manager import Finished, NoServiceManager, run_tool
-from synapsectl.service.settings import CARRIED, LOCALE, PACKAGES, template
+from synapsectl.service.settings import CARRIED, LOCALE, template
 from synapsectl.service.systemd import quoted_word
 from synapsectl.spawn import spawn_detached
+from synapsed import own_python
 
 SERVICE = "synapsed-broker.service"
 LABEL = "synapsed-broker"
@@ -104,8 +105,8 @@ class BrokerOfSystemd:
         )
         values = {
             "HOME": self._mark(),
-            "PACKAGES": str(PACKAGES).replace("%", "%%"),
-            "PYTHON": quoted_word(sys.executable),
+            "PACKAGES": own_python.PACKAGES.replace("%", "%%"),
+            "SYNAPSED": " ".join(map(quoted_word, own_python.command("synapsed.cli"))),
             "VARIABLES": variables,
         }
         return WantedFile(self._unit, template(f"systemd/{SERVICE}", values))
@@ -162,8 +163,8 @@ class BrokerPlist:
             for name, value in variables_of(self._environ).items()
         )
         values = {
-            "PYTHON": escape(sys.executable, quote=False),
-            "PACKAGES": escape(str(PACKAGES), quote=False),
+            "SYNAPSED": plist_words(own_python.command("synapsed.cli")),
+            "PACKAGES": escape(own_python.PACKAGES, quote=False),
             "LOG": self._log(),
             "VARIABLES": variables,
         }
@@ -198,7 +199,7 @@ class BrokerProcess:
         log = os.open(
             self._paths.logs / "broker-process.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
         )
-        command = [sys.executable, "-m", "synapsed", "broker", "--log-file"]
+        command = own_python.command("synapsed.cli", "broker", "--log-file")
         try:
             os.close(spawn_detached(command, self._ctx.own_environment, log))
         finally:

@@ -3,19 +3,25 @@
 import os
 import plistlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 
 from synapsectl.errors import CtlError
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
-from synapsectl.service.settings import PACKAGES, ServiceSettings, template
+from synapsectl.service.settings import ServiceSettings, template
+from synapsed import own_python
 from synapsed.paths import Paths
 
 LABEL = "synapsed"
 LOG = "launchd.log"
 """What the daemon says before it has its own log, or when it cannot write that."""
+
+
+def plist_words(words: Iterable[str]) -> str:
+    """Words of a command line, as elements of an array in a property list."""
+    return "\n".join(f"    <string>{escape(word, quote=False)}</string>" for word in words)
 
 
 class Launchd:
@@ -41,8 +47,8 @@ class Launchd:
             for name, value in settings.variables.items()
         )
         values = {
-            "PYTHON": escape(settings.python, quote=False),
-            "PACKAGES": escape(str(PACKAGES), quote=False),
+            "SYNAPSED": plist_words(own_python.command("synapsed.cli", python=settings.python)),
+            "PACKAGES": escape(own_python.PACKAGES, quote=False),
             "LOG": escape(str(settings.paths.logs / LOG), quote=False),
             "VARIABLES": variables,
         }

@@ -9,11 +9,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from synapsed import own_python
 
 SHELL_TIMEOUT_S = 20.0
 """For a login shell's start-up files; some install things."""
@@ -74,7 +75,7 @@ def _ask(shell: str, names: list[str], environ: Mapping[str, str]) -> tuple[dict
     say = f"printf '%s\\n' {mark}"
     plain = [name for name in names if "/" not in name]
     steps = [f"command -v {shlex.quote(name)}" for name in plain]
-    steps.append(f"{shlex.quote(sys.executable)} -S -E -I -c {shlex.quote(_REPORT)}")
+    steps.append(f"{shlex.join(own_python.alone('-c', _REPORT))}")
     script = "; ".join([say, *(f"{step}; {say}" for step in steps)])
     clean = {key: environ[key] for key in CARRIED if key in environ}
     process = subprocess.Popen(

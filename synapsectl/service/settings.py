@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import synapsed
 from synapsectl.errors import CtlError
 from synapsectl.service.login import Login, ask_login_shell
+from synapsed import own_python
+from synapsed.own_python import PACKAGES
 from synapsed.paths import Paths
 
-PACKAGES = Path(synapsed.__file__).absolute().parent.parent
-"""Where `python -m synapsed`, started there, finds the very package that this tool belongs to."""
-
-_TEMPLATES = (Path(synapsed.__file__).parent / "_packaging", PACKAGES / "packaging")
+_TEMPLATES = (Path(PACKAGES, "synapsed", "_packaging"), Path(PACKAGES, "packaging"))
 """In a wheel, and in a checkout."""
 
 CHECK_TIMEOUT_S = 60.0
@@ -92,7 +90,7 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
     """The daemon's own judgement of its configuration; reading it takes what this tool does not import."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "synapsed", "check-config", "--json"],
+            own_python.command("synapsed.cli", "check-config", "--json"),
             env=dict(environ),
             cwd=PACKAGES,
             stdin=subprocess.DEVNULL,

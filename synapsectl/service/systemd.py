@@ -8,7 +8,8 @@ from pathlib import Path
 from synapsectl.errors import CtlError
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
-from synapsectl.service.settings import PACKAGES, ServiceSettings, env_file, template, user_env_file
+from synapsectl.service.settings import ServiceSettings, env_file, template, user_env_file
+from synapsed import own_python
 from synapsed.paths import Paths
 
 SERVICE = "synapsed.service"
@@ -44,8 +45,8 @@ class Systemd:
     def files(self, settings: ServiceSettings) -> list[WantedFile]:
         sockets = [CONTROL, *([HTTP] if settings.listen else [])]
         values = {
-            "PYTHON": quoted_word(settings.python),
-            "PACKAGES": _line(PACKAGES),
+            "SYNAPSED": " ".join(map(quoted_word, own_python.command("synapsed.cli", python=settings.python))),
+            "PACKAGES": _line(own_python.PACKAGES),
             "ENV_FILE": _line(env_file(settings.paths)),
             "USER_ENV_FILE": _line(user_env_file(settings.paths)),
             "CONTROL_SOCKET": _line(settings.paths.control_socket),

@@ -4,6 +4,7 @@ from synapsectl.colours import BOLD, CYAN, GREEN, RED, painted
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.output import harmless
+from synapsectl.worktrees.apart import FILTERS, commands
 from synapsectl.worktrees.git import Git
 from synapsectl.worktrees.worktree import Worktree, base_of, changes
 
@@ -24,6 +25,8 @@ def show_changes(ctx: CommandContext, git: Git, worktree: Worktree | None, *, st
         for line in changed.decode("utf-8", "replace").splitlines():
             style = next((style for start, style in STYLES if line.startswith(start)), "") if not stat_only else ""
             ctx.out.styled_line(painted(harmless(line), style) if ctx.out.coloured else harmless(line))
+    if filters := commands(git.settings(), FILTERS):
+        ctx.out.note(f"the repository's own {', '.join(filters)} was not run, for an agent may have written it")
     if not changed:
         ctx.out.note("nothing has changed")
     return DONE

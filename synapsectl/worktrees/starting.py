@@ -7,6 +7,7 @@ from pathlib import Path
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, CtlError, UsageError
+from synapsectl.worktrees.apart import FILTERS, commands
 from synapsectl.worktrees.worktree import Repository, check_name
 
 
@@ -26,7 +27,13 @@ def worktree_for(args: argparse.Namespace, ctx: CommandContext, folder: str) -> 
         copied = repository.copy_included(worktree)
         told = f", with {copied} ignored files of .worktreeinclude" if copied else ""
         ctx.out.note(f"{worktree.path} is made, on branch {worktree.branch}{told}")
-    repository.set_up(worktree, args.setup, ctx.own_environment)
+        if filters := commands(repository.here.settings(), FILTERS):
+            ctx.out.note(
+                f"the repository's own {', '.join(filters)} is not run, for an agent may have written it: "
+                "in your own configuration (git config --global) it is"
+            )
+    question = "the repository's own set-up command is {}: run it?"
+    repository.set_up(worktree, args.setup, ctx.own_environment, lambda command: ctx.asks(question.format(command)))
     inside = worktree.path / Path(folder).relative_to(repository.here.folder)
     try:
         yield str(inside if inside.resolve().is_relative_to(worktree.path) and inside.is_dir() else worktree.path)

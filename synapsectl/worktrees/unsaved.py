@@ -13,7 +13,7 @@ from synapsectl.worktrees.git import Git
 
 IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
 """Files of git's that say that something is half done."""
-STATUS = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none", "--untracked-files=normal")
+STATUS = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty", "--untracked-files=normal")
 GITLINK = "160000"
 """The mode in an index by which a submodule is known."""
 SHOWN = 3
@@ -21,7 +21,13 @@ SHOWN = 3
 
 
 def uncommitted(git: Git) -> list[str]:
-    """Paths with changes that are in no commit, files that git does not know among them."""
+    """Paths with changes that are in no commit, files that git does not know and submodules with such among them."""
+    inside = ((name, Git(git.folder / name)) for name in submodules(git))
+    changed = [name for name, inner in inside if os.path.lexists(inner.folder / ".git") and uncommitted(inner)]
+    return list(dict.fromkeys([*_own_uncommitted(git), *changed]))
+
+
+def _own_uncommitted(git: Git) -> list[str]:
     marked = [entry[2:] for entry in git.names("ls-files", "-v", "-z") if entry[0] == "S" or entry[0].islower()]
     there = b"".join(os.fsencode(name) + b"\0" for name in marked if os.path.lexists(git.folder / name))
     if not there:

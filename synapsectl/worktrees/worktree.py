@@ -10,7 +10,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,7 +100,11 @@ class Repository:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise GitRefused(f"{self.folder} cannot be made: {error.strerror}") from None
+        common = Path(self.here.line("rev-parse", "--path-format=absolute", "--git-common-dir"))
+        (common / "worktrees").mkdir(exist_ok=True)  # else git would make the first one where it is apart
         self.here.ask("worktree", "add", "--no-track", "-b", name, "--", str(path), start)
+        link = path / ".git"  # it leads through the place that git was apart in
+        link.write_text(f"gitdir: {common / 'worktrees' / Path(link.read_text().strip()).name}\n")
         self.here.ask("config", f"branch.{name}.synapsed-base", start)
         if target:
             self.here.ask("config", f"branch.{name}.synapsed-target", target)
@@ -112,11 +116,24 @@ class Repository:
         source = self.here.folder
         return sum(_copy(source / name, worktree.path / name, worktree.path) for name in _included(self.here))
 
-    def set_up(self, worktree: Worktree, command: str | None, environ: Mapping[str, str]) -> None:
-        """Run the command that makes it ready, once; what it prints goes to stderr. Raises SetupFailed."""
+    def set_up(
+        self, worktree: Worktree, command: str | None, environ: Mapping[str, str], allows: Callable[[str], bool]
+    ) -> None:
+        """Run the command that makes it ready, once; what it prints goes to stderr. One that stands in the repository's
+        own configuration is run if it is allowed. Raises SetupFailed."""
         key = f"branch.{worktree.name}.synapsed-setup"
-        command = command or self._config(SETUP_KEY)
-        if not command or self._config(key) == "done":
+        if self._config(key) == "done":
+            return
+        if command is None:
+            told = [each for each in self.here.settings() if each.key == SETUP_KEY and each.value is not None]
+            command = told[-1].value if told else None
+            if command and told[-1].of_the_repository and not allows(command):
+                raise SetupFailed(
+                    f"the set-up command {command!r} stands in the repository's own configuration, where an agent may "
+                    f"have written it: --setup {shlex.quote(command)} runs it, --setup '' starts without it, "
+                    f"and 'git config --global {SETUP_KEY}' is yours alone"
+                )
+        if not command:
             return
         env = {key: value for key, value in environ.items() if not key.startswith("GIT_")}
         env |= {"SYNAPSE_WORKTREE": str(worktree.path), "SYNAPSE_REPOSITORY": str(self.main.folder)}
@@ -140,10 +157,12 @@ class Repository:
         its_own = worktree.base is not None or worktree.branch == worktree.name
         if its_own and self._has_branch(worktree.name):
             self.main.ask("branch", "-D", "--", worktree.name)
+            self.main.says("config", "--remove-section", f"branch.{worktree.name}")  # of which git knew nothing
         return worktree.head
 
-    def merge(self, worktree: Worktree) -> int:
-        """Merge its branch into what is checked out here; returns git's exit code. Raises WorkWouldBeLost."""
+    def merge(self, worktree: Worktree, allows: Callable[[Sequence[str]], bool]) -> int:
+        """Merge its branch into what is checked out here; returns git's exit code. Where the repository has hooks,
+        filters and the like of its own, they run if they are allowed. Raises WorkWouldBeLost, and what that does."""
         if self.here.folder == worktree.path:
             raise UsageError(f"this is the worktree {worktree.name} itself: merge it from the checkout that takes it")
         if worktree.path.is_dir():
@@ -155,7 +174,9 @@ class Repository:
             )
         # A tag of the same name would be merged in its place.
         tagged = self.here.says("show-ref", "--verify", "--quiet", f"refs/tags/{worktree.branch}")
-        return self.here.run("merge", "--no-edit", "--", f"heads/{worktree.branch}" if tagged else worktree.branch)
+        branch = f"heads/{worktree.branch}" if tagged else worktree.branch
+        runs = self.here.merge_runs()
+        return self.here.run("merge", "--no-edit", "--", branch, its_own=bool(runs) and allows(runs))
 
     def _keep(self, worktree: Worktree) -> None:
         again = f"--force removes {worktree.name} all the same"
@@ -227,9 +248,14 @@ def changes(git: Git, base: str | None, *, stat_only: bool = False) -> bytes:
     """What has changed since `base`, else since the last commit: committed or not, with files that git does not know
     yet. The checkout's own index is not touched."""
     options = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", *(["--stat"] if stat_only else [])]
+    options += ["--ignore-submodules=dirty", "--submodule=short"]  # to look into one, git runs what stands there
     with tempfile.TemporaryDirectory(prefix="synapsectl-") as folder:
         copied = git.copy_index(Path(folder))
-        git.ask("add", "--intent-to-add", "--", ":/", index=copied)
+        # Named one by one: of `:/` git would look into submodules too, by what stands there.
+        if others := git.names("ls-files", "-z", "--others", "--exclude-standard"):
+            listed = b"".join(b":(top,literal)" + os.fsencode(name) + b"\0" for name in others)
+            named = ("--pathspec-from-file=-", "--pathspec-file-nul")
+            git.ask("add", "--intent-to-add", *named, stdin=listed, index=copied)
         return git.ask("diff", *options, base or _last(git), "--", index=copied)
 
 

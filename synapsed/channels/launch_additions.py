@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from synapsed import own_python
 from synapsed.channelspec import Channel
 from synapsed.errors import ConfigError
 from synapsed.profiles import Instructions, McpInjection, Profile
@@ -28,12 +29,12 @@ COMPANION_S = 15
 that was started without one stays so. One that ends is not waited for."""
 INSTRUCTIONS_FILE = "instructions.md"
 """In `LaunchContext.launch_dir`: what the launch was told."""
-PACKAGES = Path(__file__).parent.parent.parent
-"""Where `synapsed` and `synapsectl` are."""
+_MCP = own_python.command("synapsectl.__main__", "mcp")[1:]
+"""What `{python}` is given to be the MCP server: `{mcp}` in a list, `{mcp_json}` in a text."""
 _CONTEXT_FILE = "context.json"
 _PLACEHOLDER = re.compile(
     r"\{(?:(hook|hook_json|decide|decide_json|file|sha256):([\w.-]+)"
-    r"|(port|server_socket|events_file|commands_file|agent_dir|launch_dir|inbox|conversation|python|packages|control_socket|instructions|instructions_json))\}"
+    r"|(port|server_socket|events_file|commands_file|agent_dir|launch_dir|inbox|conversation|python|packages|mcp_json|control_socket|instructions|instructions_json))\}"
 )
 
 
@@ -239,7 +240,7 @@ def plan(
 
     def line(fixed: Sequence[str], injected: Sequence[str]) -> tuple[str, ...]:
         own = (*leading, *map(expand, conversation), *map(expand, inbox))
-        return (command, *own, *fixed, *map(expand, injected), *args)
+        return (command, *own, *fixed, *map(expand, _with_mcp(injected)), *args)
 
     server = _companion(profile) if beside else None
     return InjectedLaunch(
@@ -320,7 +321,7 @@ def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str)
         "log": str(context.companion_log),
     }
     path = context.launch_dir / "companion.json"
-    argv = [context.python, "-S", "-E", "-I", str(COMPANION), str(path)]
+    argv = own_python.alone(str(COMPANION), str(path), python=context.python)
     return argv, {path: json.dumps(plan).encode()}
 
 
@@ -348,7 +349,7 @@ def _hook_command(context: LaunchContext, event: str, *, decide: bool = False) -
     own = [str(HOOK_CLIENT), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
     if decide:
         own.append(str(context.decide_socket))
-    return shlex.join([context.python, "-S", "-E", "-I", *own])
+    return shlex.join(own_python.alone(*own, python=context.python))
 
 
 def _expander(
@@ -363,7 +364,8 @@ def _expander(
         "inbox": context.inbox,
         "conversation": context.conversation,
         "python": context.python,
-        "packages": PACKAGES,
+        "packages": own_python.PACKAGES,
+        "mcp_json": json.dumps(_MCP, ensure_ascii=False),
         "control_socket": context.control_socket,
         "launch_dir": context.launch_dir,
         "instructions": instructions,
@@ -393,13 +395,17 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _with_mcp(words: Iterable[Any]) -> list[Any]:
+    return [each for word in words for each in (_MCP if word == "{mcp}" else [word])]
+
+
 def _expanded(value: Any, expand: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return expand(value)
     if isinstance(value, Mapping):
         return {key: _expanded(item, expand) for key, item in value.items()}
     if isinstance(value, list):
-        return [_expanded(item, expand) for item in value]
+        return [_expanded(item, expand) for item in _with_mcp(value)]
     return value
 
 

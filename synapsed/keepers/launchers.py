@@ -24,6 +24,7 @@ import psutil
 import ptyprocess
 
 import synapsed.keeper
+from synapsed import own_python
 from synapsed.config import Limits
 from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
@@ -171,7 +172,7 @@ class ProcessLauncher:
 def keeper_command(python: str, *options: str, keeper: Path = KEEPER) -> list[str]:
     """The command line of a keeper: no site packages, no environment, nothing on the path but the standard library."""
     packages = Path(ptyprocess.__file__).parent.parent
-    return [python, "-S", "-E", "-I", str(keeper), "--ptyprocess", str(packages), *options]
+    return own_python.alone(str(keeper), "--ptyprocess", str(packages), *options, python=python)
 
 
 def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:

@@ -10,13 +10,13 @@ from typing import Protocol
 
 import structlog
 
-from synapsed import aio
+from synapsed import aio, own_python
 from synapsed.errors import SynapsedError, TooLarge
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
-from synapsed.screens.process import PROGRAM, ScreenProcess
+from synapsed.screens.process import ScreenProcess
 
 SCREENS_EACH = 8
 """So many fit a process of 30 MB; of more each takes 0.75 MB."""
@@ -50,10 +50,10 @@ class PlacedScreen(Protocol):
 
 
 class ScreenPool:
-    """`processes`: at the most."""
+    """`processes`: at the most. `program`: the command line of one, without the pid of its parent."""
 
-    def __init__(self, processes: int | None = None, program: Sequence[str] = PROGRAM) -> None:
-        self._program = program
+    def __init__(self, processes: int | None = None, program: Sequence[str] | None = None) -> None:
+        self._program = program or own_python.command("synapsed.screens.worker")
         self._most = processes or min(PROCESSES_MAX, os.process_cpu_count() or 1)
         self._processes: dict[ScreenProcess, dict[int, PlacedScreen]] = {}
         self._ending = aio.TaskSet()

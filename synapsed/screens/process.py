@@ -5,17 +5,15 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import psutil
 import structlog
 
-from synapsed import aio
+from synapsed import aio, own_python
 from synapsed.screens import checked_replies
 from synapsed.screens.frames import VERSION, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
-from synapsed.screens.trial import bare_environment
 
 HANGS_CPU_S = 2.0
 """A process that has computed for so long, of its own time, and said nothing is ended: something does not return."""
@@ -33,8 +31,6 @@ WAITS_CHECKS = 4
 """One that has work and neither computes nor waits for the CPU is ended at so many checks in a row: it is stopped, or
 waits for something that never comes."""
 
-PROGRAM = ("-m", "synapsed.screens.worker")
-
 SOON_BYTES = 64 * 1024
 SOON_S = 0.001
 """Output and notes wait for as long, or until so many bytes do, or something is asked: then they go in one piece. A
@@ -49,8 +45,8 @@ log = structlog.stdlib.get_logger("synapsed.screens")
 
 
 class ScreenProcess(asyncio.Protocol):
-    """`program`: what Python runs. `came` is given its frames, and raises ScreenFrameError for one that ends it; `over`
-    is called once when it has ended, with the reason."""
+    """`program`: its command line, without the last argument (our pid). `came` is given its frames, and raises
+    ScreenFrameError for one that ends it; `over` is called once when it has ended, with the reason."""
 
     def __init__(
         self,
@@ -96,8 +92,8 @@ class ScreenProcess(asyncio.Protocol):
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, *self._program, str(os.getpid())),
-                env=bare_environment(),
+                *(*self._program, str(os.getpid())),
+                env=own_python.bare_environment(),
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
             )  # what keeps it from beginning is to be read in the daemon's log; then it has no standard error

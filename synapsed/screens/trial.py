@@ -6,9 +6,8 @@ import contextlib
 import json
 import os
 import signal
-import sys
 
-from synapsed import aio
+from synapsed import aio, own_python
 from synapsed.model.records import Checkpoint
 
 CPU_S = 30
@@ -30,14 +29,6 @@ output. Then it is believed to be the cause all the same."""
 
 STOPPED_ASKED_S = 1.0
 """How often a trial is asked whether others have stopped it (SIGSTOP): it would hold up the trials of other agents."""
-
-_PYTHONS = ("PYTHON", "LD_LIBRARY_PATH", "DYLD_")
-"""Variables by which Python finds its modules and libraries."""
-
-
-def bare_environment() -> dict[str, str]:
-    """What a process without rights begins with: no secret is among it."""
-    return {name: value for name, value in os.environ.items() if name.startswith(_PYTHONS)}
 
 
 async def survives(
@@ -71,8 +62,8 @@ async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: i
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
     process = await aio.whole(  # called off while it begins, asyncio would leave the pipe to it open
         asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "synapsed.terminal.probe"),
-            env=bare_environment(),
+            *own_python.command("synapsed.terminal.probe"),
+            env=own_python.bare_environment(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE if "search" in options else asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

@@ -1,15 +1,18 @@
 """A profile to begin with, written from what is on a program's screen at one moment. Pure.
 
 What can be read off the screen is written as it is; what is a guess, or cannot be told from one screen, is said to be
-so in a comment beside it.
+so in a comment beside it. `main` is a program of its own, which has no rights when it draws that screen.
 """
 
 import json
 import re
+import sys
+import tomllib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from synapsed.sandbox import give_up_rights
 from synapsed.screenspec import Composer
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.screen import Screen
@@ -26,6 +29,12 @@ _EDGE = re.compile(r"\s*[╭┌├╰└┏┗╔╚]?(?P<line>[─━═▔▁�
 _HEAD = """\
 # Written from the screen of {agent}, at one moment. What is a guess says so: look at it, and at what the screen shows
 # while the program works and asks ('synapsectl screen'). 'synapsectl profiles check' tells what is wrong here."""
+
+CPU_S = 30
+"""Seconds that `main` may compute."""
+
+_SAID = frozenset({"composer", "ready", "busy", "interrupt", "exit", "answer", "prompts"})
+"""Tables of a draft: they say how a screen is read, and name no program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +228,27 @@ def _literal(text: str) -> str:
 def _quoted(pattern: str) -> str:
     """A pattern as a TOML string."""
     return json.dumps(pattern, ensure_ascii=False) if "'" in pattern else f"'{pattern}'"
+
+
+# --- in a process of its own -----------------------------------------------------------------------------------------
+
+
+def only_drafts(text: str, command: Sequence[str]) -> bool:
+    """Whether `text` is a draft for `command`, whoever has written it."""
+    try:
+        told = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
+    words = [told.pop("command", ""), *told.pop("args", [])]
+    return words == (list(command) or [""]) and told.keys() <= _SAID
+
+
+def main() -> int:
+    """Reads a line of JSON {cols, rows, command, agent} and the bytes that draw the screen; writes the draft."""
+    head = json.loads(sys.stdin.buffer.readline())
+    drawn = sys.stdin.buffer.read()
+    give_up_rights(cpu_s=CPU_S)
+    screen = Screen(head["cols"], head["rows"])
+    screen.feed(drawn)
+    sys.stdout.buffer.write(draft(screen, command=head["command"], agent=head["agent"]).encode())
+    return 0

@@ -2,7 +2,8 @@
 
 The emulator of the daemon keeps about a thousand rows, as they really were; what is older is printed again from the
 spool, in the width of now. Both are put together where they overlap. Pure, but for `main`: a program of its own,
-because looking back through megabytes takes its time, and because output that harms an emulator harms nobody else then.
+because looking back through megabytes takes its time, and because output may harm an emulator: that process has no
+rights when it draws.
 """
 
 import json
@@ -10,7 +11,11 @@ import re
 import sys
 from collections.abc import Sequence
 
+from synapsed.sandbox import give_up_rights
 from synapsed.terminal.screen import Screen
+
+CPU_S = 30
+"""Seconds that it may compute."""
 
 KEPT = 20_000
 """Rows that are kept of what is printed again."""
@@ -71,6 +76,7 @@ def main() -> int:
     Writes a line of JSON: an array of the lines."""
     head = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
+    give_up_rights(cpu_s=CPU_S)
     lines = lines_from(data[: head["shown"]], data[head["shown"] :], head["cols"], head["rows"])
     sys.stdout.buffer.write(json.dumps(lines).encode())
     return 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from synapsed import own_python
 from synapsed.channels import launch_additions
 from synapsed.channels.launch_additions import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.errors import ConfigError
@@ -145,12 +146,23 @@ def test_claude_is_told_of_the_mcp_server_by_a_file(launch: Launch) -> None:
     got = plan(launch.profile, launch.context, resume=False)
     told = got.argv[got.argv.index("--mcp-config") + 1]
     server = json.loads(got.files[Path(told)])["mcpServers"]["synapsed"]
-    assert server["args"] == ["-m", "synapsectl", "mcp"]
+    assert [server["command"], *server["args"]] == own_python.command(
+        "synapsectl.__main__", "mcp", python=launch.context.python
+    )
     assert server["env"]["SYNAPSE_CONTROL_SOCKET"] == str(launch.context.control_socket)
     assert "TOKEN" not in json.dumps(server), "what it is started with may be seen by others"
     without = plan(launch.profile, launch.context, resume=False, mcp=False)
     assert "--mcp-config" not in without.argv
     assert Path(told) not in without.files
+
+
+@pytest.mark.parametrize("text", ["{mcp}", "args={mcp_json}"])
+def test_a_profile_of_ones_own_starts_the_server_by_a_word(launch: Launch, text: str) -> None:
+    profile = Profile.model_validate({"name": "x", "command": "x", "source": "x", "mcp": {"args": [text]}})
+    words = own_python.command("synapsectl.__main__", "mcp")[1:]
+    assert plan(profile, launch.context, resume=False).argv == (
+        ("x", *words) if text == "{mcp}" else ("x", f"args={json.dumps(words)}")
+    )
 
 
 @pytest.mark.parametrize("launch", ["gemini"], indirect=True)

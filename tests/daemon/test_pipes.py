@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from synapsed import own_python
 from tests.support.acp import editor
 from tests.support.daemon import Daemon, eventually
 
@@ -58,7 +59,7 @@ def answer_of(task: dict[str, Any]) -> str:
 def test_messages_are_answered_exactly(piped: Piped) -> None:
     assert piped.ask("say hello") == "hello\n"
     (server,) = piped.receipts("servers")[0]
-    assert (server["name"], server["args"]) == ("synapsed", ["-m", "synapsectl", "mcp"])
+    assert (server["name"], server["args"]) == ("synapsed", own_python.command("synapsectl.__main__", "mcp")[1:])
     assert Path(next(each["value"] for each in server["env"] if each["name"] == "SYNAPSE_CONTROL_SOCKET")).is_socket()
     (words,) = piped.receipts("before")[0]
     assert "You are the agent p (agent ID" in words

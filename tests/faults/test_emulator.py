@@ -13,6 +13,7 @@ import pytest
 from synapsed.keeper.spool import SpoolReader
 from tests.faults.emulator_fuzz import fuzz, limit_cpu
 from tests.faults.house import PATIENT_S, House
+from tests.support.begun import begins_with
 from tests.support.daemon import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
@@ -24,7 +25,17 @@ import os, synapsed.terminal.screen as screens
 apply = screens.Screen._apply
 screens.Screen._apply = lambda self, data: os.abort() if b"POI" b"SON" in data else apply(self, data)
 """
-"""A start-up file of Python's: output with a certain word ends the process in which it is fed to an emulator."""
+"""Output with a certain word ends the process in which it is fed to an emulator."""
+
+
+def poisoned(folder: Path) -> Path:
+    """A folder with a start-up file of Python's: its daemon has processes of screens that are POISONED."""
+    (folder / "poison.py").write_text(POISONED)
+    (site := folder / "site").mkdir()
+    begins = begins_with(folder / "poison.py")
+    lines = ("from synapsed import own_python", f"own_python.FILE = {begins!r}")
+    (site / "sitecustomize.py").write_text("\n".join(lines))
+    return site
 
 
 def shell(here: House, name: str) -> None:
@@ -53,9 +64,7 @@ def test_17_characters_without_a_width(house: MakeHouse, tmp_path: Path) -> None
 def test_18_output_that_ends_the_emulator(house: MakeHouse, tmp_path: Path) -> None:
     """What no bound foresees: a process without rights ends, the daemon does not, and the next one knows it too."""
     here = house("18", "output that ends the process that feeds it")
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(POISONED)
-    here.daemon.environ = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    here.daemon.environ = {**os.environ, "PYTHONPATH": str(poisoned(tmp_path))}
     daemon = here.daemon.start()
     shell(here, "sh")
     (spared,) = here.start_agents(1)
@@ -110,9 +119,7 @@ def test_18_the_prompt_is_read_in_one_piece_with_output_that_ends_the_emulator(
     if program == "dash" and shutil.which("dash") is None:
         pytest.skip("there is no dash")
     here = house("18", f"output that ends the emulator, with the prompt: {program}")
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(POISONED)
-    here.daemon.environ = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    here.daemon.environ = {**os.environ, "PYTHONPATH": str(poisoned(tmp_path))}
     daemon = here.daemon.start()
     begun, go, poison, script = (tmp_path / name for name in ("begun", "go", "poison.txt", "script.py"))
     poison.write_text("POISON\n")

@@ -75,6 +75,21 @@ def test_what_will_not_work_well_is_advice(home: Path, capsys: pytest.CaptureFix
         assert words in told.err
 
 
+@pytest.mark.parametrize(
+    "args", ['[\'-c\', \'servers.x.args=["-m","synapsectl","mcp"]\']', "['-m', 'synapsectl', 'mcp']"]
+)
+def test_a_server_that_is_found_by_its_name_is_advised_against(
+    args: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "mine.toml"
+    file.write_text(f"command = 'mine'\n[mcp]\nargs = {args}\n")
+    assert main(["profile", "check", str(file)]) == 0
+    assert "[mcp] would run a synapsectl of the agent's folder" in capsys.readouterr().err
+    file.write_text("command = 'mine'\n[mcp]\nargs = ['{mcp}']\n")
+    assert main(["profile", "check", str(file)]) == 0
+    assert "synapsectl" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("busy", "told"), [("", True), ("[busy]\nprogress = ['normal']\n", False)])
 def test_a_progress_bar_shows_that_it_is_busy(
     busy: str, told: bool, home: Path, capsys: pytest.CaptureFixture[str]

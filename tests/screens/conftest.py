@@ -1,8 +1,6 @@
 """Screens in real processes: a stage with a spool, as its link would have it."""
 
 import asyncio
-import os
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -15,11 +13,11 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
-from synapsed.screens.process import PROGRAM
 from synapsed.screens.remote_screen import RemoteStage
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Ask, Harmed, StageEvent
+from tests.support.begun import begins_with
 
 LAUNCH = "0123456789abcdef"
 PATIENT_S = 90.0
@@ -92,7 +90,7 @@ async def worker(pool: ScreenPool) -> int:
 async def make_pool() -> AsyncIterator[MakePool]:
     pools: list[ScreenPool] = []
 
-    def make(processes: int = 1, program: Sequence[str] = PROGRAM) -> ScreenPool:
+    def make(processes: int = 1, program: Sequence[str] | None = None) -> ScreenPool:
         pools.append(ScreenPool(processes, program))
         return pools[-1]
 
@@ -137,5 +135,5 @@ def poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     file = tmp_path / "site" / "sitecustomize.py"
     file.write_text("\n".join(lines))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "site"), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(file))
     return file

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import time
 from operator import itemgetter
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from synapsed import own_python
 from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.screens.pool import ScreenPool
@@ -27,6 +27,7 @@ from synapsed.terminal.screen_messages import (
 )
 from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, PROFILE, MakePool, MakeProgram, worker
+from tests.support.begun import begins_with
 from tests.support.gated import one_each
 
 # --- the process ends ------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ async def test_one_that_closes_its_socket_and_lives_on_is_ended(
     make_pool: MakePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("synapsed.screens.process.CLOSED_S", 0.01)
-    pool = make_pool(1, ("-c", "import os, time; os.close(0); time.sleep(600)"))
+    pool = make_pool(1, own_python.alone("-c", "import os, time; os.close(0); time.sleep(600)"))
     pool.begin()
     first = await worker(pool)
     async with asyncio.timeout(PATIENT_S):
@@ -345,7 +346,7 @@ async def test_two_thousand_characters_without_a_width_with_the_bounds_off(
         "clusters.ClusterBound.feed = lambda self, data, **_: data",
     ]
     (tmp_path / "unbound" / "sitecustomize.py").write_text("\n".join(lines))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "unbound"), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "unbound" / "sitecustomize.py"))
     pool = make_pool()
     one, other = await make_program(pool, "one"), await make_program(pool, "other")
     other.prints(b"spared\r\n")

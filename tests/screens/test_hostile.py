@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from synapsed import own_python
 from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 from synapsed.screens.pool import ScreenPool
-from synapsed.screens.process import PROGRAM
 from synapsed.screens.worker import Screens
 from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.queries import answer, is_answer
@@ -158,7 +158,7 @@ async def test_one_that_says_for_ever_that_it_works_is_ended(
 ) -> None:
     monkeypatch.setattr("synapsed.screens.process.ALIVE_CPU_S", 0.5)
     monkeypatch.setattr("synapsed.screens.process.BEGINS_CPU_S", 0.5)
-    pool = make_pool(1, ("-c", FOREVER))
+    pool = make_pool(1, own_python.alone("-c", FOREVER))
     program = await make_program(pool)
     asked = asyncio.ensure_future(program.look())
     async with asyncio.timeout(PATIENT_S):
@@ -167,7 +167,7 @@ async def test_one_that_says_for_ever_that_it_works_is_ended(
         first = pool.pids[0]
         while first in pool.pids:
             await asyncio.sleep(0.01)
-    pool._program = PROGRAM
+    pool._program = own_python.command("synapsed.screens.worker")
     assert await asked
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from synapsed import own_python
 from synapsed.keeper.spool import SpoolReader
 from synapsed.screens import process
 from synapsed.screens.frames import FrameKind, ScreenFrame
@@ -125,7 +126,7 @@ async def test_nothing_is_said_to_one_that_is_just_closing() -> None:
 async def test_one_that_does_not_come_to_begin_is_begun_again_later_and_later(
     make_pool: MakePool, make_program: MakeProgram
 ) -> None:
-    pool = make_pool(1, ("-c", "raise SystemExit(3)"))
+    pool = make_pool(1, own_python.alone("-c", "raise SystemExit(3)"))
     program = await make_program(pool)
     asked = asyncio.ensure_future(program.look())
     async with asyncio.timeout(PATIENT_S):
@@ -133,7 +134,7 @@ async def test_one_that_does_not_come_to_begin_is_begun_again_later_and_later(
             await asyncio.sleep(0.01)
     assert not asked.done()
     assert not program.harmed
-    pool._program = process.PROGRAM
+    pool._program = own_python.command("synapsed.screens.worker")
     assert await asked
 
 

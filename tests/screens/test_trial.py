@@ -1,9 +1,7 @@
 """Output is tried in a process of its own; what harms there is not drawn again."""
 
 import asyncio
-import os
 import signal
-import sys
 from pathlib import Path
 
 import psutil
@@ -15,6 +13,7 @@ from synapsed.screens.harmful_output import FILE, QUARANTINES_MAX, HarmRecord
 from synapsed.screens.trial import _probe_once, harm_end, survives
 from synapsed.terminal.look import Harm
 from synapsed.terminal.observer import TerminalObserver
+from tests.support.begun import begins_with
 
 LAUNCH = "0123456789abcdef0123456789abcdef"
 PROFILE = Profile(name="a", command="a")
@@ -39,7 +38,7 @@ async def test_an_emulator_that_does_not_return_counts_as_one_that_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text("import signal; signal.pause()")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     assert not await survives(None, b"", timeout=0.2)
 
 
@@ -49,7 +48,7 @@ async def test_an_emulator_that_goes_round_in_circles_counts_as_one_that_ends(
     """It is ended by the time that it computes; on a busy machine good output takes long by the clock on the wall."""
     lines = ["import synapsed.terminal.screen as screens", "def feed(self, data):", "    while True: pass"]
     (tmp_path / "sitecustomize.py").write_text("\n".join([*lines, "screens.Screen.feed = feed"]))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     assert not await survives(None, b"x", cpu_s=1)
     assert (await _probe_once(None, b"x", cpu_s=1))[0] == -signal.SIGXCPU, "nobody else seems to have ended it"
 
@@ -63,7 +62,7 @@ async def test_a_trial_that_others_end_is_made_again(
         f"import os\nwith open({str(tmp_path / 'ended')!r}, 'a+') as file:\n    file.write('x')\n"
         f"    if file.tell() <= {times}:\n        file.flush()\n        os.kill(os.getpid(), 9)\n"
     )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     assert await survives(None, b"hello") is lives
 
 
@@ -76,7 +75,7 @@ async def test_a_trial_that_others_stop_is_made_again(
         f"import os, signal\nwith open({str(tmp_path / 'stopped')!r}, 'a+') as file:\n    file.write('x')\n"
         f"    if file.tell() <= {times}:\n        file.flush()\n        os.kill(os.getpid(), signal.SIGSTOP)\n"
     )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     monkeypatch.setattr("synapsed.screens.trial.STOPPED_ASKED_S", 0.05)
     assert await survives(None, b"hello") is lives
 
@@ -94,7 +93,7 @@ async def test_a_search_whose_trials_others_end_finds_the_same(poison: Path) -> 
 async def test_a_trial_has_nothing_of_the_daemons_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret that stands there would be in reach of what the output does to the emulator."""
     (tmp_path / "sitecustomize.py").write_text("import os; os.environ.get('A_SECRET') and os._exit(1)")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     monkeypatch.setenv("A_SECRET", "sesame")
     assert await survives(None, b"hello")
 

@@ -12,7 +12,8 @@ from synapsectl.service import available, launchd, systemd
 from synapsectl.service.files import WantedFile
 from synapsectl.service.login import Login, ProgramPath
 from synapsectl.service.manager import Finished
-from synapsectl.service.settings import PACKAGES, ConfiguredAgent, ServiceSettings, env_file
+from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file
+from synapsed import own_python
 from synapsed.paths import Paths
 from tests.synapsectl.conftest import Ctl
 
@@ -46,8 +47,9 @@ def test_what_is_written_for_systemd(settings: ServiceSettings, tmp_path: Path) 
     }
     assert all("@" not in file.text for file in files.values())
     service = files["synapsed.service"].text.splitlines()
-    assert 'ExecStart="/opt/py thon/50%%/bin/python" -m synapsed run --service systemd' in service
-    assert f"WorkingDirectory={PACKAGES}" in service
+    own = f'ExecStart="/opt/py thon/50%%/bin/python" -P -E {own_python.FILE} synapsed.cli run --service systemd'
+    assert own in service
+    assert f"WorkingDirectory={own_python.PACKAGES}" in service
     assert "Sockets=synapsed-control.socket synapsed-http.socket" in service
     assert "ListenStream=127.0.0.1:8090" in files["synapsed-http.socket"].text
     assert "ListenStream=/run/user/1/synapsed/control.sock" in files["synapsed-control.socket"].text
@@ -103,7 +105,9 @@ def test_the_plist_key_by_key(settings: ServiceSettings, tmp_path: Path) -> None
     plist = plistlib.loads(file.text.encode())
     assert {key: type(value) for key, value in plist.items()} == ALLOWED
     assert plist["Label"] == file.path.stem
-    assert plist["ProgramArguments"] == [settings.python, "-m", "synapsed", "run", "--log-file", "--late-port"]
+    assert plist["ProgramArguments"] == own_python.command(
+        "synapsed.cli", "run", "--log-file", "--late-port", python=settings.python
+    )
     assert plist["EnvironmentVariables"] == settings.variables
     assert plist["KeepAlive"] == {"SuccessfulExit": False}
     assert plist["ThrottleInterval"] >= 10, "launchd takes no less"

@@ -68,7 +68,7 @@ def package(home: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("__version__ = '0'\n")
     root = Path(__file__).parents[2]
-    for name in ("paths.py", "sockets.py", "errors.py", "files.py", "sse.py", "choices.py"):
+    for name in ("paths.py", "sockets.py", "errors.py", "files.py", "sse.py", "choices.py", "own_python.py"):
         (folder / name).symlink_to(root / "synapsed" / name)
     (folder.parent / "synapsectl").symlink_to(root / "synapsectl")
     return folder
@@ -79,7 +79,7 @@ def spawned(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_daemon_that_fails_shows_its_last_words(package: Path, home: Path) -> None:
-    (package / "__main__.py").write_text("import sys; sys.exit('config.toml: line 3: no such key')\n")
+    (package / "cli.py").write_text("import sys; sys.exit('config.toml: line 3: no such key')\n")
     for verb in (["start", "dummy"], ["send", "dummy", "hi"]):
         result = spawned(package, *verb)
         assert result.returncode == 3
@@ -121,12 +121,14 @@ with socketserver.UnixStreamServer(str(paths.control_socket), Handler) as server
     server.served = False
     while not server.served:
         server.handle_request()
+
+def main(): pass
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at itself in /proc")
 def test_start_starts_a_daemon_of_its_own_session(package: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (package / "__main__.py").write_text(DAEMON)
+    (package / "cli.py").write_text(DAEMON)
     monkeypatch.setenv("SYNAPSE_AGENT_TOKEN", "another agent's")
     result = spawned(package, "start", "dummy", "--json")
     assert result.returncode == 0, result.stderr

@@ -10,6 +10,7 @@ import pytest
 from synapsectl.commands import fleet
 from synapsectl.parsing import parse
 from synapsectl.verbs import VERBS
+from synapsed import own_python
 from synapsed.paths import Paths
 from synapsed.sockets import control_socket
 from tests.synapsectl.conftest import Ctl
@@ -62,7 +63,7 @@ def test_versions_are_told_without_the_store():
 
 
 def test_of_a_host_in_no_fleet_is_told_what_the_daemons_package_would_tell(home: Path, ctl: Ctl):
-    command = [sys.executable, "-m", "synapsed", "fleet", "status"]
+    command = own_python.command("synapsed.cli", "fleet", "status")
     done = subprocess.run(command, input="{}", capture_output=True, text=True, check=True)
     told = json.loads(ctl("fleet", "status", "--json").out)
     assert told == {**json.loads(done.stdout), "daemon": None}

@@ -156,7 +156,7 @@ def test_no_copy_leaves_the_worktree(repo: Repo, ctl: Ctl, tmp_path: Path) -> No
 
 
 def test_the_set_up_command(repo: Repo, daemon: FakeDaemon, ctl: Ctl) -> None:
-    repo.git("config", "synapsed.setup", "echo ready in $SYNAPSE_WORKTREE && echo once >> ran")
+    repo.git("config", "--global", "synapsed.setup", "echo ready in $SYNAPSE_WORKTREE && echo once >> ran")
     assert ctl("start", "dummy", "--worktree", "login").code == 0
     assert (repo.tree("login") / "ran").read_text() == "once\n"
     ctl("start", "dummy", "--name", "two", "--worktree", "login")

@@ -9,7 +9,7 @@ import pytest
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import ComposerState, read_composer
-from synapsed.terminal.drafting import draft
+from synapsed.terminal.drafting import draft, only_drafts
 from synapsed.terminal.screen import Screen
 
 RULE = "─" * 60
@@ -88,3 +88,14 @@ def test_whatever_is_on_the_screen_can_be_read_again(text: str) -> None:
     assert document["command"] == 'a"b'
     if (line := document["composer"].get("line")) is not None:
         assert re.search(line, text.rstrip())
+
+
+def test_only_a_draft_is_taken_for_one() -> None:
+    """It comes from a process that a screen may have taken over: it names no other program than the one asked for."""
+    for command in (["tui", "--x"], ["tui"], []):
+        written = draft(screen_of("$ "), command=command, agent="tui")
+        assert only_drafts(written, command)
+        assert not only_drafts(written, ["another"])
+        assert not only_drafts(written + "[mcp]\nargs = ['x']\n", command)
+    for text in ('command = "sh"\n', "args = ['x']\n", "[env]\nPATH = '.'\n", "not toml", "[" * 5000):
+        assert not only_drafts(text, [])

@@ -1,15 +1,16 @@
 """A process without rights reads what is open, computes and answers, and nothing else; a system may lack some of it."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from synapsed import sandbox
+from synapsed import own_python, sandbox
+from tests.support.begun import begins_with
 
 PATIENCE_S = 60.0
 TRIES = """
@@ -135,7 +136,17 @@ def test_the_calls_are_numbered_for_every_architecture() -> None:
         assert len(set(numbers)) == len(numbers), machine
 
 
-def test_the_trial_of_output_has_no_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "head"),
+    [
+        ("synapsed.terminal.probe", {"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}),
+        ("synapsed.terminal.scrollback_lines", {"cols": 80, "rows": 24, "shown": 0}),
+        ("synapsed.terminal.drafting", {"cols": 80, "rows": 24, "command": [], "agent": "it"}),
+    ],
+)
+def test_who_draws_output_has_no_rights(
+    module: str, head: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Code that output might smuggle in runs in a process that opens nothing and connects to nothing."""
     server = socket.create_server(("127.0.0.1", 0))
     lines = [
@@ -149,11 +160,11 @@ def test_the_trial_of_output_has_no_rights(tmp_path: Path, monkeypatch: pytest.M
         "screens.Screen.feed = feed",
     ]
     (tmp_path / "sitecustomize.py").write_text("\n".join(lines))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     with server:
         done = subprocess.run(
-            [sys.executable, "-m", "synapsed.terminal.probe"],
-            input=json.dumps({"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}).encode() + b"\nhostile",
+            own_python.command(module),
+            input=json.dumps(head).encode() + b"\nhostile",
             timeout=PATIENCE_S,
             capture_output=True,
             check=False,

@@ -1,0 +1,61 @@
+"""How a Python of ours is started, so that it runs our code and nobody else's.
+
+    python -P -E own_python.py MODULE ARGUMENT…
+
+`python -m MODULE` takes that module, and every one that it imports, from the current folder if they are there, and
+`PYTHONPATH` goes before all that is installed: a repository with a `select.py` would have it run. So nothing of ours is
+started by `-m`: this file is run by its path, without the current folder and without Python's variables, finds our
+packages beside itself, and calls `main` of MODULE. The variables stay in the environment, for programs that it starts.
+"""
+
+import os
+import sys
+
+# By path as text, and by nothing that Python has not loaded at its start: see `leave_this_folder`.
+FILE = os.path.abspath(__file__)  # noqa: PTH100
+PACKAGES = os.path.dirname(os.path.dirname(FILE))  # noqa: PTH120
+"""Where `synapsed` and `synapsectl` are."""
+
+_FLAGS = ("-P", "-E")
+_ALONE = ("-S", "-E", "-I")
+
+_LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_")
+"""Variables by which an interpreter finds its libraries."""
+
+
+def command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
+    """The command line that calls `main` of `module`, which is ours; `sys.argv[1:]` are the `arguments` there."""
+    return [python, *_FLAGS, FILE, module, *arguments]
+
+
+def alone(*arguments: str, python: str = sys.executable) -> list[str]:
+    """The command line for a file that takes the standard library only, or for `-c` and a program like that."""
+    return [python, *_ALONE, *arguments]
+
+
+def bare_environment() -> dict[str, str]:
+    """The environment of a process that is to have no rights: no secret is among it."""
+    return {name: value for name, value in os.environ.items() if name.startswith(_LIBRARIES)}
+
+
+def leave_this_folder() -> None:
+    """From now on, import nothing from the current folder: `PYTHONPATH` may name it, by an empty place too, and so may
+    whoever has started the tool by `-m`. For the scripts that are installed, which obey the variable; a folder that it
+    names by a whole path is the person's choice."""
+    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(place)]  # noqa: PTH117
+    try:
+        named = {"", *places, *map(os.path.abspath, places), os.getcwd()}  # noqa: PTH109
+    except OSError:  # it is gone, and so is what was in it
+        return
+    sys.path[:] = [place for place in sys.path if place not in named or place == PACKAGES]
+
+
+def _main() -> object:
+    if PACKAGES not in sys.path:  # it is neither installed there nor linked from there: a source tree
+        sys.path.insert(0, PACKAGES)
+    del sys.argv[0]
+    return __import__(sys.argv[0], fromlist=["main"]).main()
+
+
+if __name__ == "__main__":
+    raise SystemExit(_main())
