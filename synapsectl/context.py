@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from synapsectl.client import Client
 from synapsectl.output import CommandOutput
-from synapsed.sockets import control_socket
+from synapsed.sockets import control_socket, lock_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -64,7 +64,7 @@ class CommandContext:
     def client(self) -> Client:
         if self.inside_agent:
             return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))
-        return Client(control_socket(self.environ))
+        return Client(control_socket(self.environ), lock=lock_file(self.environ))
 
     def busy(self, what: str) -> "AbstractContextManager[None]":
         """Say on a terminal what is going on while the block runs, where that takes its time and a person reads it;

@@ -14,6 +14,8 @@ import synapsed
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
+from synapsed.lockrecord import advice, elsewhere, here
+from synapsed.locks import is_locked
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
@@ -50,12 +52,43 @@ def start_daemon(ctx: CommandContext) -> None:
                 return
             if _shut_down_since(ctx, wanted_at):
                 raise NoDaemon("the daemon has just been shut down: none is started against that")
+            _check_place(ctx)
             if not _start_service(ctx):
                 _start(ctx, logs / "daemon.log")
     except OSError as error:
         raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}") from None
     finally:
         os.umask(before)
+
+
+def _check_place(ctx: CommandContext) -> None:
+    """Raises NoDaemon where the state is that of a daemon in another place, which would be refused to ours."""
+    if (record := elsewhere(str(ctx.paths.lock))) is not None:
+        state = str(ctx.paths.state)
+        raise NoDaemon(f"the state in {state} is another place's: {record.told(here())}; {advice(state)}")
+
+
+def is_elsewhere(ctx: CommandContext) -> bool:
+    """Whether the state is that of a daemon in another place."""
+    return elsewhere(str(ctx.paths.lock)) is not None
+
+
+def take_over(ctx: CommandContext) -> None:
+    """From now on the state belongs to no place: the next daemon has it, wherever the last one was. Raises NoDaemon where that
+    one runs."""
+    try:
+        lock = os.open(ctx.paths.lock, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise NoDaemon(f"{ctx.paths.lock}: {error.strerror}") from None
+    try:
+        if not _locked(lock):
+            told = (record := elsewhere(str(ctx.paths.lock))) and record.told(here())
+            raise NoDaemon(f"it cannot be taken over while its daemon runs: {told or 'it is starting, or ends'}")
+        os.ftruncate(lock, 0)
+    finally:
+        os.close(lock)
 
 
 @contextmanager
@@ -197,17 +230,7 @@ def _wait_for(ctx: CommandContext, alive: int, log: Path, begins: int) -> None:
 
 def holds_lock(ctx: CommandContext) -> bool:
     """True while a daemon holds the lock of this home: from before it answers until it has ended altogether."""
-    try:
-        lock = os.open(ctx.paths.lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
+    return is_locked(str(ctx.paths.lock)) or is_locked(str(ctx.paths.run_lock))
 
 
 def _answers(ctx: CommandContext) -> bool:

@@ -43,6 +43,7 @@ from synapsed.api.device_login import Visitors
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
+from synapsed.api.tls import TlsService
 from synapsed.api.token import load_or_create, put_back
 from synapsed.automation.service import Automation
 from synapsed.clock import SystemClock
@@ -56,7 +57,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.library import ProfileLibrary
-from synapsed.listeners import Listeners
+from synapsed.listeners import Listeners, lead_here
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
@@ -153,7 +154,7 @@ class Daemon:
         prepare_directories(self._paths)
         stop = _Stop(self._keep_agents)
         async with AsyncExitStack() as up:
-            up.enter_context(lock_home(self._paths))
+            lock = up.enter_context(lock_home(self._paths))
             up.callback(remove_stand_in, self._paths)
             up.callback(self._service.close)
             up.enter_context(collecting(asyncio.get_running_loop()))
@@ -161,22 +162,10 @@ class Daemon:
             config = await asyncio.to_thread(load_config, self._paths)
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
-            inherited = inherited_sockets(self._environ)
             listeners = Listeners(servers, config, self._paths, clock=self._clock, late_port=self._late_port)
-            listen = await listeners.main(inherited.pop("http", []))
-            tls = listeners.tls()
-            if tls is not None:
-                await tls.look()
-            # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
-            await manager.serve_ports(servers, listen=listen or config.api.listen)
-            # Last: who starts a daemon waits for this to answer, and then finds the others.
-            await listeners.control(inherited.pop("control", []))
-            for name, others in inherited.items():
-                log.warning("a socket that is not known was handed over", name=name)
-                for sock in others:
-                    sock.close()
-            await up.enter_async_context(poked(self._paths.hooks_socket, manager.directory))
-            await up.enter_async_context(answering(self._paths.decide_socket, manager.terminals.decide))
+            listen, tls = await self._listen(up, listeners, parts, config)
+            if lock.before is not None:
+                await asyncio.to_thread(lead_here, Path(lock.before.socket), self._paths)
             up.enter_context(self._signals(stop, manager))
             async with asyncio.TaskGroup() as group:
                 background = [
@@ -203,7 +192,31 @@ class Daemon:
             servers.end_streams()
             await parts.automation.close()
             await manager.close(keep_agents=stop.keep_agents)
+            if not stop.keep_agents:
+                up.callback(lock.leave)
         log.info("daemon ended")
+
+    async def _listen(
+        self, up: AsyncExitStack, listeners: Listeners, parts: _Parts, config: Config
+    ) -> tuple[str, TlsService | None]:
+        """Where the main listener is, empty if it is to be taken later, and the one with TLS, if one is wanted."""
+        manager = parts.manager
+        inherited = inherited_sockets(self._environ)
+        listen = await listeners.main(inherited.pop("http", []))
+        tls = listeners.tls()
+        if tls is not None:
+            await tls.look()
+        # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
+        await manager.serve_ports(parts.servers, listen=listen or config.api.listen)
+        # Last: who starts a daemon waits for this to answer, and then finds the others.
+        await listeners.control(inherited.pop("control", []))
+        for name, others in inherited.items():
+            log.warning("a socket that is not known was handed over", name=name)
+            for sock in others:
+                sock.close()
+        await up.enter_async_context(poked(self._paths.hooks_socket, manager.directory))
+        await up.enter_async_context(answering(self._paths.decide_socket, manager.terminals.decide))
+        return listen, tls
 
     def _launcher(self) -> Launcher:
         if self._agent_units:

@@ -33,6 +33,20 @@ def control_socket(environ: "Mapping[str, str]") -> str:
     return os.path.join(socket_directory(runtime_directory(environ)), "control.sock")
 
 
+def lock_file(environ: "Mapping[str, str]") -> str:
+    """The lock of the daemon, which says where it listens (`synapsed.lockrecord`)."""
+    return os.path.join(state_directory(environ), "daemon.lock")
+
+
+def state_directory(environ: "Mapping[str, str]") -> str:
+    """What outlives the daemon."""
+    if home := environ.get("SYNAPSED_HOME"):
+        return _plain(os.path.join(os.getcwd(), home, "state"))
+    user_home = environ.get("HOME") or os.path.expanduser("~")
+    state = environ.get("XDG_STATE_HOME") or os.path.join(user_home, ".local", "state")
+    return _plain(os.path.join(state, "synapsed"))
+
+
 def runtime_directory(environ: "Mapping[str, str]") -> str:
     """What is of use only while the daemon runs."""
     if home := environ.get("SYNAPSED_HOME"):
@@ -42,9 +56,7 @@ def runtime_directory(environ: "Mapping[str, str]") -> str:
     before = _plain(os.path.join(environ.get("TMPDIR") or "/tmp", f"synapsed-{os.getuid()}"))
     if _has_lock(before):
         return before
-    user_home = environ.get("HOME") or os.path.expanduser("~")
-    state = environ.get("XDG_STATE_HOME") or os.path.join(user_home, ".local", "state")
-    return _plain(os.path.join(state, "synapsed", "run"))
+    return os.path.join(state_directory(environ), "run")
 
 
 def connect(sock: "Any", path: str, seconds: float) -> None:

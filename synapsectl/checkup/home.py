@@ -15,7 +15,7 @@ from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 from synapsectl.service.settings import env_file, user_env_file
-from synapsectl.spawn import holds_lock
+from synapsectl.spawn import holds_lock, is_elsewhere
 from synapsed import __version__
 
 DISK_MIN = 1 << 30
@@ -50,10 +50,34 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _no_daemon(ctx: CommandContext, error: NoDaemon) -> Finding:
-    if holds_lock(ctx):
-        pid = ctx.paths.lock.read_text(encoding="ascii", errors="replace").strip()
-        return Finding("daemon", WRONG, f"pid {pid} holds the lock, but does not answer: {error}", f"kill {pid}")
-    return Finding("daemon", NOTE, "none runs", "synapsectl start PROFILE")
+    if not holds_lock(ctx):
+        return Finding("daemon", NOTE, str(error) if is_elsewhere(ctx) else "none runs", "synapsectl start PROFILE")
+    pid = _locked_by(ctx.paths.lock) or _locked_by(ctx.paths.run_lock)
+    if is_elsewhere(ctx) or pid is None:
+        return Finding("daemon", WRONG, error.reason, "ask it where it runs")
+    detail, state = f"pid {pid} holds the lock, but does not answer: {error.reason}", _process_state(pid)
+    if state == "T":
+        return Finding("daemon", WRONG, f"{detail}; it was stopped by a signal", f"kill -CONT {pid}")
+    if not Path(ctx.client.socket_path).exists():
+        mend = f"look again in a moment: it comes up, or makes its socket again; else see {ctx.paths.logs}"
+        return Finding("daemon", WRONG, detail, mend)
+    return Finding("daemon", WRONG, detail, f"kill {pid}; its agents live on, and the next one finds them")
+
+
+def _locked_by(lock: Path) -> int | None:
+    """The pid in the file."""
+    try:
+        return int(lock.read_text(encoding="utf-8", errors="replace").partition("\n")[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _process_state(pid: int) -> str:
+    """The letter that `ps` shows; empty where it cannot be told."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def _daemon(status: dict[str, Any], agents: int) -> Finding:
@@ -66,7 +90,13 @@ def _daemon(status: dict[str, Any], agents: int) -> Finding:
 
 
 def _sockets(ctx: CommandContext) -> Iterator[Finding]:
-    path = ctx.paths.control_socket
+    path = Path(ctx.client.socket_path)
+    if path != ctx.paths.control_socket:
+        yield Finding(
+            "control socket",
+            NOTE,
+            f"{path}: the daemon was started where XDG_RUNTIME_DIR, or HOME, is another; it is found by its lock",
+        )
     try:
         info = path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,0 +1,137 @@
+"""What `daemon.lock` says, beside the database: which daemon has this state, on which machine, and where it listens.
+
+One line each: pid, host, boot id, control socket, PID namespace, and when it came up (seconds since the epoch). Empty
+where the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's tool reads it where its
+own place has no socket.
+"""
+
+import os
+import stat
+import time
+from typing import NamedTuple
+
+from synapsed.locks import is_locked
+
+LINES = 6
+LOCK_MAX = 4096
+"""Bytes that are read of it."""
+KEEPER_LOCK = "keeper.lock"
+"""In an agent's directory: flocked while its keeper has a program."""
+
+
+class RunningPlace(NamedTuple):
+    """Where a process runs, as far as its pids and sockets mean something."""
+
+    host: str
+    boot: str
+    namespace: str
+    """Of pids; empty where the system has none."""
+
+
+class LockRecord(NamedTuple):
+    """Of the daemon that has the lock, or had it last."""
+
+    pid: int
+    place: RunningPlace
+    socket: str
+    since: float
+
+    @classmethod
+    def parse(cls, text: str) -> "LockRecord | None":
+        """None for what is empty, or of a daemon that wrote its pid only."""
+        lines = text.split("\n")
+        try:
+            pid, host, boot, socket, namespace, since = lines[:LINES]
+            return cls(int(pid), RunningPlace(host, boot, namespace), socket, float(since))
+        except ValueError:
+            return None
+
+    def text(self) -> str:
+        place = self.place
+        lines = (self.pid, place.host, place.boot, self.socket, place.namespace, f"{self.since:.0f}")
+        return "".join(f"{line}\n" for line in lines)
+
+    def is_at(self, here: RunningPlace) -> bool:
+        """Whether it was written where `here` is: in this boot and namespace, or before a restart of this host."""
+        if here.boot and self.place.boot == here.boot:
+            return self.place.namespace == here.namespace
+        return self.place.host == here.host
+
+    def told(self, here: RunningPlace) -> str:
+        """Whose state it is, and since when, for people."""
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since))
+        beside = here.boot and self.place.boot == here.boot and self.place.namespace != here.namespace
+        where = f"host {self.place.host}" + (" (another PID namespace of this machine)" if beside else "")
+        return f"the daemon on {where}, pid {self.pid} there, since {since}"
+
+
+def here() -> RunningPlace:
+    """Where this process runs."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return RunningPlace(os.uname().nodename, _boot_id(), namespace)
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def read_record(path: str) -> LockRecord | None:
+    """What is said at `path`, by this user; None where there is nothing of that kind."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+            return None
+        return LockRecord.parse(os.read(fd, LOCK_MAX).decode("utf-8", "replace"))
+    finally:
+        os.close(fd)
+
+
+def recorded_socket(lock: str) -> str | None:
+    """The control socket of the daemon that has the lock; None where none is said, or it is on another host."""
+    record = read_record(lock)
+    return record.socket if record is not None and record.is_at(here()) else None
+
+
+def elsewhere(lock: str) -> LockRecord | None:
+    """The record of a daemon in another place that has this state, or whose agents may live there. None where it is
+    free to be taken."""
+    record, place = read_record(lock), here()
+    if record is None or record.is_at(place):
+        return None
+    over = is_over(record, place, os.path.dirname(lock)) and not is_locked(lock)
+    return None if over else record
+
+
+def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
+    """Whether no program of the other place lives: the kernel knows of each lock that is held on this machine. Of
+    another machine's it may know nothing."""
+    return bool(place.boot) and record.place.boot == place.boot and not _has_programs(state)
+
+
+def advice(state: str) -> str:
+    """The ways out of a state that is another place's."""
+    return (
+        "end that one there ('synapsectl shutdown'), or give this place a state of its own with SYNAPSED_HOME=/dir, "
+        f"or, where it will never come back, take over what is in {state}: 'synapsectl up --take-over'"
+    )
+
+
+def _has_programs(state: str) -> bool:
+    """Whether a keeper has a program of this state."""
+    agents = os.path.join(state, "agents")
+    try:
+        names = os.listdir(agents)
+    except OSError:
+        return False
+    return any(is_locked(os.path.join(agents, name, KEEPER_LOCK)) for name in names)
