@@ -74,8 +74,8 @@ def is_elsewhere(ctx: CommandContext) -> bool:
 
 
 def take_over(ctx: CommandContext) -> None:
-    """From now on the state belongs to no place: the next daemon has it, wherever the last one was. Raises NoDaemon where that
-    one runs."""
+    """From now on the state belongs to no place: the next daemon has it, wherever the last one was. Raises NoDaemon
+    where that one runs."""
     try:
         lock = os.open(ctx.paths.lock, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

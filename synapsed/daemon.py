@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -82,6 +83,10 @@ from synapsed.telemetry.pipeline import Telemetry
 if TYPE_CHECKING:
     from synapsed.fleet.service import Fleet
 
+FAILED = 1
+"""The exit code of a daemon that could not go on."""
+FAILING_S = 10.0
+"""For one that cannot go on to end as it should."""
 TOLD_S = 2.0
 """What the database gets to write down that the daemon came up, or goes."""
 PREMISES_EVERY_S = 1.0
@@ -96,11 +101,23 @@ class _Stop:
 
     keep_agents: bool
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: str | None = None
+    """Why it cannot go on."""
 
     def ask(self, keep_agents: bool) -> None:
         if not self.asked.is_set():
             self.keep_agents = keep_agents
             self.asked.set()
+
+    def fail(self, failed: asyncio.Future[str]) -> None:
+        """It ends with an error, soon even where something hangs for it; the agents stay for the next one."""
+        if failed.cancelled():
+            return
+        self.failure, self.keep_agents = failed.result(), True
+        self.asked.set()
+        end = threading.Timer(FAILING_S, os._exit, (FAILED,))
+        end.daemon = True
+        end.start()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +184,7 @@ class Daemon:
             if lock.before is not None:
                 await asyncio.to_thread(lead_here, Path(lock.before.socket), self._paths)
             up.enter_context(self._signals(stop, manager))
+            parts.store.failed.add_done_callback(stop.fail)
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._come_up(parts)),
@@ -192,6 +210,8 @@ class Daemon:
             servers.end_streams()
             await parts.automation.close()
             await manager.close(keep_agents=stop.keep_agents)
+            if stop.failure is not None:
+                raise StoreError(f"{stop.failure}; the next daemon finds its agents running", reason="failed")
             if not stop.keep_agents:
                 up.callback(lock.leave)
         log.info("daemon ended")

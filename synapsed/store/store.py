@@ -170,6 +170,11 @@ class SqliteStore:
         return self._database
 
     @property
+    def failed(self) -> asyncio.Future[str]:
+        """See `Database.failed`."""
+        return self._database.failed
+
+    @property
     def fleet(self) -> FleetTable:
         return self._fleet
 
