@@ -45,7 +45,7 @@ from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.tls import TlsService
-from synapsed.api.token import load_or_create, put_back
+from synapsed.api.token import load_or_create
 from synapsed.automation.service import Automation
 from synapsed.clock import SystemClock
 from synapsed.config import Config
@@ -53,7 +53,7 @@ from synapsed.configfile import check_parking, load_config
 from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.extras import has_mcp
 from synapsed.garbage import collecting
-from synapsed.home import lock_home, prepare_directories, remove_stand_in
+from synapsed.home import HomeLock, lock_home, prepare_directories, remove_stand_in
 from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
@@ -63,7 +63,7 @@ from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
-from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
+from synapsed.premises import DECIDE_SOCKET, HOOKS_SOCKET
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
@@ -72,13 +72,14 @@ from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
 from synapsed.store.store import SqliteStore
-from synapsed.supervisor.hook_socket import answering, poked
+from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
 from synapsed.telemetry.loop import watch_loop
 from synapsed.telemetry.pipeline import Telemetry
+from synapsed.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from synapsed.fleet.service import Fleet
@@ -89,8 +90,6 @@ FAILING_S = 10.0
 """For one that cannot go on to end as it should."""
 TOLD_S = 2.0
 """What the database gets to write down that the daemon came up, or goes."""
-PREMISES_EVERY_S = 1.0
-"""Between two looks at what the daemon stands on."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
@@ -135,6 +134,8 @@ class _Parts:
     backups: Backups
     telemetry: Telemetry
     fleet: "Fleet | None"
+    hooks: Mapping[str, HookSocket]
+    """By their names among the premises."""
 
 
 class Daemon:
@@ -161,7 +162,6 @@ class Daemon:
         self._agent_units = agent_units
         self._clock = SystemClock()
         self._service = ServiceNotifier(environ)
-        self._rescues = False
         self._late_port = late_port
         self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
@@ -183,12 +183,13 @@ class Daemon:
             listen, tls = await self._listen(up, listeners, parts, config)
             if lock.before is not None:
                 await asyncio.to_thread(lead_here, Path(lock.before.socket), self._paths)
+            upkeep = self._upkeep(lock, parts)
             up.enter_context(self._signals(stop, manager))
             parts.store.failed.add_done_callback(stop.fail)
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._come_up(parts)),
-                    group.create_task(self._keep_premises(Premises(self._paths), parts)),
+                    group.create_task(upkeep.run()),
                     group.create_task(
                         watch_loop(self._clock, parts.telemetry.lag, OwnLog(self._paths.logs / "daemon.log").look)
                     ),
@@ -234,9 +235,21 @@ class Daemon:
             log.warning("a socket that is not known was handed over", name=name)
             for sock in others:
                 sock.close()
-        await up.enter_async_context(poked(self._paths.hooks_socket, manager.directory))
-        await up.enter_async_context(answering(self._paths.decide_socket, manager.terminals.decide))
+        for hook in parts.hooks.values():
+            await hook.make()
+            up.push_async_callback(hook.close)
         return listen, tls
+
+    def _upkeep(self, lock: HomeLock, parts: _Parts) -> Upkeep:
+        return Upkeep(
+            self._paths,
+            lock=lock,
+            store=parts.store,
+            servers=parts.servers,
+            hooks=parts.hooks,
+            token=parts.token,
+            launches=lambda: [root.launch for root in parts.manager.directory.roots()],
+        )
 
     def _launcher(self) -> Launcher:
         if self._agent_units:
@@ -252,7 +265,6 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
-        up.push_async_callback(self._rescue, store)
         history = await up.enter_async_context(open_history(paths, store.events, enabled=config.history.enabled))
         hosts = await self._hosts(up, config)
         externals = Externals(
@@ -376,8 +388,12 @@ class Daemon:
             timers=asyncio.get_running_loop(),
         )
         backups = Backups(paths.database, paths.backups, days=config.store.backup_days, clock=self._clock)
+        hooks = {
+            HOOKS_SOCKET: HookSocket(lambda: poked(paths.hooks_socket, manager.directory)),
+            DECIDE_SOCKET: HookSocket(lambda: answering(paths.decide_socket, manager.terminals.decide)),
+        }
         return _Parts(
-            manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry, fleet
+            manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry, fleet, hooks
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
@@ -426,39 +442,6 @@ class Daemon:
             await parts.retention.run()
         except Exception:  # as above; a store that refuses for a while is waited for
             log.exception("nothing old is removed until the daemon is restarted")
-
-    async def _keep_premises(self, premises: Premises, parts: _Parts) -> None:
-        """Look every second whether somebody has taken away what the daemon stands on, say so, and make again what can
-        be: nobody would hear of it before the daemon ends, and all since then would be gone."""
-        while True:
-            await asyncio.sleep(PREMISES_EVERY_S)
-            if lost := await asyncio.to_thread(premises.look):
-                await self._make_again(lost, parts)
-                await asyncio.to_thread(premises.made_again)
-
-    async def _make_again(self, lost: Mapping[str, Path], parts: _Parts) -> None:
-        for name, place in lost.items():
-            log.error("somebody has removed what the daemon stands on", what=name, path=str(place))
-            parts.servers.alert(
-                f"{place} ({name}) was removed while the daemon ran; what could be was made again, output and files of "
-                "agents were not: end it with 'synapsectl shutdown' and start it again"
-            )
-        try:
-            await asyncio.to_thread(prepare_directories, self._paths)
-            if STATE in lost or DATABASE in lost:
-                self._rescues = True
-                await asyncio.to_thread(put_back, self._paths.token, parts.token)
-                await parts.store.rescue()
-            if CONTROL_SOCKET in lost:
-                await parts.servers.start_unix(self._paths.control_socket)
-        except SynapsedError as error:
-            log.error("it cannot be made again", why=error.message)  # noqa: TRY400
-            parts.servers.alert(f"it could not be made again: {error.message}")
-
-    async def _rescue(self, store: SqliteStore) -> None:
-        """The last word of a database whose file was removed. Raises StoreError: the exit code says that it is lost."""
-        if self._rescues:
-            await store.rescue()
 
     @contextlib.contextmanager
     def _signals(self, stop: _Stop, manager: Manager) -> Iterator[None]:

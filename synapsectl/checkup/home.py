@@ -177,8 +177,9 @@ def _keepers(ctx: CommandContext, agents: list[dict[str, Any]] | None) -> Iterat
     living = {agent: path for agent, path in sockets.items() if _listens(path)}
     lost = [agent["name"] for agent in agents or () if agent["state"] == "running" and agent["id"] not in living]
     if lost:
-        detail = f"said to run, but with a keeper that does not answer: {', '.join(lost)}"
-        yield Finding("keepers", WRONG, detail, command("synapsectl", "restart", lost))
+        detail = f"said to run, but nobody listens where their keepers should: {', '.join(lost)}"
+        mend = f"look again in a moment; else, when they are idle, {command('synapsectl', 'restart', lost)}"
+        yield Finding("keepers", WRONG, detail, mend)
     known = set(sockets.values())
     strays = [path for path in ctx.paths.keeper_sockets.glob("*.sock") if path not in known]
     for path in strays:
