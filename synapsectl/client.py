@@ -198,7 +198,7 @@ class Client:
     def _told_elsewhere(self, error: NoDaemon) -> str:
         """The socket that the daemon of this state has in another place than is expected. Raises `error` where none is
         told, NoDaemon where that is on another host."""
-        from synapsed.lockrecord import advice, elsewhere, here, recorded_socket
+        from synapsed.lockrecord import advice, elsewhere, recorded_socket, whose
 
         if self._lock is None:
             raise error
@@ -206,7 +206,7 @@ class Client:
             return path
         if (record := elsewhere(self._lock)) is not None:
             state = self._lock.rpartition("/")[0]
-            raise NoDaemon(f"no daemon runs here; the state in {state} is that of {record.told(here())}", advice(state))
+            raise NoDaemon(f"no daemon runs here: {whose(state, record)}", advice(state))
         raise error
 
     def _connect(self, path: str) -> socket.socket:

@@ -14,7 +14,7 @@ import synapsed
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
-from synapsed.lockrecord import advice, elsewhere, here
+from synapsed.lockrecord import advice, elsewhere, here, whose
 from synapsed.locks import is_locked
 
 START_DEADLINE = 30.0
@@ -65,7 +65,7 @@ def _check_place(ctx: CommandContext) -> None:
     """Raises NoDaemon where the state is that of a daemon in another place, which would be refused to ours."""
     if (record := elsewhere(str(ctx.paths.lock))) is not None:
         state = str(ctx.paths.state)
-        raise NoDaemon(f"the state in {state} is another place's: {record.told(here())}; {advice(state)}")
+        raise NoDaemon(whose(state, record), advice(state))
 
 
 def is_elsewhere(ctx: CommandContext) -> bool:

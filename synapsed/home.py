@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synapsed.errors import AlreadyRunning, StateElsewhere
 from synapsed.keepers.launchers import private_directory
-from synapsed.lockrecord import LOCK_MAX, LockRecord, advice, here, is_over, read_record
+from synapsed.lockrecord import LOCK_MAX, LockRecord, advice, here, is_over, read_record, whose
 from synapsed.locks import database_user
 from synapsed.paths import Paths
 
@@ -92,7 +92,7 @@ def lock_home(paths: Paths) -> Iterator[HomeLock]:
             )
         before, place, state = lock.before, here(), str(paths.state)
         if before is not None and not before.is_at(place) and not is_over(before, place, state):
-            raise StateElsewhere(f"the state in {state} is another place's: {before.told(place)}; {advice(state)}")
+            raise StateElsewhere(f"{whose(state, before)}; {advice(state)}")
         lock.write()
         yield lock
     finally:

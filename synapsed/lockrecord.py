@@ -119,6 +119,11 @@ def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
     return bool(place.boot) and record.place.boot == place.boot and not _has_programs(state)
 
 
+def whose(state: str, record: LockRecord) -> str:
+    """Whose state it is, in a sentence."""
+    return f"the state in {state} is that of {record.told(here())}"
+
+
 def advice(state: str) -> str:
     """The ways out of a state that is another place's."""
     return (
