@@ -4,6 +4,9 @@ import os
 import sys
 
 from synapsectl.ahead import INTERRUPTED, begin
+from synapsed.sockets import NoHome, settle_home
+
+USAGE = 2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +17,11 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        settle_home(os.environ)
         begun = begin(arguments, os.environ)
+    except NoHome as error:
+        sys.stderr.write(f"synapsectl: {error}\n")
+        return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
     from synapsectl.dispatch import run_verb  # not before the screen is drawn

@@ -66,6 +66,15 @@ class CommandContext:
             return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))
         return Client(control_socket(self.environ), lock=lock_file(self.environ))
 
+    def check_user(self) -> None:
+        """Raises WrongUser where this is root, and the files would be in a person's home."""
+        from synapsectl.errors import WrongUser
+        from synapsed.owners import why_not_as_root
+
+        paths = self.paths
+        if (reason := why_not_as_root((paths.state, paths.config, paths.a2a), self.environ)) is not None:
+            raise WrongUser(reason)
+
     def busy(self, what: str) -> "AbstractContextManager[None]":
         """Say on a terminal what is going on while the block runs, where that takes its time and a person reads it;
         nothing else is to be printed within it."""

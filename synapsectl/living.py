@@ -1,30 +1,24 @@
-"""Which agents live where no daemon runs: their keepers hold locks, and what was launched is noted beside them."""
+"""Tells which agents live where no daemon runs: what was launched is noted beside the locks that their keepers hold."""
 
 import json
-from pathlib import Path
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import NoDaemon
-from synapsed.lockrecord import KEEPER_LOCK
-from synapsed.locks import is_locked
-
-
-def living(state: Path) -> list[str]:
-    """Their names, in order."""
-    locks = [lock for lock in state.glob(f"agents/*/{KEEPER_LOCK}") if is_locked(str(lock))]
-    return sorted(_name(lock.parent) for lock in locks)
+from synapsed.lockrecord import programs
+from synapsed.sockets import state_directory
 
 
 def without_daemon(error: NoDaemon, ctx: CommandContext) -> NoDaemon:
     """`error`, and which agents live all the same."""
-    if ctx.inside_agent or not (names := living(ctx.paths.state)):
+    if ctx.inside_agent or not (names := sorted(map(_name, programs(state_directory(ctx.environ))))):
         return error
     hint = f"{', '.join(names)} {'lives' if len(names) == 1 else 'live'} on without one: 'synapsectl up' brings it back"
     return NoDaemon(error.reason, hint)
 
 
-def _name(folder: Path) -> str:
+def _name(folder: str) -> str:
     try:
-        return str(json.loads((folder / "launch.json").read_bytes())["agent"]["name"])
+        with open(f"{folder}/launch.json", "rb") as file:
+            return str(json.load(file)["agent"]["name"])
     except (OSError, ValueError, KeyError, TypeError):
-        return folder.name
+        return folder.rpartition("/")[2]

@@ -16,6 +16,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
 from synapsed.lockrecord import advice, elsewhere, here, whose
 from synapsed.locks import is_locked
+from synapsed.owners import told_foreign
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
@@ -41,6 +42,7 @@ SHUT_DOWN = "shut-down"
 def start_daemon(ctx: CommandContext) -> None:
     """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log; TimedOut where
     the person's own limit is over first."""
+    ctx.check_user()
     logs = ctx.paths.logs
     wanted_at = time.time_ns()
     before = os.umask(0o077)
@@ -56,7 +58,9 @@ def start_daemon(ctx: CommandContext) -> None:
             if not _start_service(ctx):
                 _start(ctx, logs / "daemon.log")
     except OSError as error:
-        raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}") from None
+        found = told_foreign((ctx.paths.state, ctx.paths.config))
+        told = f"; {found[0]}; '{found[1]}' gives it back" if found else ""
+        raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}{told}") from None
     finally:
         os.umask(before)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from synapsed.errors import AlreadyRunning, StateElsewhere
+from synapsed.errors import AlreadyRunning, LaunchError, StateElsewhere
 from synapsed.keepers.launchers import private_directory
 from synapsed.lockrecord import LOCK_MAX, LockRecord, advice, here, is_over, read_record, whose
 from synapsed.locks import database_user
@@ -100,9 +100,12 @@ def lock_home(paths: Paths) -> Iterator[HomeLock]:
 
 
 def _locked(path: Path) -> int:
-    """A descriptor that holds the lock on the file that is at `path` now. Raises AlreadyRunning."""
+    """A descriptor that holds the lock on the file that is at `path` now. Raises AlreadyRunning, LaunchError."""
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise LaunchError(f"{path}: {error.strerror}") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -116,7 +116,7 @@ def elsewhere(lock: str) -> LockRecord | None:
 def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
     """Whether no program of the other place lives: the kernel knows of each lock that is held on this machine. Of
     another machine's it may know nothing."""
-    return bool(place.boot) and record.place.boot == place.boot and not _has_programs(state)
+    return bool(place.boot) and record.place.boot == place.boot and not programs(state)
 
 
 def whose(state: str, record: LockRecord) -> str:
@@ -132,11 +132,11 @@ def advice(state: str) -> str:
     )
 
 
-def _has_programs(state: str) -> bool:
-    """Whether a keeper has a program of this state."""
+def programs(state: str) -> list[str]:
+    """The directories of the agents whose keepers have a program."""
     agents = os.path.join(state, "agents")
     try:
-        names = os.listdir(agents)
+        folders = [os.path.join(agents, name) for name in sorted(os.listdir(agents))]
     except OSError:
-        return False
-    return any(is_locked(os.path.join(agents, name, KEEPER_LOCK)) for name in names)
+        return []
+    return [folder for folder in folders if is_locked(os.path.join(folder, KEEPER_LOCK))]

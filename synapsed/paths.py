@@ -40,7 +40,7 @@ class Paths(_Roots):
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Paths":
         """Locations by `environ`; nothing is created."""
-        user_home = Path(environ.get("HOME") or Path.home())
+        user_home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - it never raises
         a2a = Path(environ.get("SYNAPSED_A2A_HOME") or user_home / ".a2a")
         run = Path(runtime_directory(environ))
         if home := environ.get("SYNAPSED_HOME"):

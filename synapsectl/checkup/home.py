@@ -17,6 +17,7 @@ from synapsectl.errors import CtlError, NoDaemon
 from synapsectl.service.settings import env_file, user_env_file
 from synapsectl.spawn import holds_lock, is_elsewhere
 from synapsed import __version__
+from synapsed.owners import told_foreign
 
 DISK_MIN = 1 << 30
 """Bytes free below which spools of a few agents may fill the disk: a spool keeps 64 MiB and more."""
@@ -115,17 +116,15 @@ def _permissions(ctx: CommandContext) -> Iterator[Finding]:
     private = [paths.state, paths.run, paths.sockets, paths.token, paths.database, paths.control_socket]
     private += [env_file(paths), user_env_file(paths)]
     wrong = 0
+    if found := told_foreign((paths.state, paths.run, paths.sockets, paths.a2a)):
+        wrong += 1
+        yield Finding("permissions", WRONG, *found)
     for path in dict.fromkeys(private):
         try:
             info = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if info.st_uid != os.getuid():
-            wrong += 1
-            yield Finding(
-                "permissions", WRONG, f"{path} is not yours", command("sudo", "chown", "-R", os.getuid(), path)
-            )
-        elif info.st_mode & 0o077:
+        if info.st_uid == os.getuid() and info.st_mode & 0o077:
             wrong += 1
             mode = stat.S_IMODE(info.st_mode)
             yield Finding("permissions", WRONG, f"{path} is open to others ({mode:04o})", command("chmod", "go=", path))

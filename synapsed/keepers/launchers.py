@@ -31,6 +31,7 @@ from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 from synapsed.keepers.spawning import Child
+from synapsed.owners import mend, user_name
 
 KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 """The keeper's program, by its file: a directory needs runpy."""
@@ -318,8 +319,11 @@ def private_directory(path: Path) -> Path:
         status = path.lstat()
     except OSError as error:
         raise LaunchError(f"the directory {path} cannot be made: {error}") from error
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+    if not stat.S_ISDIR(status.st_mode):
         raise LaunchError(f"{path} must be a directory of this user, and no link")
+    if status.st_uid != os.getuid():
+        whose = user_name(status.st_uid)
+        raise LaunchError(f"{path} must be a directory of this user, and is {whose}'s: '{mend([path])}' gives it back")
     if status.st_mode & 0o077:
         path.chmod(0o700)
     return path

@@ -150,7 +150,7 @@ def test_what_a_profile_grants_is_for_others_only():
 
 def test_who_cannot_be_told_is_told_so() -> None:
     """A person in another container is more than an agent, but nobody can know it."""
-    with pytest.raises(Forbidden, match="who asks cannot be told from here.*do it where the daemon runs"):
+    with pytest.raises(Forbidden, match=r"who asks cannot be told from here.*do it where the daemon runs"):
         SOME_AGENT.require_person("stop agents")
-    with pytest.raises(Forbidden, match="^an agent may not stop agents: ask a person$"):
+    with pytest.raises(Forbidden, match=r"^an agent may not stop agents: ask a person$"):
         CLAUDE.require_person("stop agents")
