@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from synapsed import __version__
+from synapsed.installed import commit, with_commit
 
 if TYPE_CHECKING:
     from synapsed.config import AgentConfig
@@ -77,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.verb == "profile":
         return _printed(_new_profile if args.what == "new" else _profile, args)
     if args.verb == "version":
-        print(json.dumps(_versions()) if args.json else f"synapsed {__version__}")
+        print(json.dumps(_versions()) if args.json else f"synapsed {with_commit(__version__, commit())}")
         return EXIT_OK
     if args.verb == "repair":
         return _repair()
@@ -123,6 +124,7 @@ def _versions() -> dict[str, object]:
 
     return {
         "version": __version__,
+        "commit": commit(),
         "store": {"schema": len(MIGRATIONS), "oldest": OLDEST},
         "keeper": {"protocol": frames.VERSION, "oldest": frames.OLDEST_VERSION, "launch": FORMAT},
     }

@@ -54,6 +54,7 @@ from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedErr
 from synapsed.extras import has_mcp
 from synapsed.garbage import collecting
 from synapsed.home import HomeLock, lock_home, prepare_directories, remove_stand_in
+from synapsed.installed import commit
 from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
@@ -200,7 +201,7 @@ class Daemon:
                 ]
                 self._service.ready(lambda: summary_of(manager.directory.all()))
                 await _tell(parts, "started")
-                log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
+                log.info("daemon ready", version=__version__, commit=commit(), pid=os.getpid(), listen=listen)
                 await stop.asked.wait()
                 await _tell(parts, "stopping")
                 self._service.stopping()
@@ -364,6 +365,7 @@ class Daemon:
             clock=self._clock,
             paths=paths,
             version=__version__,
+            commit=await asyncio.to_thread(commit),
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
             metrics=telemetry.metrics,

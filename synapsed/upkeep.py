@@ -19,6 +19,7 @@ from synapsed.api.servers import ApiServers
 from synapsed.api.token import put_back
 from synapsed.errors import SynapsedError
 from synapsed.home import HomeLock, prepare_directories
+from synapsed.installed import InstalledFiles
 from synapsed.keepers.heartbeat import lives
 from synapsed.keepers.launchers import call_keeper
 from synapsed.model.records import LaunchRecord
@@ -57,7 +58,9 @@ class Upkeep:
         self._token = token
         self._launches = launches
         self._folders = KeptFolders(paths.sockets, paths.keeper_sockets)
-        self._trouble = ""
+        self._installed = InstalledFiles()
+        self._standing: dict[str, str] = {}
+        """What is told until it is over, by what it is about."""
 
     async def run(self) -> None:
         """All is there now. Ends when it is cancelled."""
@@ -73,6 +76,7 @@ class Upkeep:
                 if lost:
                     await self._make_again(lost)
                     await asyncio.to_thread(premises.made_again)
+                self._settle("files", await asyncio.to_thread(self._installed.look))
                 await asyncio.to_thread(_call_unfound, self._launches())
         finally:
             self._folders.close()
@@ -109,7 +113,7 @@ class Upkeep:
             else:
                 for name in names:
                     lost.pop(name, None)
-        self._settle(trouble)
+        self._settle("premises", trouble)
 
     async def _make_directories(self) -> None:
         await asyncio.to_thread(prepare_directories, self._paths)
@@ -121,15 +125,16 @@ class Upkeep:
     async def _lock_again(self) -> None:
         await asyncio.to_thread(self._lock.make_again)
 
-    def _settle(self, trouble: str) -> None:
-        """Tell it, in place of what was told before."""
-        if trouble == self._trouble:
+    def _settle(self, about: str, trouble: str) -> None:
+        """Tell it, in place of what was told before; empty: it is over."""
+        before = self._standing.get(about, "")
+        if trouble == before:
             return
-        if self._trouble:
-            self._servers.settle(self._trouble)
-        self._trouble = trouble
+        self._standing[about] = trouble
+        if before:
+            self._servers.settle(before)
         if trouble:
-            log.error("it cannot be made again", why=trouble)
+            log.error("the daemon does not stand as it did", about=about, why=trouble)
             self._servers.alert(trouble)
 
 

@@ -17,6 +17,7 @@ from synapsectl.errors import CtlError, NoDaemon
 from synapsectl.service.settings import env_file, user_env_file
 from synapsectl.spawn import holds_lock, is_elsewhere
 from synapsed import __version__
+from synapsed.installed import GONE, NEWER, commit, with_commit
 from synapsed.owners import told_foreign
 
 DISK_MIN = 1 << 30
@@ -38,6 +39,7 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
         yield Finding("daemon", WRONG, f"it answers, but not what was asked: {error}", "synapsectl shutdown")
     else:
         yield _daemon(status, len(agents or ()))
+        yield from _files(status)
     yield from _sockets(ctx)
     yield from _permissions(ctx)
     yield from _disk(ctx)
@@ -83,11 +85,19 @@ def _process_state(pid: int) -> str:
 
 def _daemon(status: dict[str, Any], agents: int) -> Finding:
     listen = ", ".join(status["listen"]) or "no port"
-    detail = f"pid {status['pid']}, version {status['version']}, at {listen}, {agents} agents"
-    if status["version"] != __version__:
-        mend = "systemctl --user restart synapsed, or synapsectl shutdown --keep-agents"
-        return Finding("daemon", WRONG, f"{detail}; this tool is {__version__}", mend)
+    theirs, ours = status.get("commit", ""), commit()
+    version = with_commit(status["version"], theirs)
+    detail = f"pid {status['pid']}, version {version}, at {listen}, {agents} agents"
+    mend = "systemctl --user restart synapsed, or synapsectl shutdown --keep-agents, then synapsectl up"
+    if status["version"] != __version__ or (theirs and ours and theirs != ours):
+        return Finding("daemon", WRONG, f"{detail}; this tool is {with_commit(__version__, ours)}", mend)
     return Finding("daemon", OK, detail)
+
+
+def _files(status: dict[str, Any]) -> Iterator[Finding]:
+    for alert in status.get("alerts", []):
+        if alert.startswith((NEWER, GONE)):
+            yield Finding("installed files", WRONG, alert)
 
 
 def _sockets(ctx: CommandContext) -> Iterator[Finding]:
