@@ -1,8 +1,8 @@
 """What `daemon.lock` says, beside the database: which daemon has this state, on which machine, and where it listens.
 
-One line each: pid, host, boot id, control socket, PID namespace, and when it came up (seconds since the epoch). Empty
-where the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's tool reads it where its
-own place has no socket.
+One line each: pid, host, boot id, control socket, PID namespace, when it came up (seconds since the epoch), and the
+machine's id. Empty where the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's
+tool reads it where its own place has no socket.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from synapsed.locks import is_locked
 
-LINES = 6
+LINES = 7
 LOCK_MAX = 4096
 """Bytes that are read of it."""
 KEEPER_LOCK = "keeper.lock"
@@ -26,6 +26,8 @@ class RunningPlace(NamedTuple):
     boot: str
     namespace: str
     """Of pids; empty where the system has none."""
+    machine: str = ""
+    """Hosts may have one name; empty where the system has no id of its own."""
 
 
 class LockRecord(NamedTuple):
@@ -41,21 +43,22 @@ class LockRecord(NamedTuple):
         """None for what is empty, or of a daemon that wrote its pid only."""
         lines = text.split("\n")
         try:
-            pid, host, boot, socket, namespace, since = lines[:LINES]
-            return cls(int(pid), RunningPlace(host, boot, namespace), socket, float(since))
+            pid, host, boot, socket, namespace, since, machine = lines[:LINES]
+            return cls(int(pid), RunningPlace(host, boot, namespace, machine), socket, float(since))
         except ValueError:
             return None
 
     def text(self) -> str:
         place = self.place
-        lines = (self.pid, place.host, place.boot, self.socket, place.namespace, f"{self.since:.0f}")
+        lines = (self.pid, place.host, place.boot, self.socket, place.namespace, f"{self.since:.0f}", place.machine)
         return "".join(f"{line}\n" for line in lines)
 
     def is_at(self, here: RunningPlace) -> bool:
         """Whether it was written where `here` is: in this boot and namespace, or before a restart of this host."""
         if here.boot and self.place.boot == here.boot:
             return self.place.namespace == here.namespace
-        return self.place.host == here.host
+        machines = {self.place.machine, here.machine} - {""}
+        return self.place.host == here.host and len(machines) < 2
 
     def told(self, here: RunningPlace) -> str:
         """Whose state it is, and since when, for people."""
@@ -71,13 +74,28 @@ def here() -> RunningPlace:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         namespace = ""
-    return RunningPlace(os.uname().nodename, _boot_id(), namespace)
+    return RunningPlace(os.uname().nodename, _boot_id(), namespace, _line("/etc/machine-id"))
 
 
 def _boot_id() -> str:
+    """Of this start of the machine."""
+    if found := _line("/proc/sys/kernel/random/boot_id"):
+        return found
+    import ctypes  # macOS
+
+    size, value = ctypes.c_size_t(64), ctypes.create_string_buffer(64)
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
+        failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", value, ctypes.byref(size), None, 0)
+    except AttributeError:
+        return ""
+    return "" if failed else value.value.decode("ascii", "replace")
+
+
+def _line(path: str) -> str:
+    """The file's; empty where there is no such file."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
     except OSError:
         return ""
 

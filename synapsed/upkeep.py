@@ -68,18 +68,22 @@ class Upkeep:
         lost: dict[str, Path] = {}
         try:
             while True:
-                await asyncio.to_thread(self._folders.keep, time.monotonic())
-                await asyncio.sleep(LOOK_EVERY_S)
-                found = await asyncio.to_thread(premises.look)
+                found, files = await asyncio.to_thread(self._look, premises, self._launches())
                 self._tell(found)
+                self._settle("files", files)
                 lost |= found
                 if lost:
                     await self._make_again(lost)
                     await asyncio.to_thread(premises.made_again)
-                self._settle("files", await asyncio.to_thread(self._installed.look))
-                await asyncio.to_thread(_call_unfound, self._launches())
+                await asyncio.sleep(LOOK_EVERY_S)
         finally:
             self._folders.close()
+
+    def _look(self, premises: Premises, launches: Sequence[LaunchRecord]) -> tuple[dict[str, Path], str]:
+        """What is gone, and what is to be said of the installed files. In a thread, all at once."""
+        self._folders.keep(time.monotonic())
+        _call_unfound(launches)
+        return premises.look(), self._installed.look()
 
     def _tell(self, lost: Mapping[str, Path]) -> None:
         for name, place in lost.items():

@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.lockrecord import LockRecord, RunningPlace, elsewhere, here, read_record, recorded_socket
 
-DESK = RunningPlace("desk", "boot-1", "pid:[1]")
+DESK = RunningPlace("desk", "boot-1", "pid:[1]", "machine-1")
 RECORD = LockRecord(7, DESK, "/run/user/7/synapsed/control.sock", 1_800_000_000.0)
 
 
@@ -39,10 +39,21 @@ def test_a_link_or_a_pipe_is_no_record(tmp_path: Path) -> None:
         (RunningPlace("renamed", "boot-1", "pid:[1]"), True),
         (RunningPlace("desk", "boot-2", "pid:[9]"), True),
         (RunningPlace("desk", "boot-1", "pid:[9]"), False),
+        (RunningPlace("desk", "boot-2", "pid:[1]", "machine-1"), True),
+        (RunningPlace("desk", "boot-2", "pid:[1]", "machine-2"), False),
         (RunningPlace("other", "boot-2", "pid:[1]"), False),
         (RunningPlace("other", "", ""), False),
     ],
-    ids=["here", "renamed", "restarted", "another container", "another host", "a system without boot ids"],
+    ids=[
+        "here",
+        "renamed",
+        "restarted",
+        "a container",
+        "restarted with an id",
+        "of the same name",
+        "another host",
+        "a system without boot ids",
+    ],
 )
 def test_where_it_is(place: RunningPlace, at: bool) -> None:
     assert RECORD.is_at(place) is at
