@@ -52,9 +52,9 @@ class HomeLock:
             raise
         self._since = time.time()
 
-    def write(self) -> None:
-        """From now on it is this daemon's."""
-        record = LockRecord(os.getpid(), self._place, str(self._paths.control_socket), self._since)
+    def write(self, socket: Path | None = None) -> None:
+        """It is this daemon's, which listens at `socket`, if not in its own place."""
+        record = LockRecord(os.getpid(), self._place, str(socket or self._paths.control_socket), self._since)
         _put(self._state, record.text())
         _put(self._run, f"{os.getpid()}\n")
 

@@ -21,7 +21,7 @@ from synapsed.errors import SynapsedError
 from synapsed.home import HomeLock, prepare_directories
 from synapsed.installed import InstalledFiles
 from synapsed.keepers.heartbeat import lives
-from synapsed.keepers.launchers import call_keeper
+from synapsed.keepers.launchers import call_keeper, private_directory
 from synapsed.model.records import LaunchRecord
 from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, LOCK, RUN_LOCK, STATE, Premises
@@ -59,6 +59,8 @@ class Upkeep:
         self._launches = launches
         self._folders = KeptFolders(paths.sockets, paths.keeper_sockets)
         self._installed = InstalledFiles()
+        self._stands_in = False
+        """The control socket is not in its own place."""
         self._standing: dict[str, str] = {}
         """What is told until it is over, by what it is about."""
 
@@ -103,7 +105,7 @@ class Upkeep:
             (set(), self._make_directories),
             ({STATE, DATABASE}, self._store_again),
             ({LOCK, RUN_LOCK}, self._lock_again),
-            ({CONTROL_SOCKET}, lambda: self._servers.start_unix(self._paths.control_socket)),
+            ({CONTROL_SOCKET}, self._control_again),
             *(({name}, hook.make) for name, hook in self._hooks.items()),
         ]
         trouble = ""
@@ -125,6 +127,23 @@ class Upkeep:
     async def _store_again(self) -> None:
         await asyncio.to_thread(put_back, self._paths.token, self._token)
         await self._store.rescue()
+
+    async def _control_again(self) -> None:
+        """Where its own place cannot be made, because a logout has taken the runtime directory, it is below the state
+        directory meanwhile: the lock says so. Raises what kept it from its own place."""
+        try:
+            await self._servers.start_unix(self._paths.control_socket)
+        except (SynapsedError, OSError):
+            meanwhile = self._paths._replace(run=self._paths.state / "run")
+            if not self._stands_in and meanwhile.run != self._paths.run:
+                await asyncio.to_thread(private_directory, meanwhile.sockets)
+                await self._servers.start_unix(meanwhile.control_socket)
+                self._lock.write(meanwhile.control_socket)
+                self._stands_in = True
+            raise
+        if self._stands_in:
+            self._lock.write()
+            self._stands_in = False
 
     async def _lock_again(self) -> None:
         await asyncio.to_thread(self._lock.make_again)

@@ -1,11 +1,13 @@
 """From whatever shell, and by whatever spelling of the home: one daemon for one state."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.ground.person import Person, living_at
+from tests.support.daemon import eventually
 
 
 @pytest.fixture
@@ -37,3 +39,23 @@ def test_every_shell_finds_the_one_that_runs(person: Person, tmp_path: Path) -> 
     assert second.code == 0, second
     assert (person.state / "daemon.lock").read_text() == "", "the agents have ended with it"
     assert pid != 0
+
+
+@pytest.mark.night
+def test_a_logout_takes_the_runtime_directory(person: Person) -> None:
+    """It comes again with the next login only; meanwhile the daemon is below the state directory."""
+    assert person.ctl("start", "dummy", "--name", "d").code == 0
+    pid = person.pid
+    shutil.rmtree(person.runtime)
+    person.runtime.touch()  # nothing can be made there
+    for env in (person.login, person.cron):
+        eventually(lambda env=env: person.ctl("list", env=env).code == 0, "it is found")
+    eventually(lambda: "cannot be made again" in person.ctl("status").out, "it says so")
+    person.runtime.unlink()
+    person.runtime.mkdir(mode=0o700)
+    own = person.runtime / "synapsed" / "control.sock"
+    eventually(lambda: own.exists() and "cannot be made again" not in person.ctl("status").out, "it is in its place")
+    record = person.record
+    assert record is not None
+    assert (record.pid, record.socket) == (pid, str(own))
+    assert person.ctl("shutdown").code == 0
