@@ -1,10 +1,10 @@
 """A person with a home of their own, who comes by it in different ways: from a login, by cron, through a link."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,12 +86,13 @@ def is_alive(pid: int) -> bool:
 
 
 @contextmanager
-def living_at(home: Path, config: str = NO_PORTS) -> Iterator[Person]:
-    person = Person(home, config)
-    try:
-        yield person
-    finally:
-        if person.ctl("shutdown").code != 0 and person.record is not None:
-            person.ctl("up", "--take-over")
-            with contextlib.suppress(AssertionError, OSError):
+def living_somewhere(config: str = NO_PORTS) -> Iterator[Person]:
+    """A person whose home has a path that is short enough for sockets, and whom nothing is left of."""
+    with tempfile.TemporaryDirectory(prefix="ground-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        person = Person(Path(folder) / "home", config)
+        try:
+            yield person
+        finally:
+            if person.ctl("shutdown").code != 0 and person.record is not None:
+                person.ctl("up", "--take-over")
                 person.ctl("shutdown")

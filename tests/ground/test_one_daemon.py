@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.ground.person import Person, living_at
+from tests.ground.person import Person, living_somewhere
 from tests.support.daemon import eventually
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    with living_at(tmp_path / "home") as person:
+def person() -> Iterator[Person]:
+    with living_somewhere() as person:
         yield person
 
 

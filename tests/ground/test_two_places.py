@@ -4,11 +4,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.ground.person import Person, is_alive, living_at
+from tests.ground.person import Person, is_alive, living_somewhere
 
 pytestmark = [
     pytest.mark.night,
@@ -21,8 +20,8 @@ BOX = ("unshare", "--pid", "--fork", "--mount-proc", "--uts", "sh", "-c", 'hostn
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    with living_at(tmp_path / "home") as person:
+def person() -> Iterator[Person]:
+    with living_somewhere() as person:
         yield person
 
 
