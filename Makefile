@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check lint test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check nightly lint surface test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,20 +20,26 @@ run: $(STAMP) ## the daemon in the foreground
 demo: $(STAMP) ## a daemon, two agents, a message from one to the other
 	@$(PY) examples/demo.py
 
-test: $(STAMP) ## the tests, but for those with a browser, a broker or a service manager; one turn on the real programs (make clis)
-	@scripts/test
+test: $(STAMP) ## the gate's tests, but for those with a browser, a broker or a service manager; one turn on the real programs (make clis)
+	@$(PY) -m tests.runs.gate
 
 test-fast: $(STAMP) ## the rooms without daemons, a few drawn examples each, nothing slow: within a minute
-	@scripts/test fast
+	@$(PY) -m tests.runs.gate fast
 
-check: $(STAMP) lint ## the gate: format, lint, types, contracts, all tests, one turn on the installed real programs
-	@scripts/test all
+check: $(STAMP) lint ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs; CHANGED=1 or CHANGED=REV: what a change can reach
+	@$(PY) -m tests.runs.gate $(if $(CHANGED),changed $(if $(filter 1,$(CHANGED)),HEAD,$(CHANGED)),all)
+
+nightly: $(STAMP) ## what the gate leaves out, section by section, as far as no result of the cache counts; SECTION=soak MINUTES=60
+	@$(PY) -m tests.runs.night $(if $(SECTION),--section $(SECTION)) $(if $(MINUTES),MINUTES=$(MINUTES)) $(if $(KILLS),KILLS=$(KILLS)) $(if $(MESSAGES),MESSAGES=$(MESSAGES))
 
 lint: $(STAMP) ## format, lint, types, import contracts
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-cache
+
+surface: $(STAMP) ## write the outside of the product down in surface/: API, verbs, events, configuration, codes, databases
+	@$(PY) -m scripts.surface
 
 clis: $(STAMP) ## install the pinned agent programs, and clients of A2A and ACP from npm and PyPI, into the cache
 	@$(PY) -m tests.real.programs install

@@ -297,15 +297,20 @@ def _said(error: CtlError) -> str:
     return f"{error.code}: {error}" if isinstance(error, ApiError) else str(error)
 
 
-async def serve(client: Client) -> None:
-    """Serve until the program closes stdin."""
+def server_of(client: Client) -> Server[Any]:
+    """The server of the agent whose requests `client` makes."""
     tools = McpTools(Colleagues(client))
-    server: Server[Any] = Server(
+    return Server(
         "synapsed",
         version=__version__,
         instructions=INSTRUCTIONS,
         on_list_tools=tools.list,
         on_call_tool=tools.call,
     )
+
+
+async def serve(client: Client) -> None:
+    """Serve until the program closes stdin."""
+    server = server_of(client)
     async with stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())

@@ -32,8 +32,8 @@ and the loop waits for it again after each system call: twenty short ones beside
 second."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code of `synapsed`."""
+def command_line() -> argparse.ArgumentParser:
+    """The parser of `synapsed`."""
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
     verbs = parser.add_subparsers(
         dest="verb", required=True, metavar="run | broker | check-config | profile | repair | version"
@@ -71,14 +71,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     fleet.add_argument("what")
     told = verbs.add_parser("version", help="print the version")
     told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
-    args = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of `synapsed`."""
+    args = command_line().parse_args(argv)
     if (reason := _why_not_here(args)) is not None:
         print(f"synapsed: {reason}", file=sys.stderr)
         return EXIT_CONFIG
     if args.verb == "profile":
         return _printed(_new_profile if args.what == "new" else _profile, args)
     if args.verb == "version":
-        print(json.dumps(_versions()) if args.json else f"synapsed {with_commit(__version__, commit())}")
+        print(json.dumps(versions()) if args.json else f"synapsed {with_commit(__version__, commit())}")
         return EXIT_OK
     if args.verb == "repair":
         return _repair()
@@ -115,7 +120,7 @@ def _printed(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace
     return code
 
 
-def _versions() -> dict[str, object]:
+def versions() -> dict[str, object]:
     """`store`: the schema that this program writes, and the oldest program's (by its schema) that works on it then;
     `keeper`: versions of the protocol that it speaks; `launch`: the format of launch specifications."""
     from synapsed.keeper import frames

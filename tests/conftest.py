@@ -10,13 +10,23 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-pytest_plugins = ["tests.support.leftovers", "tests.support.sharing", "tests.support.warm", "tests.support.worlds"]
+pytest_plugins = [
+    "tests.runs.costs",
+    "tests.support.leftovers",
+    "tests.support.recorded_time",
+    "tests.support.sharing",
+    "tests.support.warm",
+    "tests.support.worlds",
+]
 
 # A machine that is busy is slow, which says nothing about an example.
 _SUITE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-# The gate draws the same examples each time, for everybody: chance has no part in whether it passes.
+# The same examples each time, for everybody: chance has no part in whether it passes.
 settings.register_profile("suite", _SUITE, derandomize=True, database=None, print_blob=True)
+
+# The gate draws the first of them; all are for the night (docs/development.md).
+settings.register_profile("gate", _SUITE, derandomize=True, database=None, print_blob=True, max_examples=25)
 
 # A quick look in between (`make test-fast`): the first of the same examples.
 settings.register_profile("fast", _SUITE, derandomize=True, database=None, print_blob=True, max_examples=20)

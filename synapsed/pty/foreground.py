@@ -71,11 +71,9 @@ class Foreground:
         share = (ticks - before[2]) / _TICK / (now - before[1])
         return "rests" if share < RESTING_SHARE else "works"
 
-    def computes(self, group: int | None) -> bool:
+    def computes(self, group: int) -> bool:
         """Whether anybody of the group is on a processor, waits for one, or for a disk: what it has read it may still
         have before it. False where that is not known. It reads files."""
-        if group is None:
-            return False
         return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
 
     def _threads(self, pid: int) -> list[str]:

@@ -68,4 +68,5 @@ class KernelChecks:
 
     async def _computes(self) -> bool:
         """As of `unread`, which was asked just now."""
-        return await asyncio.to_thread(self._foreground.computes, self._unread.foreground)
+        group = self._unread.foreground
+        return group is not None and await asyncio.to_thread(self._foreground.computes, group)

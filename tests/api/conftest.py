@@ -1,6 +1,7 @@
 """The API over real sockets, in front of the fake control."""
 
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +21,12 @@ def control() -> FakeControl:
 async def api(control: FakeControl, tmp_path) -> AsyncGenerator[Api]:
     async with serving(control, tmp_path) as api:
         yield api
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out what needs schemathesis' plugin where that is not loaded: importing it takes seconds."""
+    return (
+        True
+        if collection_path.name == "test_schema_fuzz.py" and not config.pluginmanager.hasplugin("schemathesis")
+        else None
+    )

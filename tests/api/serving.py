@@ -141,9 +141,11 @@ class Api:
 
 @asynccontextmanager
 async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
-    """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them."""
+    """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them.
+    `pushes`: what tells receivers of push notifications."""
     door = limits.pop("door", None)
     measured = limits.pop("metrics", True)
+    pushes = limits.pop("pushes", None)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     book = AccessBook(paths.access, SystemClock())
     await book.load()
@@ -172,6 +174,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         version="1.2.3",
         limits=RequestLimits(**limits),
+        pushes=pushes,
         metrics=_metrics(control) if measured else None,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))

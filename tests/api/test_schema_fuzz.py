@@ -112,6 +112,7 @@ def where(daemon: Daemon) -> tuple[str, dict[str, str]]:
     return f"http://127.0.0.1:{daemon.port}", {"Authorization": f"Bearer {token}"}
 
 
+@pytest.mark.night  # 80 s of CPU; the gate leaves out schemathesis' plugin, which takes a second to import
 @schema.parametrize()
 @settings(
     max_examples=int(FUZZ or EXAMPLES),

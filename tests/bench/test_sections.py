@@ -15,11 +15,23 @@ from tests.web.programs import chromium
 SUITES = ("emulator", "fleethosts", "keeper", "store")
 """Not among the bars. `bench.wake` and the section `ways` measure the real programs, and are tried with them."""
 COMMANDS = [("bench", section) for section in SECTIONS if section != "ways"] + [(f"bench.{suite}",) for suite in SUITES]
+IN_THE_GATE = "hookclient"
+"""The cheapest; the others are measured at night."""
 AGENTS_MAX = 200
 
 
 @pytest.mark.timeout(660)
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[-1].removeprefix("bench."))
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(
+            command,
+            id=command[-1].removeprefix("bench."),
+            marks=[] if command[-1] == IN_THE_GATE else pytest.mark.night,
+        )
+        for command in COMMANDS
+    ],
+)
 def test_it_measures(command: tuple[str, ...]) -> None:
     if command[-1] == "a2a" and find_spec("uvicorn") is None:
         pytest.skip("the reference server needs the extra `bench`")

@@ -1,4 +1,4 @@
-"""Clients and checkers from PyPI against a scripted agent in a real daemon: they know the specification, not us."""
+"""Clients and checkers from PyPI against the port of a scripted agent: they know the specification, not us."""
 
 import json
 import os
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.clients.programs import PYPI_CACHE
-from tests.support.daemon import ANY_PORTS, Daemon
+from tests.fakes.control import FakeControl
+from tests.fakes.served import scripted, served
 
 PATIENCE_S = 120
 MISSING = PYPI_CACHE.missing()
@@ -19,11 +20,11 @@ pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"*** CLIENTS FROM P
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    daemon = Daemon(tmp_path_factory.mktemp("pypi"), config=ANY_PORTS).start()
-    try:
-        yield str(daemon.start_agent()["endpoint"])
-    finally:
-        daemon.end()
+    control = FakeControl(scripted)
+    control.add("dummy")
+    with served(tmp_path_factory.mktemp("pypi"), control=control) as daemon:
+        assert daemon.api is not None
+        yield f"http://localhost:{daemon.api.agent_port}"
 
 
 def run(home: Path, program: str, *arguments: str) -> str:

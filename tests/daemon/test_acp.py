@@ -1,4 +1,4 @@
-"""`synapsectl acp` beside a real daemon, with the scripted agent: what an editor may ask, and all that may go wrong."""
+"""`synapsectl acp` beside a daemon, with the scripted agent: what an editor may ask, and all that may go wrong."""
 
 import base64
 import json
@@ -14,14 +14,15 @@ import pytest
 from synapsed.supervisor.environment import agent_token
 from tests.support.acp import Editor, Refused, answer_in, editor
 from tests.support.daemon import Daemon, eventually
+from tests.support.threaded import ThreadedDaemon, real_one
 from tests.synapsectl.pty_tool import PtyTool
 
 pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    daemon = Daemon(tmp_path / "home")
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
+    daemon = kind(tmp_path / "home")
     yield daemon.start()
     assert daemon.end() == 0
 
@@ -296,11 +297,14 @@ def test_the_server_ends_with_its_editor(one: Editor) -> None:
 def test_an_editor_that_does_not_read_is_waited_for(daemon: Daemon, one: Editor) -> None:
     """Its pipe is full, then read: nothing is missing, and other clients did not wait."""
     os.kill(one.process.pid, signal.SIGSTOP)
-    prompts = [one.prompting(f"lines {n}") for n in (900, 3)]
+    many = 20_000 if isinstance(daemon, ThreadedDaemon) else 900  # a real program's answer comes in many pieces
+    prompts = [one.prompting(f"lines {n}") for n in (many, 3)]
     assert daemon.ctl("list").code == 0
     os.kill(one.process.pid, signal.SIGCONT)
     for prompt in prompts:
         assert one.answer(prompt)["stopReason"] == "end_turn"
+    if isinstance(daemon, ThreadedDaemon):
+        assert "".join(said(one)).count("line ") == many + 3
 
 
 # --- permissions ------------------------------------------------------------------------------------------------------
@@ -319,7 +323,7 @@ def test_a_question_that_is_answered_elsewhere_is_withdrawn(daemon: Daemon, one:
     asked = one.see(lambda _: one.requests(), "the editor is asked")[0]
     assert daemon.ctl("deny", "ann").code == 0
     assert one.answer(prompt)["stopReason"] == "end_turn"
-    assert one.withdrawn() == [asked["id"]]
+    assert one.see(lambda _: one.withdrawn(), "it is withdrawn") == [asked["id"]]
     one.select(asked, "y")
     assert one.prompt("reverse abc")[1] == "cba"
 
@@ -353,14 +357,15 @@ def test_two_editors_are_asked_and_the_first_answer_counts(daemon: Daemon, one: 
         asked = two.see(lambda _: two.requests(), "so is the one that waits behind it")[0]
         two.select(asked, "y")
         assert one.answer(first)["stopReason"] == two.answer(second)["stopReason"] == "end_turn"
-        assert one.withdrawn() == [one.requests()[0]["id"]]
+        assert one.see(lambda _: one.withdrawn(), "it is withdrawn") == [one.requests()[0]["id"]]
         assert answer_in([m for m in two.messages if "id" not in m][:1]) in ("", "cba")
 
 
 # --- the daemon, others, other hosts ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["sleep 1\nreverse abc", "ask y/n"])
+@real_one
+@pytest.mark.parametrize("text", [pytest.param("sleep 1\nreverse abc", marks=pytest.mark.night), "ask y/n"])
 def test_a_prompt_ends_right_over_a_kill_of_the_daemon(daemon: Daemon, one: Editor, text: str) -> None:
     one.choose = lambda request: "y"
     if text.startswith("ask"):
@@ -379,6 +384,8 @@ def test_a_prompt_ends_right_over_a_kill_of_the_daemon(daemon: Daemon, one: Edit
     assert one.prompt("reverse xyz")[1] == "zyx"
 
 
+@pytest.mark.night
+@real_one
 def test_a_prompt_that_is_sent_while_the_daemon_is_away_is_sent_once(daemon: Daemon, agent: Any, folder: Path) -> None:
     with editor(daemon, "ann", "--no-spawn-daemon") as opened:
         opened.new(folder)
@@ -407,16 +414,16 @@ def test_turns_of_others_are_shown_outside_of_prompts(daemon: Daemon, one: Edito
         two.see(lambda _: any(text.endswith("ihg") for text in said(two)), "the turn that ran before")
 
 
-def test_an_agent_on_another_host(tmp_path: Path) -> None:
+def test_an_agent_on_another_host(tmp_path: Path, kind: type[Daemon]) -> None:
     from tests.daemon.test_hosts import FAKE_SSH, is_up
 
     hosts = tmp_path / "hosts"
     hosts.mkdir()
-    there = Daemon(tmp_path / "box").start()
+    there = kind(tmp_path / "box").start()
     (hosts / "box.lan").symlink_to(there.home)
     there.start_agent(name="ann")
     ssh = ["python3", str(FAKE_SSH), str(hosts)]
-    here = Daemon(tmp_path / "here", config=there.config + f"[hosts]\nssh = {json.dumps(ssh)}\n").start()
+    here = kind(tmp_path / "here", config=there.config + f"[hosts]\nssh = {json.dumps(ssh)}\n").start()
     tool = here.home / "synapsectl"
     tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m synapsectl "$@"\n')
     tool.chmod(0o700)

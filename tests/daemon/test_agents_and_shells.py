@@ -10,6 +10,7 @@ import pytest
 from synapsed.supervisor.environment import agent_token
 from tests.daemon.test_mcp import tools_of
 from tests.support.daemon import Answer, Daemon, eventually
+from tests.support.threaded import ThreadedDaemon, real_one
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -27,8 +28,8 @@ STOPS = 'extends = "dummy"\nrights = ["stop_agents"]\n'
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    daemon = Daemon(tmp_path / "home")
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
+    daemon = kind(tmp_path / "home")
     profiles = daemon.home / "config" / "profiles"
     profiles.mkdir()
     (profiles / "chief.toml").write_text(STOPS)
@@ -66,6 +67,14 @@ def rpc(text: str, **metadata: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
 
 
+def typed(daemon: Daemon, agent: str) -> list[str]:
+    """What the program was given, line by line: by itself, or as a real one's screen shows it."""
+    if isinstance(daemon, ThreadedDaemon):
+        return daemon.link(agent).typed
+    lines = daemon.ctl("screen", agent).out.splitlines()
+    return [line[2:] for line in lines if line.startswith("$ ") and line != "$ "]
+
+
 async def test_what_an_agent_writes_is_no_command_of_a_shell(daemon: Daemon, tmp_path: Path) -> None:
     ann = daemon.start_agent(name="ann")
     daemon.start_agent(name="shell", cwd=str(tmp_path), **SHELL)
@@ -88,10 +97,12 @@ async def test_what_an_agent_writes_is_no_command_of_a_shell(daemon: Daemon, tmp
     elsewhere = daemon.ctl("send", "shell", "--from", "ann@laptop", "--", bad)
     assert (elsewhere.code, "no model reads" in elsewhere.err) == (6, True), "an agent's that another host passes on"
     assert daemon.ctl("tasks", "shell", "--json").json == []
-    assert daemon.ctl("send", "shell", "--wait", "--", "touch of-a-person && echo done").out == "done\n"
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "home") == ["of-a-person"]
+    assert daemon.ctl("send", "shell", "--wait", "--", "echo of a person").out == "of a person\n"
+    assert typed(daemon, "shell") == ["echo of a person"]
+    assert not (tmp_path / "ran").exists()
 
 
+@real_one
 def test_a_person_may_allow_it(daemon: Daemon) -> None:
     ann = daemon.start_agent(name="ann")
     started = daemon.ctl(
@@ -127,6 +138,7 @@ def test_a_reply_is_not_typed_to_a_shell_that_asked(daemon: Daemon, tmp_path: Pa
     assert "touch ran" in task["artifacts"][0]["parts"][0]["text"], "it is in the task all the same"
     assert daemon.ctl("send", "shell", "--wait", "--", "echo next").out == "next\n"
     assert [task["id"] for task in daemon.ctl("tasks", "shell", "--json").json if "reply_to" in task["metadata"]] == []
+    assert typed(daemon, "shell") == ["echo next"]
     assert not (tmp_path / "ran").exists()
 
 

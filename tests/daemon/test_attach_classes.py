@@ -77,6 +77,7 @@ def test_every_viewer_shows_what_the_daemon_has(stand: Stand, files: Path) -> No
         assert main.process.poll() is large.process.poll() is small.process.poll() is None
 
 
+@pytest.mark.night
 def test_more_than_anybody_reads(stand: Stand, files: Path) -> None:
     """Five megabytes at once: the end of it stands there, in terminals of every size."""
     stand.start([sys.executable, "-S", "-c", PLAYER])
@@ -90,6 +91,7 @@ def test_more_than_anybody_reads(stand: Stand, files: Path) -> None:
     assert upper(main) == at_the_daemon(stand)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("term", ["vt100", "nobody-knows-it", None])
 def test_terminals_of_every_name(stand: Stand, term: str | None) -> None:
     stand.start([sys.executable, "-S", "-c", PLAYER])
@@ -101,6 +103,7 @@ def test_terminals_of_every_name(stand: Stand, term: str | None) -> None:
     assert seen.process.wait(60) == 0
 
 
+@pytest.mark.night
 def test_from_one_cell_to_many(stand: Stand) -> None:
     stand.start([sys.executable, "-S", "-c", PLAYER])
     seen = stand.attach(cols=1, rows=1)

@@ -148,6 +148,7 @@ def test_equal_size_and_resizes(stand: Stand) -> None:
         assert [line.split()[0] for line in lines[len(MINE) :]] == words, "and nothing else"
 
 
+@pytest.mark.night
 def test_six_more_that_look_on_from_smaller_and_larger_terminals(stand: Stand) -> None:
     stand.start(FULL)
     main = stand.attach()
@@ -168,6 +169,7 @@ def test_six_more_that_look_on_from_smaller_and_larger_terminals(stand: Stand) -
     assert sizes == {COLS}, "who only looks has not changed the window"
 
 
+@pytest.mark.night
 def test_looking_back_at_five_thousand_lines(stand: Stand) -> None:
     stand.start(SHELL)
     ours = stand.attach()
@@ -202,7 +204,7 @@ def test_the_daemon_is_killed_and_comes_back(stand: Stand) -> None:
     ours.until(lambda lines: "again" in lines, "the same shell")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.night)])
 def test_an_attached_terminal_that_is_told_to_end_gives_the_terminal_back(stand: Stand, number: int) -> None:
     stand.start(FULL)
     ours = stand.attach()
@@ -218,6 +220,7 @@ def test_an_attached_terminal_that_is_told_to_end_gives_the_terminal_back(stand:
     again.until(shows(f"last {COLS}x{ROWS - 1}"), "the agent has gone on")
 
 
+@pytest.mark.night
 def test_one_that_is_killed_leaves_the_agent_and_the_others_alone(stand: Stand) -> None:
     stand.start(FULL)
     ours, other = stand.attach(), stand.attach("--read-only", cols=40, rows=10)
@@ -262,6 +265,7 @@ def test_a_program_is_told_what_the_terminal_is_like_and_gets_its_keys(stand: St
     assert ours.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.night
 def test_what_a_tmux_around_it_answers_gets_to_the_program(stand: Stand) -> None:
     stand.start([sys.executable, "-S", "-c", ASKING])
     around = stand.tmux_around()
@@ -270,6 +274,7 @@ def test_what_a_tmux_around_it_answers_gets_to_the_program(stand: Stand) -> None
     around.until(lambda lines: "]11;rgb:fafa/f0f0/e6e6" in "".join(lines), "the pane's own colour")
 
 
+@pytest.mark.night
 def test_extended_keys_of_a_tmux_around_it_get_to_the_program(stand: Stand) -> None:
     stand.start([sys.executable, "-S", "-c", ASKING])
     around = stand.tmux_around()
@@ -287,6 +292,7 @@ def test_extended_keys_of_a_tmux_around_it_get_to_the_program(stand: Stand) -> N
     around.until(shows("[exited]"), "the keys that detach are found in that form too")
 
 
+@pytest.mark.night
 def test_the_keyboard_is_each_agents_own(stand: Stand) -> None:
     stand.start([sys.executable, "-S", "-c", ASKING])
     wanted = {"profile": "generic", "name": "plain", "cwd": "/", "args": [sys.executable, "-S", "-c", ASKING]}

@@ -20,7 +20,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
-@pytest.mark.parametrize("target", ["agent", "task"])
+@pytest.mark.parametrize("target", ["agent", pytest.param("task", marks=pytest.mark.night)])
 def test_a_cancel_that_ended_the_program_says_what_happened(daemon: Daemon, target: str) -> None:
     task = daemon.send("hello", "fragile")
     eventually(lambda: "at work" in daemon.agent("fragile")["screen"], "it works")

@@ -1,4 +1,4 @@
-"""Agents that ask each other, groups and teams, on the real daemon with the scripted agent."""
+"""Agents that ask each other, groups and teams, with the scripted agent."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.threaded import real_one
 
 TEAMS = '\n[agents.ann]\nprofile = "dummy"\ncwd = "/"\n[teams.review]\nmembers = ["ann", "dummy", "gone"]\n'
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    running = Daemon(tmp_path, config=ANY_PORTS).start()
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
+    running = kind(tmp_path, config=ANY_PORTS).start()
     yield running
     running.end()
 
@@ -29,6 +30,7 @@ def own_of(daemon: Daemon, agent: str) -> dict[str, Any]:
     return next(t for t in tasks if t["metadata"].get("direction") == "outgoing" and t["status"] == "working")
 
 
+@real_one
 def test_the_sequence_of_the_seeds_over_http(daemon: Daemon) -> None:
     """Document 003, as its clients send it; the daemon is killed in between."""
     bob, ann = daemon.start_agent(name="bob"), daemon.start_agent(name="ann")
@@ -64,6 +66,8 @@ def _notice(daemon: Daemon, agent: str, own: str) -> dict[str, Any] | None:
     return next((t for t in daemon.ctl("tasks", agent, "--json").json if t["metadata"].get("reply_to") == own), None)
 
 
+@pytest.mark.night
+@real_one
 def test_a_reply_after_the_sending_process_has_ended(daemon: Daemon) -> None:
     daemon.start_agent(name="bob")
     daemon.start_agent(name="ann")
@@ -141,8 +145,8 @@ def test_groups_and_every_form_of_an_address(daemon: Daemon) -> None:
     assert daemon.ctl("send", "dummy", "--wait", "--", "echo by its type").out == "by its type\n"
 
 
-def test_a_team_is_started_and_addressed_by_its_name(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path, config=ANY_PORTS + TEAMS).start()
+def test_a_team_is_started_and_addressed_by_its_name(tmp_path: Path, kind: type[Daemon]) -> None:
+    daemon = kind(tmp_path, config=ANY_PORTS + TEAMS).start()
     try:
         started = daemon.ctl("start", "review", "--cwd", "/", "--json")
         assert (started.code, [agent["name"] for agent in started.json]) == (2, ["ann", "dummy"])

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,19 @@ from synapsed.paths import Paths
 from synapsed.supervisor.manager import Manager, PortServer
 from tests.fakes.clock import until
 from tests.support.daemon import ANY_PORTS, NO_PORTS, PATIENCE_S, Daemon, eventually
+from tests.support.threaded import KINDS, ThreadedDaemon, in_a_thread
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
+def kind() -> type[Daemon]:
+    """A process here, with real programs."""
+    return Daemon
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
     """Not started yet; whatever the test leaves of it ends."""
-    daemon = Daemon(tmp_path, config=ANY_PORTS)
+    daemon = kind(tmp_path, config=ANY_PORTS)
     yield daemon
     daemon.end()
 
@@ -103,6 +110,7 @@ def test_a_daemon_killed_between_typing_and_knowing_it(daemon: Daemon) -> None:
     assert daemon.get("/agents/dummy/status").json["context"].count("\nonce\n") == 1
 
 
+@pytest.mark.night
 def test_a_program_that_worked_is_busy_for_the_next_daemon_too(daemon: Daemon) -> None:
     daemon.start()
     daemon.start_agent()
@@ -162,6 +170,7 @@ def test_sigterm_ends_the_agents_too(daemon: Daemon) -> None:
     assert daemon.agent()["state"] == "stopped"
 
 
+@pytest.mark.night
 def test_a_home_too_deep_for_sockets(tmp_path: Path) -> None:
     """They go into a short directory of their own, of which nothing stays."""
     daemon = Daemon(tmp_path / ("deep" * 20), config=ANY_PORTS).start()
@@ -198,13 +207,24 @@ def test_sighup_reads_the_configuration_again(daemon: Daemon) -> None:
     assert daemon.agent("late")["pid"] == pid
 
 
+def environ_of(daemon: Daemon, name: str) -> dict[str, str]:
+    pid = daemon.ready(name)["pid"]
+    return daemon.plan(name).env if isinstance(daemon, ThreadedDaemon) else psutil.Process(pid).environ()
+
+
+def arguments_of(daemon: Daemon, name: str) -> Sequence[str]:
+    pid = daemon.ready(name)["pid"]
+    return daemon.plan(name).args if isinstance(daemon, ThreadedDaemon) else psutil.Process(pid).cmdline()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_reload(daemon: Daemon) -> None:
     agents = '[agents.{}]\nprofile = "dummy"\nautostart = true\nenv_file = "vars"\n'
     (daemon.home / "config" / "vars").write_text("# of both\nexport COLOUR='green'\nSHAPE=round\n")
     daemon.config_file.write_text(ANY_PORTS + agents.format("one") + agents.format("two") + 'depends_on = ["one"]\n')
     daemon.start()
     pids = [daemon.ready(name)["pid"] for name in ("one", "two")]
-    environ = psutil.Process(pids[0]).environ()
+    environ = environ_of(daemon, "one")
     assert (environ["COLOUR"], environ["SHAPE"]) == ("green", "round")
     assert daemon.agent("two")["since"] >= daemon.agent("one")["since"]
     assert "nothing has changed" in daemon.ctl("reload").err
@@ -221,10 +241,10 @@ def test_reload(daemon: Daemon) -> None:
     assert daemon.agent("one")["pid"] == pids[0]
     assert daemon.ctl("reload").out == told.out
     assert daemon.agent("one")["state"] == "stopped"
-    assert psutil.Process(daemon.ready("three")["pid"]).environ()["SHAPE"] == "square"
+    assert environ_of(daemon, "three")["SHAPE"] == "square"
     assert daemon.ended(task)["status"] == "completed"
     eventually(lambda: daemon.agent("two")["pid"] not in (None, pids[1]), "it is restarted")
-    assert "--new" in psutil.Process(daemon.ready("two")["pid"]).cmdline()
+    assert "--new" in arguments_of(daemon, "two")
 
     daemon.config_file.write_text("[agents.two]\ndepends_on = ['three']\n")
     refused = daemon.ctl("reload")
@@ -233,6 +253,7 @@ def test_reload(daemon: Daemon) -> None:
     assert daemon.ready("three")["state"] == "running"
 
 
+@pytest.mark.night
 def test_logs_are_followed_over_daemons_and_recorded(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
     daemon.start_agent()
@@ -264,6 +285,7 @@ def test_logs_are_followed_over_daemons_and_recorded(daemon: Daemon, tmp_path: P
     assert cast.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.night
 def test_a_restart_that_waits_for_the_end_of_the_turn(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
     pid = daemon.start_agent(cwd=str(tmp_path))["pid"]
@@ -280,6 +302,7 @@ def test_a_restart_that_waits_for_the_end_of_the_turn(daemon: Daemon, tmp_path: 
     assert daemon.agent()["held"] is None
 
 
+@pytest.mark.night
 def test_a_second_daemon_leaves_the_first_unharmed(daemon: Daemon) -> None:
     daemon.start()
     assert daemon.run().wait(PATIENCE_S) == 1
@@ -287,6 +310,7 @@ def test_a_second_daemon_leaves_the_first_unharmed(daemon: Daemon) -> None:
     assert daemon.get("/healthz").json["status"] == "ok"
 
 
+@pytest.mark.night
 def test_the_agent_s_own_port_again_at_once_after_a_kill(daemon: Daemon) -> None:
     daemon.start()
     port = (daemon.start_agent())["port"]
@@ -302,6 +326,16 @@ def test_the_agent_s_own_port_again_at_once_after_a_kill(daemon: Daemon) -> None
     assert b"200 OK" in status()
 
 
+@in_a_thread
+def test_what_the_daemon_itself_writes_is_private(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.ended(daemon.start_agent() and daemon.send("hello"))
+    for path in [daemon.home / "state", daemon.home / "run", *(daemon.home / "state").rglob("*")]:
+        assert path.lstat().st_mode & 0o077 == 0, path
+    assert daemon.socket.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.night
 def test_directories_and_files_are_private(daemon: Daemon) -> None:
     daemon.start()
     daemon.start_agent()
@@ -340,6 +374,7 @@ def test_a_main_port_that_is_taken_is_waited_for(daemon: Daemon) -> None:
         pass
 
 
+@pytest.mark.night
 def test_a_daemon_that_a_verb_starts_comes_up_without_its_port(daemon: Daemon) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         listen = f"127.0.0.1:{other.getsockname()[1]}"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.daemon import ANY_PORTS, eventually
+from tests.support.threaded import KINDS
 
 PATIENCE_S = 60
 TASK = {
@@ -34,9 +35,9 @@ def message(text: str) -> dict[str, Any]:
     return {"message": {"role": "user", "parts": [{"type": "text", "text": text}]}}
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    daemon = Daemon(tmp_path_factory.mktemp("dialect"), config=ANY_PORTS).start()
+@pytest.fixture(scope="module", params=KINDS)
+def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    daemon = request.param(tmp_path_factory.mktemp("dialect"), config=ANY_PORTS).start()
     yield str(daemon.start_agent()["endpoint"])
     daemon.end()
 

@@ -66,6 +66,7 @@ def test_text_needs_no_daemon_and_no_key_overtakes_another(stand: Stand) -> None
     seen.until(shows("next !123456"), "no key is lost")
 
 
+@pytest.mark.night
 def test_the_daemon_may_be_killed(stand: Stand) -> None:
     stand.start(ECHO)
     seen = stand.attach()
@@ -81,6 +82,7 @@ def test_the_daemon_may_be_killed(stand: Stand) -> None:
     seen.until(shows("detached"), "it is left")
 
 
+@pytest.mark.night
 def test_a_message_never_meets_a_letter(stand: Stand) -> None:
     stand.start(SHELL)
     seen = stand.attach()

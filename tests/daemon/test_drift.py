@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.threaded import ThreadedDaemon, in_a_thread, real_one
 
 PROGRAM = r"""#!/bin/sh
 [ "$1" = --version ] && { echo "tool 1.9 (of a fake)"; exit; }
@@ -26,11 +27,11 @@ line = '^tool> (?P<text>.*)$'
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
     program = tmp_path / "tool"
     program.write_text(PROGRAM)
     program.chmod(0o755)
-    daemon = Daemon(tmp_path / "home", config=ANY_PORTS)
+    daemon = kind(tmp_path / "home", config=ANY_PORTS)
     profiles = daemon.home / "config" / "profiles"
     profiles.mkdir(parents=True)
     variant = '[[versions]]\nbelow = "2.0"\nargs = []\n'
@@ -41,7 +42,21 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
-def test_an_option_that_the_version_does_not_know_is_left_out(daemon: Daemon) -> None:
+@in_a_thread
+def test_an_option_that_the_version_does_not_know_is_left_out(daemon: ThreadedDaemon) -> None:
+    daemon.programs.versions["knows"] = "1.9"
+    started = daemon.ctl("start", "knows")
+    assert (started.code, started.err) == (0, "synapsectl: knows: profile verified on 2.0, this is 1.9\n")
+    daemon.ready("knows")
+    assert daemon.agent("knows")["version"] == "1.9"
+    assert "this is 1.9" in daemon.ctl("list").err
+    assert "this is 1.9" in daemon.ctl("status", "knows").out
+    assert daemon.programs.profiles[-1].args == []
+
+
+@real_one
+@pytest.mark.night
+def test_the_version_that_a_real_program_tells(daemon: Daemon) -> None:
     started = daemon.ctl("start", "knows")
     assert (started.code, started.err) == (0, "synapsectl: knows: profile verified on 2.0, this is 1.9\n")
     daemon.ready("knows")
@@ -50,6 +65,7 @@ def test_an_option_that_the_version_does_not_know_is_left_out(daemon: Daemon) ->
     assert "this is 1.9" in daemon.ctl("status", "knows").out
 
 
+@real_one
 def test_a_program_that_refuses_an_option_is_failed_at_once_in_its_words(daemon: Daemon) -> None:
     started = daemon.ctl("start", "falls")
     words, drift = "error: unknown option '--new' (exit code 1)", "profile verified on 2.0, this is 1.9"

@@ -6,21 +6,22 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.support.threaded import real_one
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Iterator[Daemon]:
+def there(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
     (tmp_path / "there").mkdir()
-    daemon = Daemon(tmp_path / "there", config=NO_PORTS).start()
+    daemon = kind(tmp_path / "there", config=NO_PORTS).start()
     daemon.start_agent()
     yield daemon
     assert daemon.end() == 0
 
 
 @pytest.fixture
-def here(tmp_path: Path, there: Daemon) -> Iterator[Daemon]:
+def here(tmp_path: Path, kind: type[Daemon], there: Daemon) -> Iterator[Daemon]:
     (tmp_path / "here").mkdir()
-    daemon = Daemon(tmp_path / "here", config=NO_PORTS).start()
+    daemon = kind(tmp_path / "here", config=NO_PORTS).start()
     added = daemon.ctl("external", "add", f"http://127.0.0.1:{there.port}/agents/dummy", "--alias", "far")
     assert added.code == 0, added.err
     yield daemon
@@ -99,6 +100,8 @@ def test_credentials_come_from_variables_and_are_not_told(here: Daemon, there: D
     assert "no-such-token" not in wrong.err + here.log()
 
 
+@pytest.mark.night
+@real_one
 def test_here_is_killed_while_it_works_there(here: Daemon, there: Daemon):
     task_id = here.ctl("send", "far", "sleep 2").out.strip()
     eventually(lambda: here.task(task_id)["metadata"].get("external", {}).get("task_id"), "it is known there")
@@ -109,6 +112,8 @@ def test_here_is_killed_while_it_works_there(here: Daemon, there: Daemon):
     assert only(there)["id"] == task["metadata"]["external"]["task_id"]
 
 
+@pytest.mark.night
+@real_one
 def test_there_is_killed_while_it_works(here: Daemon, there: Daemon):
     task_id = here.ctl("send", "far", "sleep 2").out.strip()
     eventually(lambda: here.task(task_id)["metadata"].get("external", {}).get("task_id"), "it is known there")
@@ -122,7 +127,7 @@ def test_there_is_killed_while_it_works(here: Daemon, there: Daemon):
 
 
 def test_nobody_is_there(here: Daemon, there: Daemon):
-    there.kill9()
+    there.end()
     refused = here.ctl("send", "far", "hello")
     assert (refused.code, "cannot be reached" in refused.err) == (6, True), refused
     assert here.get("/control/tasks").json == []

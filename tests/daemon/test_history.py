@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,15 @@ import pytest
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TokensUsed
 from synapsed.store.store import SqliteStore
-from tests.daemon.test_agents_and_shells import inside
+from tests.daemon.test_agents_and_shells import inside, token_of
 from tests.store.samples import Hands, a_task
 from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.support.threaded import real_one
 
 
 @pytest.fixture
-def daemon(tmp_path: Path):
-    daemon = Daemon(tmp_path, config=NO_PORTS)
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
+    daemon = kind(tmp_path, config=NO_PORTS)
     yield daemon
     daemon.end()
 
@@ -31,6 +33,7 @@ def texts(daemon: Daemon, *arguments: str) -> list[str]:
     return [item["text"] for item in done.json]
 
 
+@real_one
 def test_it_is_searched_exported_and_survives_a_kill(daemon: Daemon) -> None:
     daemon.start("--log-level", "debug")
     daemon.start_agent()
@@ -92,8 +95,7 @@ def test_an_agent_sees_its_own(daemon: Daemon) -> None:
     daemon.ended(daemon.send("echo for the other", "other"))
     used = {"event": "toolExecution", "data": {"tool_name": "shell", "status": "completed"}}
     assert daemon.post("/agents/other/events", used).status == 200
-    environ = Path(f"/proc/{daemon.agent('other')['pid']}/environ").read_text()
-    token = environ.partition("SYNAPSE_AGENT_TOKEN=")[2].partition("\0")[0]
+    token = token_of(daemon, daemon.agent("other"))
 
     def asked(path: str) -> Any:
         answer = daemon.request("GET", path, headers={"Authorization": f"Bearer {token}"})
@@ -144,6 +146,8 @@ async def written(path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.night
+@real_one
 def test_what_was_used_is_added_up_over_a_kill(daemon: Daemon) -> None:
     """By agent, by day of the local zone, by task; nothing twice."""
     daemon.environ = {**daemon.environ, "TZ": "Asia/Tokyo"}

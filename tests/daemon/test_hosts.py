@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.support.threaded import real_one
 from tests.synapsectl.pty_tool import PtyTool
 
 FAKE_SSH = Path(__file__).parents[1] / "fakes" / "ssh.py"
@@ -35,24 +36,24 @@ class Box:
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
+def box(tmp_path: Path, kind: type[Daemon]) -> Iterator[Box]:
     home = tmp_path / "box"
     home.mkdir()
     (tmp_path / "hosts").mkdir()
     (tmp_path / "hosts" / "box.lan").symlink_to(home)
-    daemon = Daemon(home, config=NO_PORTS).start()
+    daemon = kind(home, config=NO_PORTS).start()
     daemon.start_agent()
     yield Box(daemon, tmp_path / "hosts" / "box.lan.asleep")
     assert daemon.end() == 0
 
 
 @pytest.fixture
-def here(tmp_path: Path, box: Box) -> Iterator[Daemon]:
+def here(tmp_path: Path, kind: type[Daemon], box: Box) -> Iterator[Daemon]:
     home = tmp_path / "here"
     home.mkdir()
     ssh = [sys.executable, str(FAKE_SSH), str(tmp_path / "hosts")]
     config = f'{NO_PORTS}[hosts]\nname = "laptop"\nssh = {ssh}\n'
-    daemon = Daemon(home, config=config).start()
+    daemon = kind(home, config=config).start()
     synapsectl = home / "synapsectl"
     synapsectl.write_text(f'#!/bin/sh\nexec {sys.executable} -m synapsectl "$@"\n')
     synapsectl.chmod(0o700)
@@ -130,6 +131,8 @@ def test_who_asks_there_is_answered_by_name_and_all_at_once(here: Daemon, box: B
     assert (nowhere.code, "no host 'nowhere'" in nowhere.err) == (4, True)
 
 
+@pytest.mark.night
+@real_one
 def test_a_host_that_does_not_answer_is_named_and_holds_nobody_up(here: Daemon, box: Box):
     here.start_agent(name="scout")
     task = here.send("ask y/n", "scout")
@@ -172,6 +175,8 @@ def test_an_agent_that_writes_is_external_over_there(here: Daemon, box: Box):
     assert (sender["sender_id"], sender["tier"], sender["verified"]) == ("scout@laptop", "external", False)
 
 
+@pytest.mark.night
+@real_one
 def test_a_message_to_a_sleeping_host_arrives_once_when_it_is_back(here: Daemon, box: Box):
     box.sleep()
     eventually(lambda: host(here)["state"] == "down", "the host is down")
@@ -199,6 +204,8 @@ def test_what_waits_can_be_withdrawn(here: Daemon, box: Box):
     assert box.tasks() == []
 
 
+@pytest.mark.night
+@real_one
 def test_here_is_killed_while_it_works_there(here: Daemon, box: Box):
     task_id = here.send("sleep 2", "dummy@box")
     eventually(box.tasks, "it arrived")
@@ -208,6 +215,8 @@ def test_here_is_killed_while_it_works_there(here: Daemon, box: Box):
     assert len(box.tasks()) == 1
 
 
+@pytest.mark.night
+@real_one
 def test_its_daemon_is_killed_while_it_works(here: Daemon, box: Box):
     task_id = here.send("sleep 2", "dummy@box")
     eventually(box.tasks, "it arrived")
@@ -217,6 +226,8 @@ def test_its_daemon_is_killed_while_it_works(here: Daemon, box: Box):
     assert len(box.tasks()) == 1
 
 
+@pytest.mark.night
+@real_one
 def test_a_message_that_may_have_arrived_is_sent_again(here: Daemon, box: Box):
     """The daemon there was killed before it could say that it has it: here nothing is known but that it was sent."""
     key = {"Idempotency-Key": "one-of-many"}
@@ -233,6 +244,7 @@ def test_a_message_that_may_have_arrived_is_sent_again(here: Daemon, box: Box):
     assert (wrong.status, wrong.json["error"]["details"]["field"]) == (400, "Idempotency-Key")
 
 
+@real_one
 def test_answers_that_are_lost_on_the_way(here: Daemon, box: Box, tmp_path: Path):
     """The message arrives, its answer does not, and both daemons are killed: it is sent again, and is one task."""
     mute = tmp_path / "hosts" / "box.lan.mute"
@@ -259,6 +271,7 @@ def test_the_same_key_here_too(here: Daemon, box: Box):
     assert len(box.tasks()) == 1
 
 
+@real_one
 def test_attached_to_an_agent_over_there(here: Daemon, box: Box):
     tool = PtyTool("attach", "dummy@box", env=here.env)
     try:
@@ -282,6 +295,7 @@ def test_attached_to_an_agent_over_there(here: Daemon, box: Box):
     assert (away.code, "box is" in away.err, "No route to host" in away.err or "Timeout" in away.err) == (6, True, True)
 
 
+@real_one
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_ssh_ends_with_its_daemon(here: Daemon, box: Box):
     """A daemon that is killed leaves no ssh behind."""
@@ -307,7 +321,8 @@ def sshs(daemon: Daemon) -> list[int]:
     return found
 
 
-def test_an_agent_asks_one_over_there_and_is_told_of_the_answer(here: Daemon, box: Box):
+def asked_while_asleep(here: Daemon, box: Box) -> str:
+    """The agent `scout` asks one over there; its own task, which waits for the reply."""
     agent = here.start_agent(name="scout")
     sent = here.ctl("send", "dummy@box", "--response", "--wait", "--from", agent["id"], "hello")
     assert (sent.code, "You said: hello" in sent.out) == (0, True), sent.err
@@ -318,13 +333,28 @@ def test_an_agent_asks_one_over_there_and_is_told_of_the_answer(here: Daemon, bo
     own = here.post(f"/agents/{agent['id']}/tasks/create", {"message": message, "metadata": sender}).json["task"]
     asks = {"message": message, "metadata": {**sender, "sender_task_id": own["id"], "response_expected": True}}
     assert here.post("/agents/dummy@box/tasks/send", asks).status == 200
+    return str(own["id"])
+
+
+def is_told_of_the_reply(here: Daemon, box: Box, own: str) -> None:
+    box.wake()
+    here.ended(own)
+    told = f"[A2A:reply:{own[:8]}:dummy@box]"
+    eventually(lambda: told in here.ctl("screen", "scout").out, "the agent is told of the reply")
+    assert len(box.tasks()) == 2
+
+
+def test_an_agent_asks_one_over_there_and_is_told_of_the_answer(here: Daemon, box: Box):
+    is_told_of_the_reply(here, box, asked_while_asleep(here, box))
+
+
+@real_one
+@pytest.mark.night
+def test_the_answer_is_told_by_another_daemon_too(here: Daemon, box: Box):
+    own = asked_while_asleep(here, box)
     here.kill9()
     here.start()
-    box.wake()
-    here.ended(own["id"])
-    told = f"[A2A:reply:{own['id'][:8]}:dummy@box]"
-    eventually(lambda: told in here.ctl("logs", "scout").out, "the agent is told of the reply")
-    assert len(box.tasks()) == 2
+    is_told_of_the_reply(here, box, own)
 
 
 def test_an_agent_over_there_that_would_reply_is_told_how(here: Daemon, box: Box):

@@ -10,7 +10,7 @@ from tests.support.daemon import NO_PORTS, eventually
 from tests.support.namespaces import NETWORK, Housed, inside, needs_namespaces, two_houses
 from tests.support.sshd import Sshd, needs_ssh, synapsectl_in
 
-pytestmark = [needs_namespaces, needs_ssh, pytest.mark.system]
+pytestmark = [needs_namespaces, needs_ssh, pytest.mark.system, pytest.mark.night]
 
 PATIENCE_S = 180.0
 

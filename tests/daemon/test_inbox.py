@@ -1,4 +1,4 @@
-"""The inbox of a real daemon: what a program asks is in it, the same after `kill -9`, and gone once it is answered."""
+"""The inbox of a daemon: what a program asks is in it, the same after `kill -9`, and gone once it is answered."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.threaded import real_one
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    daemon = Daemon(tmp_path, config=ANY_PORTS).start()
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
+    daemon = kind(tmp_path, config=ANY_PORTS).start()
     daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
     yield daemon
     daemon.end()
@@ -32,6 +33,7 @@ def kinds(daemon: Daemon, *wanted: str) -> list[dict[str, Any]]:
     return eventually(look, f"in the inbox: {wanted}")[0]
 
 
+@real_one
 def test_a_question_over_a_kill(daemon: Daemon) -> None:
     task = daemon.send("read -rp 'Really? (y/n) ' it; echo \"=$it=\"", "shell")
     (item,) = kinds(daemon, "question")

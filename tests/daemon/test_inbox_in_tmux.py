@@ -1,4 +1,4 @@
-"""The verbs of a person in a real terminal, at a real daemon with scripted agents: typed, read and answered.
+"""The verbs of a person in a real terminal, with scripted agents: typed, read and answered.
 
 Every wait is for what stands on the screen or what the daemon says; nothing is timed.
 """
@@ -15,13 +15,14 @@ import pytest
 
 from tests.support.daemon import Daemon, eventually
 from tests.support.pane import Pane
+from tests.support.threaded import real_one
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    daemon = Daemon(tmp_path).start()
+def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
+    daemon = kind(tmp_path).start()
     for name in ("api", "web"):
         daemon.start_agent(name=name)
     yield daemon
@@ -117,6 +118,7 @@ def test_what_is_answered_elsewhere_says_so_in_every_inbox(daemon: Daemon, pane:
     assert "Answered: 3" in answer_of(daemon, second)
 
 
+@real_one
 def test_it_attaches_and_comes_back(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")
@@ -134,6 +136,8 @@ def test_it_attaches_and_comes_back(daemon: Daemon, pane: Pane) -> None:
     pane.until("shell$")
 
 
+@pytest.mark.night
+@real_one
 def test_it_goes_on_over_a_daemon_that_was_killed(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")
@@ -212,6 +216,8 @@ def test_next_attaches_to_the_oldest(daemon: Daemon, pane: Pane) -> None:
     pane.until("detached from web")
 
 
+@pytest.mark.night
+@real_one
 def test_hostile_words_are_shown_and_not_obeyed(daemon: Daemon, pane: Pane) -> None:
     daemon.start_agent(profile="generic", name="sh", args=["sh"], env={"PS1": "% "})
     task = daemon.send(r"printf '\033]0;owned\007\033[2J\342\200\256evil? (y/n) '; read x", "sh")

@@ -49,6 +49,7 @@ def test_once_for_each_conversation(daemon: Daemon) -> None:
     eventually(lambda: len(told(daemon)) == 2 or None, "a program that began again is told again")
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("off", ["[instructions]\nenabled = false\n", "[agents.dummy]\ninstructions = false\n"])
 def test_it_can_be_switched_off(daemon: Daemon, off: str) -> None:
     daemon.config_file.write_text(daemon.config_file.read_text() + off)

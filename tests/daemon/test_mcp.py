@@ -1,4 +1,4 @@
-"""`synapsectl mcp`, asked by an MCP client, beside a real daemon."""
+"""`synapsectl mcp`, asked by an MCP client: in a process of its own beside a real daemon, and in this one."""
 
 import json
 import sys
@@ -11,8 +11,12 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from synapsectl.client import Client as Asking
+from synapsectl.mcp import server_of
 from synapsed.supervisor.environment import agent_token
+from tests.fakes.served import Served
 from tests.support.daemon import Daemon, eventually
+from tests.support.served_world import ServedWorld, served_world
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -20,10 +24,21 @@ EVERYBODYS = ["list_agents", "send_message", "reply", "get_task", "cancel_task",
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
+def real(tmp_path: Path) -> Iterator[Daemon]:
     daemon = Daemon(tmp_path / "home")
     yield daemon.start()
     daemon.end()
+
+
+@pytest.fixture
+def below(tmp_path: Path) -> Iterator[ServedWorld]:
+    with served_world(tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+def daemon(below: ServedWorld) -> Served:
+    return below.daemon
 
 
 class Tools:
@@ -46,10 +61,15 @@ class Tools:
 
 @asynccontextmanager
 async def tools_of(daemon: Daemon, agent: dict[str, Any] | None) -> AsyncIterator[Tools]:
-    """The server as the program of `agent` starts it; None: as no agent's."""
+    """The server as the program of `agent` starts it, where there are programs; None: as no agent's."""
     env = dict(daemon.env)
+    token = (daemon.home / "state" / "token").read_text().strip()
+    if isinstance(daemon, Served):
+        of_agent = None if agent is None else agent_token(token, agent["id"])
+        async with Client(server_of(Asking(str(daemon.socket), token=of_agent))) as client:
+            yield Tools(client)
+        return
     if agent is not None:
-        token = (daemon.home / "state" / "token").read_text().strip()
         env = {
             **{key: value for key, value in env.items() if key != "SYNAPSED_HOME"},
             "SYNAPSE_CONTROL_SOCKET": str(daemon.socket),
@@ -60,50 +80,46 @@ async def tools_of(daemon: Daemon, agent: dict[str, Any] | None) -> AsyncIterato
         yield Tools(client)
 
 
-async def test_a_message_its_answer_and_its_sender(daemon: Daemon) -> None:
+async def test_a_message_its_answer_and_its_sender(real: Daemon) -> None:
     asks, answers = (
-        daemon.start_agent(profile="dummy", name="asks"),
-        daemon.start_agent(profile="dummy", name="answers"),
+        real.start_agent(profile="dummy", name="asks"),
+        real.start_agent(profile="dummy", name="answers"),
     )
-    daemon.ready("answers")
-    async with tools_of(daemon, asks) as tools:
+    real.ready("answers")
+    async with tools_of(real, asks) as tools:
         assert await tools.names() == EVERYBODYS
         listed = {agent["name"]: agent for agent in await tools.told("list_agents")}
         assert listed["asks"]["you"] is True
         assert "you" not in listed["answers"]
         text, wrong = await tools.call("send_message", to="answers", message="hello there")
         assert (wrong, "hello there" in text) == (False, True)
-        (task,) = daemon.get("/control/tasks?agent=answers").json
+        (task,) = real.get("/control/tasks?agent=answers").json
         assert task["metadata"]["sender"]["sender_id"] == asks["id"]
         assert task["metadata"]["sender"]["verified"] is True
         assert answers["id"] != asks["id"]
 
         sent = await tools.told("send_message", to="answers", message="later", wait=False, response=False)
-        daemon.task_in(sent["task_id"], "completed")
+        real.task_in(sent["task_id"], "completed")
         text, wrong = await tools.call("get_task", task_id=sent["task_id"][:8])
         assert (wrong, "later" in text) == (False, True)
 
 
-async def test_agents_elsewhere_are_colleagues_too(daemon: Daemon) -> None:
-    asks, _ = daemon.start_agent(profile="dummy", name="asks"), daemon.start_agent(profile="dummy", name="answers")
-    added = daemon.ctl("external", "add", f"http://127.0.0.1:{daemon.port}/agents/answers", "--as", "far")
+@pytest.mark.night
+async def test_agents_elsewhere_are_colleagues_too(real: Daemon) -> None:
+    asks, _ = real.start_agent(profile="dummy", name="asks"), real.start_agent(profile="dummy", name="answers")
+    added = real.ctl("external", "add", f"http://127.0.0.1:{real.port}/agents/answers", "--as", "far")
     assert added.code == 0, added.err
-    async with tools_of(daemon, asks) as tools:
+    async with tools_of(real, asks) as tools:
         (far,) = [agent for agent in await tools.told("list_agents") if agent["name"] == "far"]
         assert far["type"] == "external"
         text, wrong = await tools.call("send_message", to="far", message="hello there")
         assert (wrong, "hello there" in text) == (False, True), text
-    (task,) = [task for task in daemon.get("/control/tasks").json if task["agent_id"] == "external:far"]
+    (task,) = [task for task in real.get("/control/tasks").json if task["agent_id"] == "external:far"]
     assert task["metadata"]["sender"]["sender_id"] == asks["id"]
 
 
-async def test_a_reply_completes_what_was_asked(daemon: Daemon) -> None:
-    asks, answers = (
-        daemon.start_agent(profile="dummy", name="asks"),
-        daemon.start_agent(profile="dummy", name="answers"),
-    )
-    daemon.ready("asks")
-    daemon.ready("answers")
+async def test_a_reply_completes_what_was_asked(daemon: Served, below: ServedWorld) -> None:
+    asks, answers = below.start("asks"), below.start("answers")
     async with tools_of(daemon, asks) as tools:
         sent = await tools.told("send_message", to="answers", message="hold on", wait=False)
         assert "reply" in sent
@@ -117,8 +133,8 @@ async def test_a_reply_completes_what_was_asked(daemon: Daemon) -> None:
     eventually(told, "the asking agent is told")
 
 
-async def test_an_event_is_in_the_log(daemon: Daemon) -> None:
-    agent = daemon.start_agent(profile="dummy", name="worker")
+async def test_an_event_is_in_the_log(daemon: Served, below: ServedWorld) -> None:
+    agent = below.start("worker")
     async with tools_of(daemon, agent) as tools:
         await tools.told("report_event", kind="milestone", message="all tests are green")
     with daemon.sse("/events?after=0") as events:
@@ -128,8 +144,8 @@ async def test_an_event_is_in_the_log(daemon: Daemon) -> None:
     assert found["data"] == {**said, "reported_by": agent["id"]}
 
 
-async def test_a_typed_event_is_reported_too(daemon: Daemon) -> None:
-    agent = daemon.start_agent(profile="dummy", name="worker")
+async def test_a_typed_event_is_reported_too(daemon: Served, below: ServedWorld) -> None:
+    agent = below.start("worker")
     tool = {"tool_name": "deploy", "status": "failed", "error": "no such host"}
     async with tools_of(daemon, agent) as tools:
         await tools.told("report_event", event="toolExecution", data=tool)
@@ -152,10 +168,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_what_is_wrong_is_said_and_does_nothing(daemon: Daemon, subtests: pytest.Subtests) -> None:
-    """One server for all: the SDK takes a second of computing to import."""
-    agent = daemon.start_agent(profile="dummy", name="worker")
-    daemon.start_agent(profile="dummy", name="other")
+async def test_what_is_wrong_is_said_and_does_nothing(
+    daemon: Served, below: ServedWorld, subtests: pytest.Subtests
+) -> None:
+    agent = below.start("worker")
+    below.start("other")
     async with tools_of(daemon, agent) as tools:
         for tool, arguments, said in WRONG:
             with subtests.test(tool=tool, arguments=arguments):
@@ -165,11 +182,10 @@ async def test_what_is_wrong_is_said_and_does_nothing(daemon: Daemon, subtests: 
     assert daemon.get("/control/tasks").json == []
 
 
-async def test_what_a_profile_grants(daemon: Daemon) -> None:
-    chief, other = (daemon.start_agent(profile="dummy", name=name) for name in ("chief", "other"))
-    daemon.ready("other")
+async def test_what_a_profile_grants(daemon: Served, below: ServedWorld) -> None:
+    chief, other = (below.start(name) for name in ("chief", "other"))
     profile = daemon.home / "config" / "profiles" / "dummy.toml"
-    profile.parent.mkdir()
+    profile.parent.mkdir(parents=True)
     profile.write_text('rights = ["answer_prompts", "read_screens"]\n')
     assert daemon.ctl("reload").code == 0
     async with tools_of(daemon, chief) as tools:
@@ -182,7 +198,7 @@ async def test_what_a_profile_grants(daemon: Daemon) -> None:
         assert (wrong, "FORBIDDEN" in text) == (True, True), "its own prompts are never its own to answer"
 
 
-async def test_nobodys_process_is_told_so(daemon: Daemon) -> None:
+async def test_nobodys_process_is_told_so(daemon: Served) -> None:
     async with tools_of(daemon, None) as tools:
         text, wrong = await tools.call("list_agents")
     assert wrong

@@ -38,12 +38,14 @@ def test_the_mark_is_moved_and_enter_pressed_by_itself(daemon: Daemon) -> None:
     assert answer_of(daemon, task) == "chosen: No"
 
 
+@pytest.mark.night
 def test_yes_is_said_once_and_from_wherever_the_mark_stands(daemon: Daemon) -> None:
     task = asked(daemon, "Run the tool?", "Always allow", "Yes, allow once", "No", "--marked", "2")
     assert daemon.ctl("approve", task["id"]).code == 0
     assert answer_of(daemon, task) == "chosen: Yes, allow once"
 
 
+@pytest.mark.night
 def test_a_mark_that_does_not_move_is_submitted_nowhere(daemon: Daemon) -> None:
     task = asked(daemon, "Which one?", "red", "green", "--stuck")
     told = daemon.ctl("input", "shell", "green")

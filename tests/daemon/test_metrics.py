@@ -71,6 +71,7 @@ def test_a_turn_that_a_kill_fell_into_is_measured_whole(daemon: Daemon) -> None:
     assert seen.sum("synapse_tasks_submitted_total") == 0
 
 
+@pytest.mark.night
 def test_the_token_is_the_owners_and_reads_nothing_else(daemon: Daemon) -> None:
     path = daemon.home / "state" / "metrics-token"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -85,6 +86,7 @@ def test_the_token_is_the_owners_and_reads_nothing_else(daemon: Daemon) -> None:
     assert token not in daemon.log()
 
 
+@pytest.mark.night
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="needs root to become somebody else")
 def test_a_prometheus_of_another_user(daemon: Daemon) -> None:
     token = (daemon.home / "state" / "metrics-token").read_text().strip()
@@ -103,6 +105,7 @@ def test_a_prometheus_of_another_user(daemon: Daemon) -> None:
     assert done.stdout.split() == ["403", "200", "401"]
 
 
+@pytest.mark.night
 def test_they_can_be_switched_off(tmp_path: Path) -> None:
     config = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n[metrics]\nenabled = false\n'
     daemon = Daemon(tmp_path, config=config).start()

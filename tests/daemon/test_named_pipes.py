@@ -8,6 +8,7 @@ import pytest
 from tests.support.daemon import Daemon, eventually
 
 
+@pytest.mark.night
 @pytest.mark.timeout(300)
 def test_a_pipe_among_the_files_of_the_registry(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "home")

@@ -11,7 +11,7 @@ import pytest
 from tests.support.daemon import eventually
 from tests.support.namespaces import NETWORK, Housed, needs_namespaces, two_houses
 
-pytestmark = [needs_namespaces, pytest.mark.system]
+pytestmark = [needs_namespaces, pytest.mark.system, pytest.mark.night]
 PORT = 8090
 
 

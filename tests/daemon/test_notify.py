@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.served import served
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
 from tests.support.desktop import DBUS_DAEMON, NotificationService, SessionBus
 from tests.support.mailserver import MailServer
@@ -89,6 +90,7 @@ def test_told_at_every_sink_once_and_taken_back(daemon: Daemon, sinks: tuple[Web
     assert SECRET.removeprefix("whsec_") not in daemon.log()
 
 
+@pytest.mark.night
 def test_the_verb_says_what_became_of_each_sink(daemon: Daemon, sinks: tuple[Webhook, Webhook, MailServer]) -> None:
     hook, _, mail = sinks
     answer = daemon.ctl("notify", "test", "--json")
@@ -106,6 +108,7 @@ def test_the_verb_says_what_became_of_each_sink(daemon: Daemon, sinks: tuple[Web
     assert (unknown.code, "there are hook, phone, post" in unknown.err) == (2, True)
 
 
+@pytest.mark.night
 def test_doctor_names_a_sink_that_fails(daemon: Daemon, sinks: tuple[Webhook, Webhook, MailServer]) -> None:
     hook, ntfy, _ = sinks
     hook.stop()
@@ -147,6 +150,7 @@ class Desktop:
         self._bus.__exit__(None, None, None)
 
 
+@pytest.mark.night
 @pytest.mark.skipif(DBUS_DAEMON is None, reason="there is no dbus-daemon")
 def test_the_desktop_over_a_kill(tmp_path: Path) -> None:
     (tmp_path / "bus").mkdir()
@@ -171,6 +175,7 @@ def test_the_desktop_over_a_kill(tmp_path: Path) -> None:
             daemon.end()
 
 
+@pytest.mark.night
 def test_what_is_wrong_changes_nothing(daemon: Daemon) -> None:
     daemon.config_file.write_text(daemon.config + '[notify.sinks.bad]\ntype = "ntfy"\n')
     reloaded = daemon.ctl("reload")
@@ -179,6 +184,7 @@ def test_what_is_wrong_changes_nothing(daemon: Daemon) -> None:
     assert json.dumps(daemon.ctl("notify", "test", "--json").json).count('"ok": true') == 3
 
 
+@pytest.mark.night
 def test_without_a_sink_it_says_what_to_write_and_that_works(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path).start()
     try:
@@ -190,3 +196,11 @@ def test_without_a_sink_it_says_what_to_write_and_that_works(tmp_path: Path) -> 
         assert [one["sink"] for one in daemon.ctl("notify", "test", "--json").json] == ["desktop"]
     finally:
         daemon.end()
+
+
+def test_the_verb_without_a_sink(tmp_path: Path) -> None:
+    with served(tmp_path) as daemon:
+        told = daemon.ctl("notify", "test")
+        assert (told.code, str(daemon.config_file) in told.err) == (0, True), told
+        unknown = daemon.ctl("notify", "test", "pager")
+        assert (unknown.code, "pager" in unknown.err) == (2, True), unknown

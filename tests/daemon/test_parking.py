@@ -96,6 +96,7 @@ def test_parked_after_its_time_and_woken_by_a_message(tmp_path: Path) -> None:
         daemon.end()
 
 
+@pytest.mark.night
 def test_what_a_person_does_to_a_parked_agent(daemon: Daemon) -> None:
     park(daemon)
     assert daemon.ctl("park", "dummy").code == 0
@@ -115,6 +116,7 @@ def test_what_a_person_does_to_a_parked_agent(daemon: Daemon) -> None:
     assert daemon.ctl("send", "dummy", "x").code == 6
 
 
+@pytest.mark.night
 def test_an_a2a_message_wakes_it(daemon: Daemon) -> None:
     park(daemon)
     assert daemon.get("/agents/dummy/.well-known/agent-card.json").status == 200
@@ -126,6 +128,7 @@ def test_an_a2a_message_wakes_it(daemon: Daemon) -> None:
     assert task["artifacts"][0]["parts"][0]["text"] == "You said: by A2A"
 
 
+@pytest.mark.night
 def test_a_terminal_wakes_it_and_keeps_it_awake(daemon: Daemon) -> None:
     park(daemon)
     tool = PtyTool("attach", "dummy", env=daemon.env)
@@ -149,6 +152,7 @@ def test_kill_9_while_it_is_parked(daemon: Daemon) -> None:
     answered_once(daemon, daemon.send("after"), "after")
 
 
+@pytest.mark.night
 def test_shutdown_and_start_leave_it_parked(daemon: Daemon) -> None:
     park(daemon)
     assert daemon.signal(signal.SIGTERM) == 0
@@ -162,7 +166,15 @@ def test_kill_9_while_it_is_being_parked(daemon: Daemon) -> None:
     process, keeper = program(daemon)
     keeper.suspend()  # it does not hear that it is to end its program
     parking = daemon.spawn("park", "dummy")
-    eventually(lambda: daemon.agent()["state"] == "stopping", "it is being parked")
+
+    def stopping() -> bool:
+        nonlocal parking
+        if parking.poll() not in (None, 0):  # its screen had not come to rest
+            parking.communicate()
+            parking = daemon.spawn("park", "dummy")
+        return bool(daemon.agent()["state"] == "stopping")
+
+    eventually(stopping, "it is being parked")
     task = daemon.send("meanwhile")
     daemon.kill9()
     parking.communicate()
@@ -172,7 +184,9 @@ def test_kill_9_while_it_is_being_parked(daemon: Daemon) -> None:
     assert not process.is_running()
 
 
-@pytest.mark.parametrize("moment_s", [0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize(
+    "moment_s", [0.05, *(pytest.param(moment, marks=pytest.mark.night) for moment in (0.0, 0.02, 0.1, 0.2, 0.4))]
+)
 def test_kill_9_while_it_is_being_woken(daemon: Daemon, moment_s: float) -> None:
     """At moments from the message to its answer: before the keeper, while the program starts, while it is typed."""
     park(daemon)

@@ -54,6 +54,7 @@ def answer_of(task: dict[str, Any]) -> str:
     return next(a["parts"][0]["text"] for a in task["artifacts"] if a["artifact_id"] == "answer")
 
 
+@pytest.mark.night
 def test_messages_are_answered_exactly(piped: Piped) -> None:
     assert piped.ask("say hello") == "hello\n"
     (server,) = piped.receipts("servers")[0]
@@ -71,6 +72,7 @@ def test_messages_are_answered_exactly(piped: Piped) -> None:
     assert task["exact"] is True
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("text", "code"),
     [("error -32000 sign in", "AUTH_REQUIRED"), ("error -32603 no", "MODEL_ERROR"), ("fail status 400", "MODEL_ERROR")],
@@ -80,6 +82,7 @@ def test_failures_are_typed(piped: Piped, text: str, code: str) -> None:
     assert (done["status"], done["error"]["code"]) == ("failed", code)
 
 
+@pytest.mark.night
 def test_tools_plans_and_tokens_are_told(piped: Piped) -> None:
     piped.ask("plan a step\nthen done")
     events = [json.loads(line) for line in piped.daemon.ctl("events", "--json").out.splitlines()]
@@ -102,7 +105,7 @@ def test_a_permission_over_a_kill_is_found_again(piped: Piped) -> None:
     assert len(piped.receipts("answer")) == 2
 
 
-@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("early", [True, pytest.param(False, marks=pytest.mark.night)])
 def test_a_refusal_that_ends_a_turn_is_known_over_a_kill(piped: Piped, *, early: bool) -> None:
     """Also where the turn ended while there was no daemon."""
     go = piped.folder / "go"
@@ -171,6 +174,7 @@ def test_a_person_attaches_reads_and_writes(piped: Piped) -> None:
     eventually(lambda: "hello" in piped.daemon.ctl("screen", "p").out, "the transcript is there")
 
 
+@pytest.mark.night
 def test_it_is_a_session_in_an_editor(piped: Piped) -> None:
     with editor(piped.daemon, "p") as one:
         one.new("/")
@@ -179,6 +183,7 @@ def test_it_is_a_session_in_an_editor(piped: Piped) -> None:
         assert one.prompt("ask")[1] == "You chose no."
 
 
+@pytest.mark.night
 def test_nothing_is_left_after_stop(piped: Piped) -> None:
     pid = piped.daemon.agent("p")["pid"]
     assert piped.daemon.ctl("stop", "p").code == 0

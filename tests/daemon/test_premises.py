@@ -44,6 +44,7 @@ def test_the_folder_of_state(daemon: Daemon) -> None:
     assert (daemon.home / "state" / "synapsed.db").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.night
 def test_the_control_socket(daemon: Daemon) -> None:
     daemon.socket.unlink()
     eventually(lambda: daemon.socket.exists() and daemon.ctl("list").code == 0, "it answers there again")
@@ -70,6 +71,7 @@ def test_the_folder_of_the_sockets(daemon: Daemon) -> None:
     assert daemon.agent("ann")["pid"] == agent["pid"], "its program was not ended"
 
 
+@pytest.mark.night
 def test_nothing_is_said_where_nothing_is_gone(daemon: Daemon) -> None:
     eventually(lambda: "daemon ready" in daemon.log(), "it is up")
     daemon.start_agent()

@@ -32,7 +32,7 @@ def answer(daemon: Daemon, task_id: str, text: str) -> str:
     return state
 
 
-@pytest.mark.parametrize("echo", ["echo", "echo; echo Sorry, try again."])
+@pytest.mark.parametrize("echo", [pytest.param("echo", marks=pytest.mark.night), "echo; echo Sorry, try again."])
 def test_who_answered_is_told_that_the_same_is_asked_again(daemon: Daemon, echo: str) -> None:
     """In the same moment, so that no screen without a question is ever seen."""
     task = asked(daemon, f"until read -rsp 'Password: ' it; {echo}; [ \"$it\" = right ]; do :; done; echo done")
@@ -44,6 +44,7 @@ def test_who_answered_is_told_that_the_same_is_asked_again(daemon: Daemon, echo:
     assert (states.count("input_required"), states[-1]) == (3, "completed"), states
 
 
+@pytest.mark.night
 def test_a_menu_in_japanese_is_answered_with_its_words(daemon: Daemon) -> None:
     task = asked(daemon, "printf '１．はい\\n２．いいえ\\n'; read -rp '番号を入力してください：' it; echo \"=$it=\"")
     assert [option["label"] for option in task["prompt"]["options"]] == ["はい", "いいえ"]
@@ -51,6 +52,7 @@ def test_a_menu_in_japanese_is_answered_with_its_words(daemon: Daemon) -> None:
     assert "=2=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
 
 
+@pytest.mark.night
 def test_an_answer_of_two_lines_does_not_answer_what_is_asked_next(daemon: Daemon) -> None:
     task = asked(daemon, "read -rp 'Enter your name: ' name; read -rp 'Really? (y/n) ' sure; echo \"=$name=$sure=\"")
     assert answer(daemon, task["id"], "Ann\ny") == "TASK_STATE_INPUT_REQUIRED"
@@ -58,6 +60,7 @@ def test_an_answer_of_two_lines_does_not_answer_what_is_asked_next(daemon: Daemo
     assert "=Ann y=n=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("sign", ["> ", ">>> ", "? "])
 def test_a_sign_alone_asks(daemon: Daemon, sign: str) -> None:
     task = asked(daemon, f"echo 'Which colour?'; read -rp '{sign}' it; echo \"=$it=\"")
@@ -66,6 +69,7 @@ def test_a_sign_alone_asks(daemon: Daemon, sign: str) -> None:
     assert "=dark red=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
 
 
+@pytest.mark.night
 def test_a_menu_above_a_sign_is_a_choice(daemon: Daemon) -> None:
     task = asked(daemon, "printf '1) red\\n2) blue\\n'; read -rp '> ' it; read -rp 'Sure? ' sure; echo \"=$it=$sure=\"")
     assert [option["label"] for option in task["prompt"]["options"]] == ["red", "blue"]
@@ -74,6 +78,7 @@ def test_a_menu_above_a_sign_is_a_choice(daemon: Daemon) -> None:
     assert "=2=quite=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
 
 
+@pytest.mark.night
 def test_the_rest_of_a_statement_is_asked_for(daemon: Daemon) -> None:
     task = asked(daemon, "echo 'one")
     assert task["prompt"]["type"] == "text"
@@ -81,18 +86,21 @@ def test_the_rest_of_a_statement_is_asked_for(daemon: Daemon) -> None:
     assert daemon.ctl("send", "shell", "echo 3", "--wait").out == "3\n"
 
 
+@pytest.mark.night
 def test_a_question_that_is_canceled_leaves_the_shell_ready(daemon: Daemon) -> None:
     task = asked(daemon, "read -rp '> ' it")
     assert daemon.ctl("cancel", task["id"]).code == 0
     assert daemon.ctl("send", "shell", "echo 3", "--wait").out == "3\n"
 
 
+@pytest.mark.night
 def test_the_prompt_of_a_program_that_the_shell_starts_ends_the_turn(daemon: Daemon) -> None:
     """It has a line editor of its own: the next message is for it."""
     assert daemon.ctl("send", "shell", f"{sys.executable} -q", "--wait").code == 0
     assert daemon.ctl("send", "shell", "6*7", "--wait").out == "42\n"
 
 
+@pytest.mark.night
 def test_a_prompt_of_its_own_is_ready_and_another_one_asks(daemon: Daemon) -> None:
     daemon.start_agent(profile="generic", name="py", args=[sys.executable, "-q"])
     assert daemon.ctl("send", "py", "6*7", "--wait").out == "42\n"

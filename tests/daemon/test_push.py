@@ -1,9 +1,11 @@
-"""Push notifications of a real daemon to a real receiver: both bindings, misbehaving receivers, kills, secrets."""
+"""Push notifications to a real receiver: both bindings, misbehaving receivers, kills, secrets."""
 
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+import tomllib
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,14 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
+from synapsed.a2a.push.sender import push_sender
+from synapsed.clock import SystemClock
+from synapsed.config import PushPolicy
+from synapsed.store.store import SqliteStore
 from synapsed.supervisor.environment import agent_token
+from tests.api.serving import Api, serving
+from tests.fakes.control import FakeControl
+from tests.fakes.served import served
 from tests.support.daemon import ANY_PORTS, Answer, Daemon, eventually
 from tests.support.webhook import Webhook
 
@@ -30,11 +39,33 @@ V1 = {"A2A-Version": "1.0"}
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
+def real(tmp_path: Path) -> Iterator[Daemon]:
     daemon = Daemon(tmp_path, config=CONFIG).start()
     daemon.start_agent()
     yield daemon
     daemon.end()
+
+
+@asynccontextmanager
+async def pushing(control: FakeControl, home: Path) -> AsyncGenerator[Api]:
+    """The API over a store and a sender that are real."""
+    policy = PushPolicy(**tomllib.loads(CONFIG)["a2a"]["push"])
+    control.store = store = await SqliteStore.open(home / "state" / "synapsed.db", clock=SystemClock())
+    sender = push_sender(policy, store, SystemClock())
+    try:
+        await sender.start()
+        async with serving(control, home, pushes=sender) as api:
+            yield api
+    finally:
+        await sender.close()
+        await store.close()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    with served(tmp_path, pushing) as daemon:
+        daemon.add()
+        yield daemon
 
 
 @pytest.fixture
@@ -231,34 +262,35 @@ def test_one_dead_receiver_and_one_that_lives(daemon: Daemon, hook: Webhook):
     eventually(lambda: "COMPLETED" in str(hook.taken[-1:]) and task in str(hook.taken[-1:]), "the last end is told")
 
 
-def test_a_killed_daemon_loses_no_notification(daemon: Daemon, hook: Webhook):
+def test_a_killed_daemon_loses_no_notification(real: Daemon, hook: Webhook):
     """Killed again and again, with a receiver that is down for most of it."""
     hook.stop()
-    tasks = [send(daemon, "echo one", {"url": hook.url}), send(daemon, "sleep 2\necho two", {"url": hook.url})]
-    daemon.ended(tasks[0])
+    tasks = [send(real, "echo one", {"url": hook.url}), send(real, "sleep 2\necho two", {"url": hook.url})]
+    real.ended(tasks[0])
     for _ in range(2):
-        daemon.kill9()
-        daemon.start()
-    tasks.append(send(daemon, "echo three", {"url": hook.url}))
-    daemon.kill9()
+        real.kill9()
+        real.start()
+    tasks.append(send(real, "echo three", {"url": hook.url}))
+    real.kill9()
     hook.start()
-    daemon.start()
+    real.start()
     for task in tasks:
         eventually(lambda task=task: hook.states(task) == WHOLE, f"{task} is told whole: {hook.states(task)}")
-    daemon.kill9()
-    daemon.start()
-    task = send(daemon, "echo four", {"url": hook.url})
+    real.kill9()
+    real.start()
+    task = send(real, "echo four", {"url": hook.url})
     eventually(lambda: hook.states(task) == WHOLE, "the next one is told")
     for task in tasks:
         assert hook.states(task) == WHOLE, "nothing is told again that was taken before"
 
 
-def test_secrets_are_nowhere_but_in_the_database(daemon: Daemon, hook: Webhook):
+@pytest.mark.night
+def test_secrets_are_nowhere_but_in_the_database(real: Daemon, hook: Webhook):
     hook.answer = lambda number: 500 if number == 0 else 200
     url = f"{hook.url}?key=url-Geheimnis"
-    task = send(daemon, "echo hello", with_secrets(url))
+    task = send(real, "echo hello", with_secrets(url))
     eventually(lambda: hook.states(task) == WHOLE, "the task is told")
-    with daemon.sse("/events", last_id=0) as events:
+    with real.sse("/events", last_id=0) as events:
         told = ""
         for event in events:
             told += json.dumps(event, ensure_ascii=False)
@@ -266,30 +298,31 @@ def test_secrets_are_nowhere_but_in_the_database(daemon: Daemon, hook: Webhook):
                 break
     shown = [
         told,
-        json.dumps(rpc(daemon, "GetTask", id=task)),
-        json.dumps(rpc(daemon, "ListTasks")),
-        daemon.get(f"/agents/dummy/tasks/{task}").body.decode(),
-        daemon.get("/control/status").body.decode(),
-        daemon.get("/metrics").body.decode(),
+        json.dumps(rpc(real, "GetTask", id=task)),
+        json.dumps(rpc(real, "ListTasks")),
+        real.get(f"/agents/dummy/tasks/{task}").body.decode(),
+        real.get("/control/status").body.decode(),
+        real.get("/metrics").body.decode(),
     ]
-    configs = rest(daemon, "GET", f"/tasks/{task}/pushNotificationConfigs").body.decode()
+    configs = rest(real, "GET", f"/tasks/{task}/pushNotificationConfigs").body.decode()
     assert url in configs
     for secret in SECRETS:
         assert not [text for text in [*shown, configs] if secret in text]
-    daemon.end()
-    written = [path for path in daemon.home.rglob("*") if path.is_file()]
+    real.end()
+    written = [path for path in real.home.rglob("*") if path.is_file()]
     for secret in (*SECRETS, "url-Geheimnis"):
         holding = {path.name for path in written if secret.encode() in path.read_bytes()}
         assert holding <= {"synapsed.db", "synapsed.db-wal"}, secret
     assert all(path.stat().st_mode & 0o077 == 0 for path in written if path.name.startswith("synapsed.db"))
 
 
-def test_an_agent_has_the_daemon_do_nothing_for_it(daemon: Daemon):
+@pytest.mark.night
+def test_an_agent_has_the_daemon_do_nothing_for_it(real: Daemon):
     """A notification to the daemon itself has no rights, whatever it carries."""
-    control_token = (daemon.home / "state" / "token").read_text().strip()
-    mine = agent_token(control_token, daemon.agent()["id"])
-    victim = send(daemon, "busy 60")
-    target = f"http://127.0.0.1:{daemon.port}/agents/dummy/tasks/{victim}/cancel"
+    control_token = (real.home / "state" / "token").read_text().strip()
+    mine = agent_token(control_token, real.agent()["id"])
+    victim = send(real, "busy 60")
+    target = f"http://127.0.0.1:{real.port}/agents/dummy/tasks/{victim}/cancel"
     for attempts, credentials in enumerate((None, control_token), 1):
         message = {"messageId": f"m{attempts}", "role": "ROLE_USER", "parts": [{"text": "echo mine"}]}
         config = {"url": target, "id": "c" if credentials else "n"}
@@ -303,13 +336,13 @@ def test_an_agent_has_the_daemon_do_nothing_for_it(daemon: Daemon):
             "params": {"message": message, "configuration": configuration},
         }
         headers = V1 | {"Authorization": f"Bearer {mine}"}
-        answer = daemon.request("POST", "/agents/dummy/a2a", body, headers).json
+        answer = real.request("POST", "/agents/dummy/a2a", body, headers).json
         assert "result" in answer, answer
-        eventually(lambda n=attempts: len(set(_refused(daemon))) == n, "it was tried, and refused")
+        eventually(lambda n=attempts: len(set(_refused(real))) == n, "it was tried, and refused")
         theirs = {"taskId": victim, "url": target}
         denied = {"jsonrpc": "2.0", "id": 1, "method": "CreateTaskPushNotificationConfig", "params": theirs}
-        assert daemon.request("POST", "/agents/dummy/a2a", denied, headers).status == 403
-    assert daemon.task(victim)["status"] in ("submitted", "working")
+        assert real.request("POST", "/agents/dummy/a2a", denied, headers).status == 403
+    assert real.task(victim)["status"] in ("submitted", "working")
 
 
 def _refused(daemon: Daemon) -> list[str]:

@@ -1,4 +1,4 @@
-"""Everything that is refused, asked of the real daemon as a person or a program would ask it.
+"""Everything that is refused, asked of the API and the manager as a person or a program would ask a daemon.
 
 Each refusal has the right code and a message that names the thing, its place and the next step; and after all of them
 the daemon is as it was.
@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import ANY_PORTS, PATIENCE_S, Answer, Ctl, Daemon
+from synapsed import cli
+from tests.fakes.served import Served
+from tests.support.daemon import PATIENCE_S, Answer, Ctl, Daemon
+from tests.support.served_world import ServedWorld, served_world
 
 ELEVEN_MB = 11 * 1024 * 1024
 SEND = "/agents/dummy/tasks/send"
@@ -26,27 +29,32 @@ type Ask = Callable[..., Answer]
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon with one `dummy` for all refusals; it must bear them all."""
-    daemon = Daemon(tmp_path_factory.mktemp("refusals"), config=ANY_PORTS)
-    profiles = daemon.home / "config" / "profiles"
-    profiles.mkdir()
+def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWorld]:
+    """One manager with one `dummy` for all refusals; it must bear them all."""
+    home = tmp_path_factory.mktemp("refusals")
+    profiles = home / "config" / "profiles"
+    profiles.mkdir(parents=True)
     (profiles / "narrow.toml").write_text('command = "cat"\nports = [8187, 8188]\n')
     (profiles / "gone.toml").write_text('command = "no-such-program-anywhere"\n')
-    daemon.start()
-    daemon.start_agent()
-    yield daemon
-    daemon.end()
+    with served_world(home) as world:
+        world.start()
+        yield world
+
+
+@pytest.fixture(scope="module")
+def daemon(below: ServedWorld) -> Served:
+    return below.daemon
 
 
 @pytest.fixture(autouse=True)
-def unharmed(daemon: Daemon) -> Iterator[None]:
+def unharmed(below: ServedWorld, daemon: Daemon) -> Iterator[None]:
     """After every refusal the same daemon has the same agent, which is ready, and nothing was typed."""
     before = daemon.ready()
     yield
     after = daemon.ready()
     assert daemon.get("/control/status").json["pid"] == daemon.pid
     assert after == before
+    assert below.typed == 0
     assert "Traceback" not in daemon.log()
 
 
@@ -128,7 +136,7 @@ def test_eleven_megabytes_from_a_person(daemon: Daemon) -> None:
 
 
 def test_no_daemon(tmp_path: Path) -> None:
-    nobody = Daemon(tmp_path)
+    nobody = Served(tmp_path)
     said = ("no daemon is running", str(nobody.socket), "'synapsed run'")
     for verb in (["list"], ["status"], ["stop", "x"], ["shutdown"]):
         refused(nobody.ctl(*verb), 3, *said, "synapsectl start")
@@ -170,12 +178,16 @@ def test_a_port_that_is_in_use(daemon: Daemon, tmp_path: Path) -> None:
         assert second.ctl("shutdown").code == 0
 
 
-def test_a_second_daemon(daemon: Daemon) -> None:
-    assert daemon.run().wait(PATIENCE_S) == 1
-    last = daemon.log().splitlines()[-1]
-    assert f"(pid {daemon.pid})" in last
-    assert str(daemon.home / "run") in last
-    assert "'synapsectl shutdown' ends it" in last
+def test_a_second_daemon(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path).start()
+    try:
+        assert daemon.run().wait(PATIENCE_S) == 1
+        last = daemon.log().splitlines()[-1]
+        assert f"(pid {daemon.pid})" in last
+        assert str(daemon.home / "run") in last
+        assert "'synapsectl shutdown' ends it" in last
+    finally:
+        daemon.end()
 
 
 @pytest.mark.parametrize(
@@ -207,13 +219,16 @@ def test_a_second_daemon(daemon: Daemon) -> None:
         ("[agents.x]\nprofile = 'dumy'\n", r"config.toml: agents.x: no profile 'dumy': did you mean 'dummy'\?"),
     ],
 )
-def test_a_configuration_that_is_wrong(tmp_path: Path, text: str, said: str) -> None:
+def test_a_configuration_that_is_wrong(
+    tmp_path: Path, text: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     wrong = Daemon(tmp_path, config=text)
-    command = [sys.executable, "-m", "synapsed", "check-config"]
-    checked = subprocess.run(command, env=wrong.env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert checked.returncode == 2
-    assert re.search(said, checked.stderr), checked.stderr
-    assert len(checked.stderr.splitlines()) == 1
+    for name, value in wrong.env.items():
+        monkeypatch.setenv(name, value)
+    assert cli.main(["check-config"]) == 2
+    told = capsys.readouterr().err
+    assert re.search(said, told), told
+    assert len(told.splitlines()) == 1
 
 
 def test_a_configuration_that_is_wrong_starts_nothing(tmp_path: Path) -> None:
@@ -298,9 +313,10 @@ def test_http_foreign_origin(ask: Ask, daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8090", "127.0.0.1.evil.example"])
-def test_http_foreign_host(daemon: Daemon, host: str) -> None:
+def test_http_foreign_host(daemon: Served, host: str) -> None:
     """On TCP only: no browser reaches a Unix socket."""
-    for port in (daemon.port, daemon.agent()["port"]):
+    assert daemon.api is not None
+    for port in (daemon.port, daemon.api.agent_port):
         answer = over_tcp(port, "GET", "/agents/dummy/status", headers={"Host": host})
         told(answer, 403, "FORBIDDEN", host.partition(":")[0], "allowed_hosts")
 

@@ -51,6 +51,7 @@ def test_agents_outlive_their_database(daemon: Daemon) -> None:
     assert daemon.get("/agents").json == [], "one that was removed is not found again"
 
 
+@pytest.mark.night
 def test_an_older_copy_of_the_database_finds_the_program_that_runs(daemon: Daemon) -> None:
     assert daemon.ctl("start", "dummy").code == 0
     before = daemon.ready("dummy")["pid"]

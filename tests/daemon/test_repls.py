@@ -36,7 +36,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     daemon.end()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", ["python", *(pytest.param(name, marks=pytest.mark.night) for name in PROGRAMS if name != "python")]
+)
 def test_a_message_does_what_it_does_in_a_file(daemon: Daemon, name: str, tmp_path: Path) -> None:
     command, env, messages = PROGRAMS[name]
     program = command[-2] if command[0] == "env" else command[0]

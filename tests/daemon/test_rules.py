@@ -9,6 +9,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.support.served_world import served_world
 from tests.support.webhook import Webhook
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of the test's own, only").decode()
@@ -86,6 +87,7 @@ message = "hello"
 """
 
 
+@pytest.mark.night
 def test_doctor_names_what_does_not_work(daemon: Daemon, hook: Webhook) -> None:
     daemon.config_file.write_text(daemon.config + ODD.replace("URL", hook.url))
     daemon.start()
@@ -115,8 +117,12 @@ def test_doctor_names_what_does_not_work(daemon: Daemon, hook: Webhook) -> None:
     assert "WRONG rule lost: do.send: " in told.out
 
 
-def test_what_is_wrong_is_told_with_its_place(daemon: Daemon) -> None:
-    daemon.start()
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path) -> None:
+    with served_world(tmp_path) as below:
+        _what_is_wrong(below.daemon)
+
+
+def _what_is_wrong(daemon: Daemon) -> None:
     daemon.config_file.write_text(NO_PORTS + RULES.replace('"taskStatus", agent', '"taskState", agent'))
     refused = daemon.ctl("reload")
     assert refused.code == 2

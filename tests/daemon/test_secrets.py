@@ -25,7 +25,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
-@pytest.mark.parametrize("way", ["task", "agent", "http"])
+@pytest.mark.parametrize("way", ["task", *(pytest.param(way, marks=pytest.mark.night) for way in ("agent", "http"))])
 def test_a_password_is_neither_kept_nor_told(daemon: Daemon, way: str) -> None:
     daemon.start_agent()
     streamed: list[str] = []
@@ -58,6 +58,7 @@ def test_a_password_is_neither_kept_nor_told(daemon: Daemon, way: str) -> None:
     assert not [str(path) for path in written if SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("asks", "kind"),
     [
@@ -175,6 +176,7 @@ def _in_database(path: Path, secrets: dict[str, str]) -> set[tuple[str, str]]:
     return {(table, name) for table, row in rows for name, secret in secrets.items() if secret in row}
 
 
+@pytest.mark.night
 def test_no_known_format_is_told_or_can_be_read_in_the_database(daemon: Daemon) -> None:
     """Of a message, its answer, a tool's input and output and a report; the program and its asker have them exactly."""
     formats = planted("daemon")

@@ -35,6 +35,7 @@ def test_who_reads_asks_and_who_sleeps_works(daemon: Daemon) -> None:
     assert "=to the left=" in daemon.task(state["task"])["artifacts"][0]["parts"][0]["text"]
 
 
+@pytest.mark.night
 def test_who_waits_behind_a_silent_one_is_told_why(daemon: Daemon) -> None:
     daemon.ready("shell")
     daemon.send("sleep 600", "shell")
@@ -49,6 +50,7 @@ def test_who_waits_behind_a_silent_one_is_told_why(daemon: Daemon) -> None:
     assert (state["activity"], state["held"], state["queue"]) == ("busy", "busy", 3)
 
 
+@pytest.mark.night
 def test_a_program_with_the_terminal_for_itself_that_rests_is_not_busy(daemon: Daemon) -> None:
     program = "import tty, os; tty.setraw(0); print('a full-screen program', end='', flush=True); os.read(0, 1)"
     body = {"profile": "generic", "name": "full", "cwd": "/", "args": [sys.executable, "-c", program]}

@@ -64,7 +64,9 @@ def below(collector: Collector, parent: Seen) -> set[str]:
     return {span.name for span in collector.spans.values() if span.parent_id == parent.span_id}
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["as it goes", "over a kill"])
+@pytest.mark.parametrize(
+    "killed", [pytest.param(False, marks=pytest.mark.night, id="as it goes"), pytest.param(True, id="over a kill")]
+)
 def test_one_trace_over_two_agents(daemon: Daemon, collector: Collector, tmp_path: Path, killed: bool) -> None:
     """A client that is traced asks ann, who asks bob while she works on it; the daemon may be killed meanwhile."""
     go = tmp_path / "go"
@@ -110,6 +112,7 @@ def test_what_was_over_before_the_kill_and_had_not_been_sent(daemon: Daemon, col
     eventually(lambda: len(collector.named("turn")) == 4, "the last one arrives too")
 
 
+@pytest.mark.night
 def test_one_trace_over_two_hosts(daemon: Daemon, collector: Collector, tmp_path: Path) -> None:
     """Over A2A to an agent of another daemon, which sends its spans to the same collector."""
     (tmp_path / "there").mkdir()
@@ -131,6 +134,7 @@ def test_one_trace_over_two_hosts(daemon: Daemon, collector: Collector, tmp_path
         assert there.end() == 0
 
 
+@pytest.mark.night
 def test_a_context_in_the_message_of_a2a(daemon: Daemon, collector: Collector) -> None:
     """It counts for more than the headers, which may be a proxy's."""
     message: dict[str, Any] = {
@@ -146,6 +150,7 @@ def test_a_context_in_the_message_of_a2a(daemon: Daemon, collector: Collector) -
     assert (span.trace_id, span.parent_id) == (TRACE, SPAN)
 
 
+@pytest.mark.night
 def test_a_failed_task_and_one_without_a_parent(daemon: Daemon, collector: Collector) -> None:
     task = send(daemon, "ann", "crash", traceparent="nonsense")
     assert daemon.ended(task)["status"] == "failed"
@@ -155,6 +160,7 @@ def test_a_failed_task_and_one_without_a_parent(daemon: Daemon, collector: Colle
     assert (span.parent_id, span.trace_id) == ("", context_of(task, {}, share=1.0).trace_id)
 
 
+@pytest.mark.night
 def test_a_collector_that_is_not_there_holds_up_nobody(tmp_path: Path, collector: Collector) -> None:
     text = config(collector).replace(collector.url, "http://127.0.0.1:1/v1/traces")
     daemon = Daemon(tmp_path, config=text).start()
@@ -169,6 +175,7 @@ def test_a_collector_that_is_not_there_holds_up_nobody(tmp_path: Path, collector
         assert daemon.end() == 0
 
 
+@pytest.mark.night
 def test_where_there_are_no_traces_a_context_is_passed_on(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path).start()
     try:

@@ -1,4 +1,4 @@
-"""`web`, `devices` and `token` as a person uses them: the tool, the daemon, a browser, and stand-ins for programs."""
+"""`web`, `devices` and `token` as a person uses them: the tool, the API, a browser, and stand-ins for programs."""
 
 import http.client
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.served import served
 from tests.support.daemon import PATIENCE_S, Answer, Daemon, eventually
 
 NAME = "box.tail1234.ts.net"
@@ -36,12 +37,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     path = f"{programs}:/usr/bin:/bin"
-    running = Daemon(home, environ={"PATH": path, "OPENED": f"{home}/opened", "SAID": f"{home}/said"}).start()
-    try:
-        running.start_agent()
+    with served(home, environ={"PATH": path, "OPENED": f"{home}/opened", "SAID": f"{home}/said"}) as running:
+        running.add()
         yield running
-    finally:
-        running.end()
 
 
 class Browser:
@@ -82,7 +80,7 @@ def opened(daemon: Daemon, *arguments: str) -> str:
     """What `synapsectl web` gives to the person's browser."""
     file = daemon.home / "opened"
     file.unlink(missing_ok=True)
-    told = daemon.ctl("web", *arguments, env={"DISPLAY": ":9"})
+    told = Daemon.ctl(daemon, "web", *arguments, env={"DISPLAY": ":9"})  # in a process: it leaves the browser running
     assert (told.code, "#code=" in told.out + told.err) == (0, False), told
     return eventually(lambda: file.read_text() if file.exists() else None, "it is opened")
 

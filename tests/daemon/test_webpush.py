@@ -92,6 +92,7 @@ def test_told_over_a_kill_answered_and_taken_back(daemon: Daemon, service: PushS
         assert secret not in daemon.log()
 
 
+@pytest.mark.night
 def test_turned_off_removed_and_gone(daemon: Daemon, service: PushService) -> None:
     phone, lost = Browser(daemon, "look"), Browser(daemon, "look")
     phone.turn_on(service)
@@ -114,6 +115,7 @@ def test_turned_off_removed_and_gone(daemon: Daemon, service: PushService) -> No
     assert listed == {phone.id: False, stale.id: False, kept.id: True}
 
 
+@pytest.mark.night
 def test_who_may_be_told(daemon: Daemon, service: PushService) -> None:
     phone = Browser(daemon, "look")
     given = service.subscribe()
@@ -131,6 +133,7 @@ def test_who_may_be_told(daemon: Daemon, service: PushService) -> None:
     assert phone.ask("GET", "/web/me").json["device"]["push"] is False
 
 
+@pytest.mark.night
 def test_a_key_file_that_cannot_be_used_stops_nothing_else(daemon: Daemon, service: PushService) -> None:
     path = daemon.home / "state" / "push-key.pem"
     daemon.kill9()

@@ -44,6 +44,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     assert daemon.end() == 0
 
 
+@pytest.mark.night
 def test_a_prompt_that_is_not_found_is_shown(daemon: Daemon) -> None:
     path = daemon.home / "config" / "profiles" / "py.toml"
     path.parent.mkdir()
@@ -77,6 +78,7 @@ def test_the_smallest_profile(daemon: Daemon) -> None:
     assert daemon.ctl("send", "sql", ";", "--wait").out == "1\n"
 
 
+@pytest.mark.night
 def test_a_usual_prompt_needs_none(daemon: Daemon) -> None:
     (command,) = re.findall(r"`synapsectl (start generic [^`]*)`", PAGE)
     assert daemon.ctl(*shlex.split(command)).code == 0
@@ -91,6 +93,7 @@ def typed_and_shown(text: str) -> list[tuple[list[str], str]]:
     return [(shlex.split(part.partition("\n")[0]), part.partition("\n")[2].rstrip()) for part in parts]
 
 
+@pytest.mark.night
 def test_a_full_screen_program_from_its_screen(daemon: Daemon, chatty: dict[str, str]) -> None:
     first, last = (found["text"] for found in CONSOLE.finditer(PAGE) if "chatty" in found["text"])
     path = daemon.home / "config" / "profiles" / "chatty.toml"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
+from tests.support.threaded import KINDS
 from tests.synapsectl.pty_tool import PtyTool
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +22,13 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | 
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon = Daemon(tmp_path, config=ANY_PORTS)
     yield daemon
+    assert daemon.end() == 0
+
+
+@pytest.fixture(params=KINDS)
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
+    daemon: Daemon = request.param(tmp_path, config=ANY_PORTS)
+    yield daemon.start()
     assert daemon.end() == 0
 
 
@@ -81,18 +89,18 @@ def test_the_table_of_agents_has_the_columns_shown() -> None:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_curl(daemon: Daemon) -> None:
-    endpoint = started(daemon)["endpoint"]
+def test_curl(served: Daemon) -> None:
+    endpoint = started(served)["endpoint"]
     (command,) = [command for block in blocks("console") for command in commands(block) if command.startswith("curl")]
     assert "http://localhost:8100/" in command
-    said = shell(daemon, command.replace("http://localhost:8100", endpoint))
+    said = shell(served, command.replace("http://localhost:8100", endpoint))
     assert '"status":"' in said.replace(" ", "")
     assert '"agent_id":"synapse-dummy-' in said.replace(" ", "")
 
 
-def test_the_official_client(daemon: Daemon) -> None:
-    started(daemon)
-    port = int(daemon.get("/control/status").json["listen"][0].rpartition(":")[2])
+def test_the_official_client(served: Daemon) -> None:
+    started(served)
+    port = served.port
     (program,) = blocks("python")
     program = textwrap.dedent(program).replace("127.0.0.1:8090", f"127.0.0.1:{port}")
     done = subprocess.run(

@@ -23,6 +23,10 @@ class Stream:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def recording(self) -> str:
+        return self.name.removesuffix(".raw")
+
 
 def recordings() -> list[Stream]:
     """Every recording in the repository; the size is in its name, or the one agents are recorded at."""

@@ -24,7 +24,7 @@ from synapsed.fleet.trust import NotTrusted
 from tests.fleet.brokers import FleetHome, Refused, fleet, needs_broker, until
 from tests.support.daemon import eventually
 
-pytestmark = [needs_broker, pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [needs_broker, pytest.mark.night, pytest.mark.system, pytest.mark.timeout(600)]
 """A test is up to ten commands, each a process with a bound of its own (`FleetHome.do`), which says which one hangs."""
 
 

@@ -15,7 +15,7 @@ from synapsed.fleet import tls
 from tests.fleet.brokers import FleetHome, fleet, needs_broker
 from tests.support.daemon import eventually
 
-pytestmark = [needs_broker, pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = [needs_broker, pytest.mark.night, pytest.mark.system, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -142,6 +142,7 @@ async def may(home: FleetHome, url: str, subject: str) -> bool:
         await client.close()
 
 
+@pytest.mark.night
 def test_a_whole_life_at_somebody_elses_broker(theirs: Theirs, tmp_path: Path) -> None:
     """With the longest name that a host may have: its rights stand in the token, and a connection's first line is
     bounded."""
@@ -190,6 +191,7 @@ async def asked_of(theirs: Theirs, account: str, subject: str) -> dict[str, Any]
     return told
 
 
+@pytest.mark.night
 def test_a_signing_key_of_the_account_will_do_and_no_more_consumers_are_asked_for_than_it_may_have(
     theirs: Theirs, tmp_path: Path
 ) -> None:
@@ -201,6 +203,7 @@ def test_a_signing_key_of_the_account_will_do_and_no_more_consumers_are_asked_fo
     assert home.do("settle")["done"] == []
 
 
+@pytest.mark.night
 def test_what_cannot_be_a_fleets_is_refused_before_anything_is_made(theirs: Theirs, tmp_path: Path) -> None:
     async def others() -> None:
         admin = await theirs.admin("other")
@@ -264,6 +267,7 @@ async def test_an_older_one_is_refused_by_name() -> None:
         await look(client)
 
 
+@pytest.mark.night
 async def test_nothing_is_said_in_the_clear_to_it(theirs: Theirs, tmp_path: Path) -> None:
     """A server that greets without TLS, at an address that says tls: its own is asked for TLS after the greeting."""
     pair = KeyPair.generate("user")

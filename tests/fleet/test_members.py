@@ -15,7 +15,7 @@ from tests.fleet.brokers import FleetHome, fleet, needs_broker, until
 from tests.fleet.member import Member, counted
 from tests.fleet.proxy import Proxy
 
-pytestmark = [needs_broker, pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(7200)]
+pytestmark = [needs_broker, pytest.mark.night, pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(7200)]
 
 KILLS = int(os.environ.get("FLEET_KILLS", "6"))
 MESSAGES = int(os.environ.get("FLEET_MESSAGES", "300"))

@@ -61,6 +61,7 @@ async def test_credentials_are_renewed_at_half_of_their_time(box: FleetHome, lap
     assert laptop.home.credentials.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.night
 async def test_what_is_no_answer_of_the_fleet_is_not_kept(box: FleetHome, laptop: FleetHome) -> None:
     mine, ring = laptop.home.identity(), box.home.keyring
     late = time.time() + VALID_S * 0.9
@@ -88,6 +89,7 @@ async def test_what_is_no_answer_of_the_fleet_is_not_kept(box: FleetHome, laptop
     assert laptop.home.identity().token == mine.token
 
 
+@pytest.mark.night
 async def test_who_was_removed_is_not_renewed(box: FleetHome, laptop: FleetHome) -> None:
     mine = laptop.home.identity()
     client = await laptop.connect([box.url])
@@ -118,6 +120,7 @@ def test_the_newest_word_about_who_is_removed_is_kept(box: FleetHome, laptop: Fl
     assert read(laptop.home.identity().trust.account_token).nats["revocations"]
 
 
+@pytest.mark.night
 @pytest.mark.fleet
 async def test_a_token_that_counts_no_more_ends_the_connection(box: FleetHome, laptop: FleetHome) -> None:
     client, ended = await connected_for_a_while(box, laptop)
@@ -155,6 +158,7 @@ async def let_in(box: FleetHome, laptop: FleetHome) -> None:
         await (await laptop.connect([box.url])).close()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", ["host.creds", "trust.json"])
 def test_what_is_missing_or_damaged_is_named(laptop: FleetHome, name: str) -> None:
     path = laptop.paths.fleet / name

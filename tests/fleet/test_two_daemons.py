@@ -116,6 +116,7 @@ def _told_on_the_other(pair: Pair) -> None:
     pair.broker.up()
 
 
+@pytest.mark.night
 def test_what_is_said_there_is_printed_here_while_it_is_said(pair: Pair, tmp_path: Path) -> None:
     """The agent says the rest once some of it is printed on the other host."""
     printed, message = tmp_path / "printed", f"lines 30\nuntil {tmp_path / 'printed'}\nlines 2"
@@ -134,6 +135,7 @@ def test_what_is_said_there_is_printed_here_while_it_is_said(pair: Pair, tmp_pat
     assert out.count("line 30\n") == 1
 
 
+@pytest.mark.night
 def test_a_file_too_large_for_a_message_is_in_the_inbox_of_the_agent_there(pair: Pair, tmp_path: Path) -> None:
     film = tmp_path / "film.mp4"
     content = os.urandom(9_000_001)
@@ -146,6 +148,7 @@ def test_a_file_too_large_for_a_message_is_in_the_inbox_of_the_agent_there(pair:
     assert "9000001" in str(pair.said(pair.box, "what is in this?")["message"]), "its size is told"
 
 
+@pytest.mark.night
 @pytest.mark.fleet
 def test_a_file_comes_whole_though_both_daemons_are_killed_while_it_is_under_way(pair: Pair, tmp_path: Path) -> None:
     film = tmp_path / "long.mp4"
@@ -172,6 +175,7 @@ def test_a_file_comes_whole_though_both_daemons_are_killed_while_it_is_under_way
     assert there.read_bytes() == content
 
 
+@pytest.mark.night
 def test_a_host_that_nobody_knows_is_told_with_where_the_known_ones_are(pair: Pair) -> None:
     sent = pair.laptop.ctl("send", "dummy@nowhere", "hello")
     assert sent.code == 4
@@ -192,6 +196,7 @@ def test_what_is_sent_while_the_other_daemon_is_away_is_done_when_it_is_back(pai
     eventually(lambda: pair.laptop.get("/fleet/outbox").json == [], "and nothing is under way any more")
 
 
+@pytest.mark.night
 def test_what_is_sent_without_a_broker_goes_when_it_is_there(pair: Pair) -> None:
     pair.broker.kill()
     sent = pair.laptop.ctl("send", "dummy@box", "hello", "--json")
@@ -202,6 +207,7 @@ def test_what_is_sent_without_a_broker_goes_when_it_is_there(pair: Pair) -> None
     eventually(lambda: pair.task(pair.laptop, task_id)["status"] == "completed", "it is answered")
 
 
+@pytest.mark.night
 def test_daemons_and_the_broker_are_killed_at_random_and_each_message_is_done_once(pair: Pair) -> None:
     random = Random(7)
     sent = []
@@ -230,6 +236,7 @@ def test_daemons_and_the_broker_are_killed_at_random_and_each_message_is_done_on
     assert pair.laptop.get("/fleet/quarantine").json == []
 
 
+@pytest.mark.night
 def test_work_for_any_goes_to_a_host_that_takes_the_class(pair: Pair) -> None:
     refused = pair.laptop.ctl("send", "any:nothing", "hello")
     assert (refused.code, "no host of the fleet takes work" in refused.err) == (4, True)
@@ -244,6 +251,7 @@ def test_work_for_any_goes_to_a_host_that_takes_the_class(pair: Pair) -> None:
     assert row["metadata"]["external"]["host"] == "box", "who has it is told"
 
 
+@pytest.mark.night
 def test_a_team_is_its_members_on_all_hosts(pair: Pair) -> None:
     eventually(lambda: pair.laptop.get("/teams?hosts=1").json, "the team is known here")
     sent = pair.laptop.ctl("send", "team:review", "--wait", "hello all")

@@ -15,7 +15,7 @@ from tests.support.daemon import eventually
 from tests.support.namespaces import NETWORK, needs_namespaces, two_houses
 from tests.support.ports import free_port
 
-pytestmark = [needs_broker, pytest.mark.system]
+pytestmark = [needs_broker, pytest.mark.night, pytest.mark.system]
 
 
 class Machine:

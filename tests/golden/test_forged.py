@@ -1,5 +1,7 @@
 """Status records that a tool printed, put into recordings of real turns."""
 
+from operator import attrgetter
+
 import pytest
 
 from synapsed.model.agent import Activity
@@ -8,8 +10,12 @@ from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.turn_notices import said_of_turn
 from synapsed.terminal.verdict import STALE_S
 from tests.golden.replay import CASES, Case
+from tests.support.gated import chosen
 from tests.support.readiness import receives
 
+pytestmark = pytest.mark.recorded
+
+NAME = attrgetter("name")
 DELAYED = [case for case in CASES if case.path.stem == "delayed" and case.statuses()]
 RESTED = [case for case in CASES if case.path.stem == "turn"]
 """Also of programs that have no status records at all."""
@@ -41,7 +47,7 @@ def feed(watched: TerminalObserver, data: bytes, now: float) -> None:
 
 
 @pytest.mark.parametrize("state", ["idle", "done", "error"])
-@pytest.mark.parametrize("case", DELAYED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(DELAYED, NAME), ids=NAME)
 def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: str) -> None:
     watched, at = observer(case), mark(case, "busy")
     feed(watched, case.raw[:at], 1.0)
@@ -67,7 +73,7 @@ PRINTED = [*(report(state) for state in STATES), *(report(state, "tool") for sta
 
 
 @pytest.mark.parametrize("printed", PRINTED, ids=repr)
-@pytest.mark.parametrize("case", DELAYED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(DELAYED, NAME), ids=NAME)
 def test_what_a_tool_reports_under_another_name_or_none_changes_nothing(case: Case, printed: bytes) -> None:
     watched, at = observer(case), mark(case, "busy")
     feed(watched, case.raw[:at], 1.0)
@@ -80,7 +86,7 @@ def test_what_a_tool_reports_under_another_name_or_none_changes_nothing(case: Ca
 
 
 @pytest.mark.parametrize("printed", PRINTED, ids=repr)
-@pytest.mark.parametrize("case", RESTED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(RESTED, NAME), ids=NAME)
 def test_what_is_printed_while_a_program_rests_changes_nothing(case: Case, printed: bytes) -> None:
     watched = observer(case)
     feed(watched, case.raw, 1.0)
@@ -95,7 +101,7 @@ def test_what_is_printed_while_a_program_rests_changes_nothing(case: Case, print
 
 
 @pytest.mark.parametrize("state", ["working", "blocked:kind=permission"])
-@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(EVERY, NAME), ids=NAME)
 def test_work_that_a_tool_printed_does_not_block_delivery_for_ever(case: Case, state: str) -> None:
     watched = observer(case)
     feed(watched, case.raw, 1.0)
@@ -112,7 +118,7 @@ def test_work_that_a_tool_printed_does_not_block_delivery_for_ever(case: Case, s
     assert chain["composer"].decides
 
 
-@pytest.mark.parametrize("case", DELAYED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(DELAYED, NAME), ids=NAME)
 def test_work_of_an_open_turn_is_believed_however_long_it_is_silent(case: Case) -> None:
     watched = observer(case)
     feed(watched, case.raw[: mark(case, "busy")], 1.0)

@@ -5,6 +5,7 @@ whom. A file says all that must be so; what it does not name (`receives`, `error
 """
 
 import random
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -15,10 +16,16 @@ from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.turn_notices import said_of_turn
 from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
 from tests.support import readiness
+from tests.support.gated import chosen
+
+pytestmark = pytest.mark.recorded
+
+pytestmark = pytest.mark.recorded
 
 SETTLED_S = 1.0
 """After a restart a screen must rest again before anything is typed."""
 
+NAME = attrgetter("name")
 SMALL = [case for case in CASES if len(case.raw) < 20_000]
 
 
@@ -57,7 +64,7 @@ def check_mark(seen: Seen, replay: Replay, *, receives: bool = True) -> None:
 
 
 @pytest.mark.parametrize("told", [False, True], ids=["screen", "side-channel"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(CASES, NAME), ids=NAME)
 def test_marks(case: Case, told: bool) -> None:
     replay = Replay(case, told=told)
     for seen in replay.play():
@@ -65,7 +72,7 @@ def test_marks(case: Case, told: bool) -> None:
             check_mark(seen, replay)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(CASES, NAME), ids=NAME)
 def test_errors_and_interrupts_are_not_seen_where_there_were_none(case: Case) -> None:
     signs = [mark for mark in case.expected["marks"] if "error" in mark or "interrupted" in mark]
     if signs:
@@ -83,7 +90,7 @@ def course(case: Case, cut: Cut) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(SMALL, NAME), ids=NAME)
 def test_every_cut_of_the_bytes_gives_the_same_course(case: Case) -> None:
     reference = course(case, lambda chunk: [chunk])
     assert course(case, bytewise) == reference
@@ -91,7 +98,7 @@ def test_every_cut_of_the_bytes_gives_the_same_course(case: Case) -> None:
     assert course(case, at_random(2)) == reference
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(CASES, NAME), ids=NAME)
 def test_looking_seldom_changes_nothing_at_the_marks(case: Case) -> None:
     replay = Replay(case, cut=at_random(3), looks=False)
     for seen in replay.play():
@@ -104,7 +111,7 @@ def settled(seen: Seen, case: Case) -> bool:
     return seen.at - max((at for at, _ in case.record["chunks"] if at <= seen.at), default=0.0) > 0.5
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(CASES, NAME), ids=NAME)
 def test_restored_from_a_checkpoint_at_any_moment_it_goes_on_alike(case: Case) -> None:
     chance = random.Random(case.name)
     for _ in range(4):
@@ -122,7 +129,7 @@ def test_restored_from_a_checkpoint_at_any_moment_it_goes_on_alike(case: Case) -
                 check_mark(seen, replay, receives=seen.at > restored_at + SETTLED_S)
 
 
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(SMALL, NAME), ids=NAME)
 def test_checkpoint_between_any_two_bytes(case: Case) -> None:
     raw, (cols, rows) = case.raw, case.record["size"]
     reference = TerminalObserver(case.profile(), cols=cols, rows=rows, offset=0)
@@ -139,7 +146,7 @@ def test_checkpoint_between_any_two_bytes(case: Case) -> None:
         assert second.look(1.0).verdict == reference.look(1.0).verdict
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.statuses()], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen([case for case in CASES if case.statuses()], NAME), ids=NAME)
 def test_while_the_program_says_that_it_works_it_is_never_ready(case: Case) -> None:
     """By the bytes alone: from the first `working` of a turn to the state that ends it."""
     statuses = case.statuses()
@@ -150,7 +157,7 @@ def test_while_the_program_says_that_it_works_it_is_never_ready(case: Case) -> N
             assert not readiness.receives(seen.look)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(CASES, NAME), ids=NAME)
 def test_while_a_side_channel_has_a_turn_open_nothing_is_received(case: Case) -> None:
     spans, began = [], None
     for at, fact in case.facts():
@@ -167,7 +174,7 @@ def test_while_a_side_channel_has_a_turn_open_nothing_is_received(case: Case) ->
             assert not readiness.receives(seen.look)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(CASES, NAME), ids=NAME)
 def test_nothing_is_received_into_a_dialog_or_a_draft(case: Case) -> None:
     for told in (False, True):
         for seen in Replay(case, told=told).play():

@@ -1,10 +1,17 @@
 """A look that is remembered is the look that would be taken: at every moment at which links look, of every fourth
 recording, which are some of each program."""
 
+from operator import attrgetter
+
 import pytest
 
 from synapsed.terminal.observer import TerminalObserver
 from tests.golden.replay import CASES, Case, Replay
+from tests.support.gated import chosen
+
+pytestmark = pytest.mark.recorded
+
+pytestmark = pytest.mark.recorded
 
 
 class Forgetful(TerminalObserver):
@@ -14,7 +21,7 @@ class Forgetful(TerminalObserver):
         return (object(),)
 
 
-@pytest.mark.parametrize("case", CASES[::4], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", chosen(CASES[::4], attrgetter("name")), ids=attrgetter("name"))
 def test_what_is_remembered_is_what_would_be_judged(case: Case) -> None:
     remembering, forgetting = Replay(case, told=True), Replay(case, told=True)
     cols, rows = case.record["size"]

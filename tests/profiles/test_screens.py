@@ -17,6 +17,8 @@ from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import screen_sign, title_sign
 
+pytestmark = pytest.mark.recorded
+
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 
 RESTING = ("ready", "answered", "answered again", "after interrupt", "after error", "after rejection", "after trust")

@@ -30,6 +30,7 @@ from synapsed.screens.kept_look import KeptLook
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import Ask, Note
 from tests.fakes.clock import FakeClock
+from tests.fakes.loop import FakeLoop
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
 from tests.golden.replay import PAUSES_S, Case
@@ -129,10 +130,17 @@ class LateStage(LocalStage):
         return cast("Checkpoint", await self._asked(self._observer.checkpoint))
 
 
-async def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
-    """What the link told, a line each; `late`: what it asks of its stage is answered later."""
-    told: list[str] = []
+def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
+    """What the link told, a line each; `late`: what it asks of its stage is answered later. All of it in the time of
+    the recording."""
     clock = FakeClock(monotonic=0.0)
+    # Not in debug mode, which takes the recording's pauses for slow callbacks.
+    with asyncio.Runner(debug=False, loop_factory=lambda: FakeLoop(clock)) as runner:
+        return runner.run(_play(case, folder, clock, late=late))
+
+
+async def _play(case: Case, folder: Path, clock: FakeClock, *, late: bool) -> list[str]:
+    told: list[str] = []
     cols, rows = case.record["size"]
     fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
     launch = LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields)

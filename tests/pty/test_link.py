@@ -94,8 +94,12 @@ async def test_a_program_that_is_about_to_draw_keeps_its_window(
     async def save(_agent_id: str, checkpoint: Checkpoint) -> None:
         kept.append((checkpoint.cols, checkpoint.rows))
 
+    async def ping(*, timeout: float = 10) -> Any:
+        return SimpleNamespace(unread=0, line_mode=None, foreground=7)
+
     monkeypatch.setattr(link._store, "save_checkpoint", save)
     monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
+    monkeypatch.setattr(link._program.client, "ping", ping, raising=False)
     monkeypatch.setattr(link._driver.kernel._foreground, "computes", lambda _group: computes)
     monkeypatch.setattr(window_size, "NUDGE_S", 0.0)
     link._window.size = (80, 24)

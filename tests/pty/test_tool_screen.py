@@ -17,6 +17,8 @@ from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
 
+pytestmark = pytest.mark.recorded
+
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 
 _BOX = r"(?P<tool>Shell) +(?P<command>\S.*?)"

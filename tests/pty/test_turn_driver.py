@@ -149,6 +149,7 @@ async def test_the_second_submit_key_is_held_back_while_the_program_computes(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, computes: bool
 ) -> None:
     monkeypatch.setattr("synapsed.pty.foreground.Foreground.computes", lambda self, group: computes)
+    terminal.reader = (None, 7)
     for _ in range(2):
         await terminal.judge(2.0)
         await terminal.record()
@@ -162,6 +163,7 @@ async def test_a_message_that_a_starved_program_does_not_read_yet_is_not_given_u
 ) -> None:
     """The kernel is asked while the message is half typed."""
     monkeypatch.setattr("synapsed.pty.foreground.Foreground.computes", lambda self, group: computes)
+    terminal.reader = (None, 7)
     terminal.draw("> ")
     terminal.unread = 5
     terminal.clock.advance(9.0)

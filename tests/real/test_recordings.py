@@ -10,6 +10,8 @@ from tests.real.record import INTO
 from tests.real.recorded import SCENARIOS
 from tests.real.terminal import render, statuses_in, titles_in
 
+pytestmark = pytest.mark.recorded
+
 LARGEST = 300_000  # bytes: they live in the repository
 RECORDINGS = sorted(path for cli in PROGRAMS for path in INTO.glob(f"{cli}-*/*.raw"))
 

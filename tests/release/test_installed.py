@@ -79,6 +79,7 @@ def test_every_file_that_should_be_in_it_and_no_other(wheel: Path) -> None:
     assert set(zipfile.ZipFile(wheel).namelist()) == wanted
 
 
+@pytest.mark.night
 @pytest.mark.timeout(INSTALLING_S + 4 * PATIENCE_S)
 def test_a_daemon_and_the_demo_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from operator import itemgetter
 from pathlib import Path
 from typing import cast
 
@@ -26,12 +27,22 @@ from synapsed.terminal.screen_messages import (
 )
 from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, PROFILE, MakePool, MakeProgram, worker
+from tests.support.gated import one_each
 
 # --- the process ends ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
-@pytest.mark.parametrize("during", ["idle", "feed", "look", "checkpoint", "redraw", "text", "lines"])
+HOW = (signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP)
+DURING = ("idle", "feed", "look", "checkpoint", "redraw", "text", "lines")
+
+
+@pytest.mark.parametrize(
+    ("during", "how"),
+    one_each(
+        [(during, how) for n, during in enumerate(DURING) for how in (*HOW[n % 3 :], *HOW[: n % 3])],
+        kind=itemgetter(0),
+    ),
+)
 async def test_a_process_that_ends_costs_its_agents_a_redraw(
     pool: ScreenPool, make_program: MakeProgram, during: str, how: signal.Signals
 ) -> None:
@@ -323,6 +334,7 @@ async def test_an_answer_that_ends_the_emulator_is_read_without_the_harm(
     assert not one.harmed
 
 
+@pytest.mark.night
 async def test_two_thousand_characters_without_a_width_with_the_bounds_off(
     make_pool: MakePool, make_program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from tests.service.house import House
 from tests.support.daemon import eventually
 from tests.support.ports import free_port
 
-pytestmark = [needs_broker, pytest.mark.fleet, pytest.mark.timeout(400)]
+pytestmark = [needs_broker, pytest.mark.night, pytest.mark.fleet, pytest.mark.timeout(400)]
 UNIT = "synapsed-broker.service"
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.service.house import House
 from tests.support.daemon import eventually
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.night, pytest.mark.timeout(300)]
 
 
 def examine(house: House, code: int) -> dict[str, list[dict[str, Any]]]:

@@ -13,7 +13,7 @@ from tests.service.house import AGENT, House
 from tests.support.daemon import PATIENCE_S, eventually
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.night, pytest.mark.timeout(300)]
 
 
 def test_install_and_start_by_systemctl(house: House) -> None:
@@ -56,28 +56,6 @@ def test_an_agent_is_a_unit_of_its_own(house: House) -> None:
     told = manager.systemctl("show", AGENT) + manager.run("ps", "-ef")
     assert "hush" not in told
     assert not list((house.daemon.home / "state").rglob("launch.spec"))
-
-
-def test_a_restart_in_mid_turn(house: House) -> None:
-    first = house.up()
-    pid = house.daemon.start_agent(cwd=str(house.daemon.home))["pid"]
-    task = house.daemon.send("until restarted\nonce")
-    path = f"/agents/dummy/tasks/{task}/subscribe"
-    with house.daemon.sse(path) as stream:
-        begin = next(stream)
-    eventually(lambda: house.daemon.agent()["activity"] == "busy", "the agent works")
-    house.manager.systemctl("restart", "synapsed")
-    assert house.pid != first
-    (house.daemon.home / "restarted").touch()
-    done = house.daemon.ended(task)
-    assert done["status"] == "completed", done
-    assert house.daemon.agent()["pid"] == pid
-    assert house.daemon.agent()["restarts"] == 0
-    assert house.daemon.get("/agents/dummy/status").json["context"].count("You said: ") == 1
-    with house.daemon.sse(path, last_id=begin["id"]) as stream:
-        rest = list(stream)
-    with house.daemon.sse(path, last_id=0) as stream:
-        assert [begin, *rest] == list(stream), "the stream resumes without gap or double"
 
 
 STUBBORN = """

@@ -101,6 +101,11 @@ def kill(owner: str) -> None:
             forked.kill()
 
 
+def cpu_s() -> float:
+    """Seconds of CPU of the daemons that were forked, with their children's, as far as they have ended."""
+    return 0.0 if _Server.running is None else float(_Server.running.ask({"cpu": True}))
+
+
 def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
     written = "PYTHONDONTWRITEBYTECODE"  # means nothing where everything has been imported
     return {k: v for k, v in env.items() if k.startswith(READ_AT_START) and k != written}

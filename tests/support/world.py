@@ -85,6 +85,7 @@ class World:
         self.factory = FakeLinkFactory()
         self.agents: dict[str, AgentConfig] = {}
         self.agent_ports = False
+        self.control_token = "t" * 43
         self.memory = Memory(total=100, available=100)
         self.shutdowns: list[bool] = []
         self.elsewhere: Elsewhere | None = None
@@ -95,7 +96,7 @@ class World:
         settings = ManagerSettings(
             paths=self.paths,
             config=Config(api=ApiConfig(agent_ports=self.agent_ports), agents=self.agents),
-            control_token="t" * 43,
+            control_token=self.control_token,
             environ={"PATH": "/usr/bin:/bin", "HOME": "/root", "TERM": "dumb", "SYNAPSE_AGENT_ID": "another"},
             tool_dir=Path("/opt/tool"),
         )

@@ -33,6 +33,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.night
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_a_persons_session(real: Real) -> None:
     started = real("start", "dummy", "--name", "d", "--json")
@@ -75,6 +76,7 @@ def test_starts_at_the_same_time_share_one_daemon(daemon: Daemon, real: Real) ->
     assert (stopped.code, len(stopped.out.splitlines())) == (0, 3)
 
 
+@pytest.mark.night
 def test_attached_over_a_killed_daemon(daemon: Daemon, real: Real) -> None:
     assert real("start", "dummy", "--name", "d").code == 0
     before = real("status", "d", "--json").json["pid"]

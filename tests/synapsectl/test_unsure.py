@@ -22,6 +22,7 @@ from synapsectl.output import CommandOutput
 from synapsectl.spawn import note_shutdown
 from synapsed.paths import Paths
 from tests.support.daemon import Daemon, eventually
+from tests.support.threaded import KINDS
 
 RESET = struct.pack("ii", 1, 0)
 TASK = {"id": "0" * 32, "status": "submitted", "metadata": {}, "agent_id": "a", "artifacts": []}
@@ -95,8 +96,9 @@ def test_it_is_sent_again_under_the_same_key_where_the_daemon_is_back(home: Daem
     assert len(set(breaking.keys)) == 1
 
 
-def test_the_same_key_is_the_same_task(home: Daemon) -> None:
-    home.start()
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_key_is_the_same_task(tmp_path: Path, kind: type[Daemon]) -> None:
+    home = kind(tmp_path / "home").start()
     home.start_agent(name="ann")
     home.start_agent(name="bob")
 
@@ -112,6 +114,7 @@ def test_the_same_key_is_the_same_task(home: Daemon) -> None:
     assert len(home.ctl("tasks", "ann", "--json").json) == 2
     wrong = home.ctl("send", "ann", "--idempotency-key", "a\r\nX: y", "--", "hello")
     assert (wrong.code, "printable ASCII" in wrong.err) == (2, True)
+    assert home.end() == 0
 
 
 def test_a_time_limit_holds_where_the_daemon_hangs(home: Daemon) -> None:
@@ -135,6 +138,7 @@ def test_a_time_limit_holds_where_another_verb_does_not_come_to_an_end(home: Dae
     assert (sent.code, "not come to an end within 0.2 s" in sent.err) == (5, True), sent
 
 
+@pytest.mark.night
 def test_a_time_limit_holds_where_the_daemon_does_not_come_up(home: Daemon) -> None:
     lock = of(home).paths.lock
     lock.parent.mkdir(mode=0o700, parents=True)

@@ -19,6 +19,8 @@ from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen import Screen
 from tests.real.script import expected_answer
 
+pytestmark = pytest.mark.recorded
+
 MESSAGE = "Say it."
 STREAM = StreamSpec(end=r"^✻ ", skip=r"\n +⎿")
 ANSWER = AnswerSpec(mode="blocks", start="^● ", end="^❯", strip="^  ")

@@ -10,18 +10,23 @@ from tests.tui.conftest import Tui
 @pytest.mark.parametrize(
     "tricks",
     [
-        {},
-        {"alternate": True},
-        {"noise": True},
-        {"late": 1.0},
-        {"slow": 3},
         {"swallow": 1},
-        {"newline": 1},
-        {"alternate": True, "deface": True},
-        {"status": True},
-        {"status": True, "silent": True, "alternate": True},
+        *(
+            pytest.param(tricks, marks=pytest.mark.night, id="-".join(tricks) or "none")
+            for tricks in (
+                {},
+                {"alternate": True},
+                {"noise": True},
+                {"late": 1.0},
+                {"slow": 3},
+                {"newline": 1},
+                {"alternate": True, "deface": True},
+                {"status": True},
+                {"status": True, "silent": True, "alternate": True},
+            )
+        ),
     ],
-    ids=lambda tricks: "-".join(tricks) or "none",
+    ids="-".join,
 )
 def test_two_messages_arrive_once_each(tui: Tui, tricks: dict[str, object]) -> None:
     tui.start(**tricks)
@@ -31,6 +36,7 @@ def test_two_messages_arrive_once_each(tui: Tui, tricks: dict[str, object]) -> N
     assert tui.submitted == ["first message", "second message\nof two lines"]
 
 
+@pytest.mark.night
 def test_a_message_in_the_composer_is_nobodys_draft(tui: Tui) -> None:
     tui.start(swallow=1).ready()
     task, held = tui.send("it stands there until the second Enter"), set()
@@ -40,6 +46,7 @@ def test_a_message_in_the_composer_is_nobodys_draft(tui: Tui) -> None:
     assert held == {None}
 
 
+@pytest.mark.night
 def test_a_program_that_has_not_come_to_the_submit_key_gets_no_second_one(tui: Tui) -> None:
     """It has read it, and computes, or the machine is busy: it would take the message twice."""
     tui.start(compute=3).ready()
@@ -47,12 +54,14 @@ def test_a_program_that_has_not_come_to_the_submit_key_gets_no_second_one(tui: T
     assert tui.submitted == ["once"]
 
 
+@pytest.mark.night
 def test_no_bracketed_paste(tui: Tui) -> None:
     tui.start("scripted-plain", plain=True)
     assert tui.ask("typed, not pasted") == "You said: typed, not pasted"
     assert tui.submitted == ["typed, not pasted"]
 
 
+@pytest.mark.night
 def test_much_text_for_a_program_that_reads_slowly(tui: Tui) -> None:
     tui.start(slow=1000)
     text = "\n".join(f"line {n} {'x' * 70}" for n in range(120))
@@ -60,6 +69,7 @@ def test_much_text_for_a_program_that_reads_slowly(tui: Tui) -> None:
     assert tui.submitted == [text]
 
 
+@pytest.mark.night
 def test_dialog_at_the_start_is_not_answered_by_a_message(tui: Tui) -> None:
     tui.start(dialog="start")
     task = tui.send("after the dialog")
@@ -71,6 +81,7 @@ def test_dialog_at_the_start_is_not_answered_by_a_message(tui: Tui) -> None:
     assert (tui.submitted, tui.logged("key")) == (["after the dialog"], ["1"])
 
 
+@pytest.mark.night
 def test_dialog_that_is_drawn_anew_is_told_once(tui: Tui) -> None:
     with tui.daemon.sse("/events") as events:
 
@@ -99,6 +110,7 @@ def test_dialog_between_the_paste_and_enter_gets_no_enter(tui: Tui) -> None:
     assert (tui.submitted, tui.logged("key")) == (["pasted before the dialog"], ["2"])
 
 
+@pytest.mark.night
 def test_message_canceled_behind_a_dialog_is_gone_when_the_composer_comes_back(tui: Tui) -> None:
     tui.start(dialog="paste").ready()
     task = tui.send("pasted before the dialog")
@@ -110,6 +122,7 @@ def test_message_canceled_behind_a_dialog_is_gone_when_the_composer_comes_back(t
     assert (tui.submitted, tui.logged("key")) == (["the next one"], ["2"])
 
 
+@pytest.mark.night
 def test_composer_that_takes_nothing_is_told_with_the_screen(tui: Tui) -> None:
     tui.start(deaf=True).ready()
     task = tui.ended(tui.send("lost"))
@@ -118,6 +131,7 @@ def test_composer_that_takes_nothing_is_told_with_the_screen(tui: Tui) -> None:
     assert tui.submitted == []
 
 
+@pytest.mark.night
 def test_message_that_is_shown_too_late_does_not_keep_the_next_ones_waiting(tui: Tui) -> None:
     tui.start(stall=4).ready()
     late = tui.send("shown too late")
@@ -126,7 +140,10 @@ def test_message_that_is_shown_too_late_does_not_keep_the_next_ones_waiting(tui:
     assert tui.submitted == ["the next one"]
 
 
-@pytest.mark.parametrize("draft", [b"what a person types", b"\x1b[200~\nbelow an empty line\x1b[201~"])
+@pytest.mark.parametrize(
+    "draft",
+    [b"what a person types", pytest.param(b"\x1b[200~\nbelow an empty line\x1b[201~", marks=pytest.mark.night)],
+)
 def test_draft_of_a_person_is_never_mixed_with_a_message(tui: Tui, draft: bytes) -> None:
     tui.start().ready()
     person = PtyTool("attach", tui.name, env=tui.daemon.env, rows=40, cols=120)
@@ -144,6 +161,7 @@ def test_draft_of_a_person_is_never_mixed_with_a_message(tui: Tui, draft: bytes)
     assert tui.submitted == [typed, "a message meanwhile"]
 
 
+@pytest.mark.night
 def test_keys_of_a_person_and_a_message_at_the_same_moment_are_never_mixed(tui: Tui) -> None:
     tui.start().ready()
     person = PtyTool("attach", tui.name, env=tui.daemon.env, rows=40, cols=120)
@@ -167,8 +185,11 @@ def test_keys_of_a_person_and_a_message_at_the_same_moment_are_never_mixed(tui: 
         person.close()
 
 
-@pytest.mark.parametrize("by", ["cancel", "a person"])
-@pytest.mark.parametrize("message", ["to be stopped delay=60", "to be\nstopped\n\nsoon delay=60"])
+@pytest.mark.parametrize("by", ["cancel", pytest.param("a person", marks=pytest.mark.night)])
+@pytest.mark.parametrize(
+    "message",
+    [pytest.param("to be stopped delay=60", marks=pytest.mark.night), "to be\nstopped\n\nsoon delay=60"],
+)
 def test_message_given_back_after_an_interrupt_is_not_mixed_with_the_next(tui: Tui, message: str, by: str) -> None:
     tui.start(restore=True, placeholder=True).ready()
     task = tui.send(message)
@@ -191,6 +212,7 @@ def test_message_given_back_after_an_interrupt_is_not_mixed_with_the_next(tui: T
     assert tui.logged("interrupted") == [message]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("tricks", [{}, {"slow": 8}], ids=["quick", "slow"])
 def test_message_canceled_while_it_is_typed_does_not_stay(tui: Tui, tricks: dict[str, object]) -> None:
     tui.start(placeholder=True, **tricks).ready()
@@ -202,6 +224,7 @@ def test_message_canceled_while_it_is_typed_does_not_stay(tui: Tui, tricks: dict
     assert tui.submitted in (["the next one"], [message, "the next one"])
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("status", [False, True])
 def test_message_canceled_before_the_program_begins_with_it_is_stopped(tui: Tui, status: bool) -> None:
     tui.start(sluggish=0.5, status=status).ready()
@@ -213,6 +236,7 @@ def test_message_canceled_before_the_program_begins_with_it_is_stopped(tui: Tui,
     assert tui.ask("the next one") == "You said: the next one"
 
 
+@pytest.mark.night
 def test_line_that_the_terminal_would_cut_is_refused(daemon: Daemon, tui: Tui) -> None:
     reader = "while read -r line; do :; done"
     name = tui.name

@@ -4,6 +4,8 @@ import pytest
 
 from tests.tui.conftest import Tui
 
+pytestmark = pytest.mark.night  # `tests/pty/test_turn_end.py` is the gate's
+
 TRICKS = [{}, {"status": True, "silent": True}, {"noise": True}]
 
 

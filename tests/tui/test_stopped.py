@@ -44,7 +44,11 @@ def person(tui: Tui) -> Iterator[PtyTool]:
     person.close()
 
 
-@pytest.mark.parametrize("length", [10, 60_000], ids=["short", "more than the terminal takes"])
+@pytest.mark.parametrize(
+    "length",
+    [pytest.param(10, marks=pytest.mark.night), 60_000],
+    ids=["short", "more than the terminal takes"],
+)
 def test_message_that_is_not_read_is_told_and_not_mixed_with_the_next(tui: Tui, length: int) -> None:
     program = Stopped(tui.start().ready())
     lost = tui.ended(tui.send("x" * length))
@@ -57,6 +61,7 @@ def test_message_that_is_not_read_is_told_and_not_mixed_with_the_next(tui: Tui, 
     assert tui.submitted == ["the next one"]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("length", [10, 60_000], ids=["short", "more than the terminal takes"])
 def test_message_that_is_not_read_can_be_canceled(tui: Tui, length: int) -> None:
     program = Stopped(tui.start().ready())
@@ -68,6 +73,7 @@ def test_message_that_is_not_read_can_be_canceled(tui: Tui, length: int) -> None
     assert tui.submitted == ["the next one"]
 
 
+@pytest.mark.night
 def test_submit_key_that_is_not_read_is_waited_for(tui: Tui) -> None:
     """Neither pressed twice, nor the message reported lost that will be read in a while."""
     task = tui.start(freeze=True).send("a message")
@@ -78,6 +84,7 @@ def test_submit_key_that_is_not_read_is_waited_for(tui: Tui) -> None:
     assert tui.submitted == ["a message"]
 
 
+@pytest.mark.night
 def test_keys_of_a_person_that_are_not_read_are_a_draft_when_they_are(tui: Tui, person: PtyTool) -> None:
     program = Stopped(tui)
     person.type(b"a person's words")
@@ -91,6 +98,7 @@ def test_keys_of_a_person_that_are_not_read_are_a_draft_when_they_are(tui: Tui, 
     assert tui.submitted == ["a person's words", "a message meanwhile"]
 
 
+@pytest.mark.night
 def test_dialog_that_a_person_answered_is_not_answered_once_more(tui: Tui) -> None:
     """Their key is not read yet; a second one would go into the message behind the dialog."""
     tui.start(dialog="paste").ready()
@@ -111,6 +119,7 @@ def test_dialog_that_a_person_answered_is_not_answered_once_more(tui: Tui) -> No
     assert (tui.logged("key"), tui.submitted) == (["1"], ["a message"])
 
 
+@pytest.mark.night
 def test_answer_that_is_not_read_is_not_given_twice(tui: Tui) -> None:
     tui.start(dialog="start").becomes(activity="waiting")
     program = Stopped(tui)
@@ -122,6 +131,7 @@ def test_answer_that_is_not_read_is_not_given_twice(tui: Tui) -> None:
     assert (tui.logged("key"), tui.submitted) == (["1"], ["a message"])
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("key", [b"\x1a", b"\x1b[122;5u"], ids=["plain", "kitty"])
 def test_program_that_a_person_suspends_is_continued(tui: Tui, person: PtyTool, key: bytes) -> None:
     """There is no shell that would do it, and messages would wait for ever."""

@@ -27,6 +27,7 @@ def full(tui: Tui) -> Tui:
     return tui
 
 
+@pytest.mark.night
 def test_a_long_answer_is_whole(full: Tui) -> None:
     task = full.ended(full.send("lines=90"))
     assert full.answer(task).splitlines() == ["You said: lines=90", *(f"  line {n}" for n in range(2, 91))]
@@ -34,6 +35,7 @@ def test_a_long_answer_is_whole(full: Tui) -> None:
     assert full.ask("and then") == "You said: and then"
 
 
+@pytest.mark.night
 def test_one_that_is_longer_still_is_said_to_be_cut(full: Tui) -> None:
     task = full.ended(full.send("delay=0.5 lines=300"))
     assert full.answer(task).splitlines()[-1] == "  line 300"
@@ -48,6 +50,7 @@ def test_one_that_is_longer_still_is_said_to_be_cut(full: Tui) -> None:
     assert full.daemon.ctl("task", task["id"], "--json").json["task"]["truncated"] is True
 
 
+@pytest.mark.night
 def test_an_answer_that_pushes_its_message_away_at_once_is_one(full: Tui) -> None:
     task = full.ended(full.send("lines=300"))
     assert full.answer(task).splitlines()[-1] == "  line 300"
@@ -55,6 +58,7 @@ def test_an_answer_that_pushes_its_message_away_at_once_is_one(full: Tui) -> Non
     assert full.ask("and then") == "You said: and then"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("read_only", [False, True])
 def test_who_attaches_has_a_window_of_the_own_size(full: Tui, *, read_only: bool) -> None:
     options = ["--read-only"] if read_only else []
@@ -75,6 +79,7 @@ def test_a_restart_of_the_daemon_leaves_it_tall(full: Tui) -> None:
     person.close()
 
 
+@pytest.mark.night
 def test_what_keeps_its_lines_keeps_its_size(tui: Tui) -> None:
     tui.start().ready()
     assert tui.ask("short") == "You said: short"

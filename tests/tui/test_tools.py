@@ -49,6 +49,7 @@ def both(*commands: str, end: str = "completed") -> list[str]:
     return [f"{status} {command}" for command in commands for status in ("started", end)]
 
 
+@pytest.mark.night
 def test_a_call_is_told_with_its_task_its_end_and_how_it_is_known(tools: Watched) -> None:
     task = tools.send("tools=make,-rm")
     assert tools.answer(tools.ended(task)) == "You said: tools=make,-rm"
@@ -63,6 +64,7 @@ def test_a_call_is_told_with_its_task_its_end_and_how_it_is_known(tools: Watched
     }
 
 
+@pytest.mark.night
 def test_the_same_commands_on_a_screen_that_scrolls_and_in_the_next_turn(tools: Watched) -> None:
     """Words push each call off the screen; what is quick is seen only when it is over."""
     commands = ["ls", "pwd", "ls", "+df", "ls"]
@@ -71,6 +73,7 @@ def test_the_same_commands_on_a_screen_that_scrolls_and_in_the_next_turn(tools: 
     assert told(tools) == both("ls", "pwd", "ls", "df", "ls", "ls", "df")
 
 
+@pytest.mark.night
 def test_a_screen_that_is_drawn_again_in_another_size_tells_nothing_twice(tools: Watched, tmp_path: Path) -> None:
     gate = tmp_path / "go-on"
     task = tools.send(f"tools=ls,pwd,{gate},df")
@@ -97,6 +100,7 @@ def test_a_daemon_that_is_killed_tells_the_rest_and_nothing_twice(tools: Watched
     assert len({event["data"]["call_id"] for event in tools.calls()}) == 5
 
 
+@pytest.mark.night
 def test_a_tool_that_is_stopped_has_failed_and_the_next_turn_s_is_told(tools: Watched, tmp_path: Path) -> None:
     task = tools.send(f"tools=ls,{tmp_path}/never")
     eventually(lambda: f"started {tmp_path}/never" in told(tools), "it runs")
@@ -108,6 +112,7 @@ def test_a_tool_that_is_stopped_has_failed_and_the_next_turn_s_is_told(tools: Wa
     assert (stopped["data"]["error"], stopped["data"]["denied"]) == ("the turn was interrupted", False)
 
 
+@pytest.mark.night
 def test_a_call_whose_end_is_never_shown_ends_with_its_turn(tools: Watched) -> None:
     tools.ask("tools=ls,?make")
     assert told(tools) == [*both("ls"), *both("make", end="failed")]

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.support.daemon import eventually
 from tests.tui.conftest import Tui
 
@@ -13,6 +15,7 @@ def alerts(tui: Tui) -> list[str]:
     return [alert for alert in found if "not understood" in alert]
 
 
+@pytest.mark.night
 def test_a_start_that_cannot_be_read_is_told_to_who_waits(tui: Tui) -> None:
     tui.start(unknown="start")
     waited = tui.daemon.ctl("send", tui.name, "--wait", "--", "a message")
@@ -30,6 +33,7 @@ def test_a_start_that_cannot_be_read_is_told_to_who_waits(tui: Tui) -> None:
     assert alerts(tui) == []
 
 
+@pytest.mark.night
 def test_a_dialog_before_the_delivery_is_told_the_same_way(tui: Tui) -> None:
     tui.start(dialog="start").becomes(activity="waiting")
     waited = tui.daemon.ctl("send", tui.name, "--wait", "--", "a message")
@@ -54,6 +58,7 @@ def test_a_turn_that_comes_to_what_cannot_be_read_waits_for_a_person(tui: Tui) -
     assert states == ["submitted", "working", "input_required", "working", "completed"]
 
 
+@pytest.mark.night
 def test_an_answer_that_is_not_taken_is_told_and_not_typed_again(tui: Tui) -> None:
     tui.start(dialog="start", stubborn=1).becomes(activity="waiting")
     refused = tui.daemon.ctl("approve", tui.name)
@@ -65,6 +70,7 @@ def test_an_answer_that_is_not_taken_is_told_and_not_typed_again(tui: Tui) -> No
     assert tui.ask("a message") == "You said: a message"
 
 
+@pytest.mark.night
 def test_keys_are_a_person_s_hands(tui: Tui) -> None:
     tui.start().ready()
     assert tui.daemon.ctl("keys", tui.name, "a draft", "Space", "M-x").code == 0

@@ -10,6 +10,7 @@ from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
 from tests.web.programs import CACHE
 
 pytestmark = [
+    pytest.mark.night,
     pytest.mark.skipif(CACHE.missing() is not None, reason=f"*** ACCESSIBILITY NOT TRIED: {CACHE.missing()} ***"),
     pytest.mark.timeout(400),  # some 20 s of CPU
 ]

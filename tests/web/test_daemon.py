@@ -13,6 +13,8 @@ from playwright.async_api import Browser, Page, expect
 from tests.support.daemon import Daemon, eventually
 from tests.web.conftest import DESK, PATIENCE_MS, PHONE, Devices
 
+pytestmark = pytest.mark.night
+
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PLAYED = sorted(
     path

@@ -38,6 +38,7 @@ def first() -> set[str]:
     return {"index.html", "app.css", *closure("js/main.js")}
 
 
+@pytest.mark.night
 async def test_a_phone_loads_little(devices: Devices):
     page = await devices.open("/", **PHONE)
     await expect(page.locator(".agents .name").first).to_be_visible()
@@ -45,6 +46,7 @@ async def test_a_phone_loads_little(devices: Devices):
     assert 20 * 1024 < files <= PHONE_KB * 1024
 
 
+@pytest.mark.night
 async def test_a_desk_with_a_terminal_loads_not_much_more(devices: Devices):
     page = await devices.open("/#/agent/ann", **DESK, service_workers="block")  # of whose files a browser tells no size
     await page.locator("#terminal").click()

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from playwright.async_api import expect
 
 from synapsed.model.agent import Activity
@@ -16,6 +17,8 @@ from synapsed.model.events import (
     ToolExecution,
 )
 from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
+
+pytestmark = pytest.mark.night
 
 EVIL = "\"'><img src=x onerror=ran()><script>ran()</script>"
 LINKS = "[a](javascript:ran()) [b](data:text/html,<script>ran()</script>) <javascript:ran()> [c](//evil.example/x)"

@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncGenerator
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.daemon.test_hosts import Box, box, here, host
 from tests.support.daemon import Daemon, eventually
 from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
+
+pytestmark = pytest.mark.night
 
 __all__ = ["box", "here"]
 

@@ -2,12 +2,15 @@
 
 import asyncio
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Route, expect
 
 from synapsed.model.agent import Activity
 from synapsed.model.task import TaskState
 from tests.web.conftest import DESK, PATIENCE_MS, Devices, Worker, module
+
+pytestmark = pytest.mark.night
 
 SECTION = "\n\n".join(
     (

@@ -16,6 +16,8 @@ from tests.support.daemon import Daemon, eventually
 from tests.support.pushservice import PushService, telling_daemon
 from tests.web.conftest import PATIENCE_MS, PHONE
 
+pytestmark = pytest.mark.night
+
 STAND_IN = """
 (() => {
   const given = GIVEN;

@@ -10,6 +10,8 @@ from synapsed.model.agent import Activity
 from tests.api.serving import Api
 from tests.web.conftest import DESK, PATIENCE_MS, Worker, question
 
+pytestmark = pytest.mark.night
+
 TRIED: dict[str, tuple[str, dict[str, Any]]] = {
     "answer": ("/control/agents/ann/input", {"input": "1"}),
     "interrupt": ("/control/agents/ann/interrupt", {}),

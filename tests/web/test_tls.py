@@ -12,6 +12,8 @@ from playwright.async_api import Browser, BrowserContext, expect
 from tests.support.daemon import Daemon
 from tests.web.conftest import DESK, PATIENCE_MS
 
+pytestmark = pytest.mark.night
+
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:

@@ -39,6 +39,7 @@ NODE = shutil.which("node")
 MISSING = CACHE.missing() if NODE else "node is not on PATH"
 
 pytestmark = [
+    pytest.mark.night,
     pytest.mark.skipif(MISSING is not None, reason=f"*** THE PAGE'S TYPES NOT TRIED: {MISSING} ***"),
     pytest.mark.timeout(400),  # the compiler alone takes 20 s of CPU
 ]

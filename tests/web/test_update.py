@@ -11,6 +11,8 @@ from synapsed.api import pagefiles
 from synapsed.api.pagefiles import Pages, together
 from tests.web.conftest import DESK, PHONE, Devices
 
+pytestmark = pytest.mark.night
+
 BAR = "synapsed was updated."
 USAGE = "js/usage.js"
 
