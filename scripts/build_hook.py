@@ -1,4 +1,5 @@
-"""What hatchling calls for a wheel: it adds the manual page, which is made of the verbs' own help.
+"""What hatchling calls for a wheel and an sdist: it adds the manual page, which is made of the verbs' own help, and the
+commit of which that is.
 
 Nothing but the standard library is there when pip builds: the tool's parser needs no more."""
 
@@ -14,16 +15,23 @@ PAGE = "share/man/man1/synapsectl.1"
 
 
 class ManualHook(BuildHookInterface[Any]):
-    """Makes the page for the time of one build."""
+    """Makes both for the time of one build."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
-        from synapsectl.manual import page
+        from synapsed.installed import COMMIT_FILE, commit
 
-        self._folder = tempfile.TemporaryDirectory(prefix="synapsed-manual-")
-        path = Path(self._folder.name) / "synapsectl.1"
-        path.write_text(page(), encoding="utf-8")
-        build_data["shared_data"][str(path)] = PAGE
+        self._folder = tempfile.TemporaryDirectory(prefix="synapsed-build-")
+        folder = Path(self._folder.name)
+        place = f"synapsed/{COMMIT_FILE}"
+        if not (Path(self.root) / place).exists() and (found := commit()):  # an sdist has it
+            (folder / COMMIT_FILE).write_text(f"{found}\n", encoding="ascii")
+            build_data["force_include"][str(folder / COMMIT_FILE)] = place
+        if self.target_name == "wheel":
+            from synapsectl.manual import page
+
+            (folder / "synapsectl.1").write_text(page(), encoding="utf-8")
+            build_data["shared_data"][str(folder / "synapsectl.1")] = PAGE
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self._folder.cleanup()

@@ -5,6 +5,8 @@ import sys
 
 from synapsed.own_python import leave_this_folder
 
+USAGE = 2
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,10 +16,15 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
     leave_this_folder()
     from synapsectl.ahead import INTERRUPTED, begin
+    from synapsed.sockets import NoHome, settle_home
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        settle_home(os.environ)
         begun = begin(arguments, os.environ)
+    except NoHome as error:
+        sys.stderr.write(f"synapsectl: {error}\n")
+        return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
     from synapsectl.dispatch import run_verb  # not before the screen is drawn

@@ -77,11 +77,13 @@ def _quoted(text: str) -> str:
 
 
 class Client:
-    """Speaks to the daemon behind `socket_path`. `token` is an agent's own, where one of its shells calls."""
+    """Speaks to the daemon behind `socket_path`, or, where nobody listens, to the one that `lock` tells of. `token` is
+    an agent's own, where one of its shells calls."""
 
-    def __init__(self, socket_path: str, *, token: str | None = None) -> None:
+    def __init__(self, socket_path: str, *, token: str | None = None, lock: str | None = None) -> None:
         self.socket_path = socket_path
         self.token = token
+        self._lock = lock
         self.deadline: float | None = None
         """On the monotonic clock: when the person's own time limit is over. No request waits much longer."""
         self._limit: float | None = None
@@ -185,26 +187,49 @@ class Client:
 
     def connect(self) -> socket.socket:
         """A connection to the daemon. Raises NoDaemon, NotAllowed; NotOurs before anything is sent to another user."""
-        folder = self.socket_path.rpartition("/")[0] or "/"
+        try:
+            return self._connect(self.socket_path)
+        except NoDaemon as error:
+            path = self._told_elsewhere(error)
+        connection = self._connect(path)
+        self.socket_path = path  # the next request goes there at once
+        return connection
+
+    def _told_elsewhere(self, error: NoDaemon) -> str:
+        """The socket that the daemon of this state has in another place than is expected. Raises `error` where none is
+        told, NoDaemon where that is on another host."""
+        from synapsed.lockrecord import advice, elsewhere, recorded_socket, whose
+
+        if self._lock is None:
+            raise error
+        if (path := recorded_socket(self._lock)) is not None and path != self.socket_path:
+            return path
+        if (record := elsewhere(self._lock)) is not None:
+            state = self._lock.rpartition("/")[0]
+            raise NoDaemon(f"no daemon runs here: {whose(state, record)}", advice(state))
+        raise error
+
+    def _connect(self, path: str) -> socket.socket:
+        folder = path.rpartition("/")[0] or "/"
         if (reason := why_not_our_folder(folder)) is not None:
             raise NotOurs(f"{reason}: nothing was sent to the control socket there; {_ANOTHER_PLACE}")
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connect(connection, self.socket_path, self._within(CONNECT_TIMEOUT))
+            connect(connection, path, self._within(CONNECT_TIMEOUT))
         except OSError as error:
             connection.close()
             if isinstance(error, TimeoutError) and self._within(CONNECT_TIMEOUT) <= GRACE:
                 raise TimedOut("the daemon did not take the connection in time") from None
             if isinstance(error, PermissionError):
-                raise NotAllowed(f"{self.socket_path}: {error.strerror}; {_IN_A_SANDBOX}") from None
+                raise NotAllowed(f"{path}: {error.strerror}; {_IN_A_SANDBOX}") from None
             if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-                reason = f"no daemon is running (no answer on {self.socket_path})"
+                reason = f"no daemon is running (no answer on {path})"
             else:
-                reason = f"the daemon cannot be reached on {self.socket_path}: {error.strerror or error}"
+                reason = f"the daemon cannot be reached on {path}: {error.strerror or error}"
             raise NoDaemon(reason, "'synapsed run' starts one, and so does 'synapsectl start PROFILE'") from None
         if (reason := why_not_our_peer(connection)) is not None:
             connection.close()
-            raise NotOurs(f"{self.socket_path}: {reason}: nothing was sent; {_ANOTHER_PLACE}")
+            raise NotOurs(f"{path}: {reason}: nothing was sent; {_ANOTHER_PLACE}")
         return connection
 
     def _within(self, seconds: float) -> float:

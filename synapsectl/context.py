@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from synapsectl.client import Client
 from synapsectl.output import CommandOutput
-from synapsed.sockets import control_socket
+from synapsed.sockets import control_socket, lock_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -65,7 +65,16 @@ class CommandContext:
     def client(self) -> Client:
         if self.inside_agent:
             return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))
-        return Client(control_socket(self.environ))
+        return Client(control_socket(self.environ), lock=lock_file(self.environ))
+
+    def check_user(self) -> None:
+        """Raises WrongUser where this is root, and the files would be in a person's home."""
+        from synapsectl.errors import WrongUser
+        from synapsed.owners import why_not_as_root
+
+        paths = self.paths
+        if (reason := why_not_as_root((paths.state, paths.config, paths.a2a), self.environ)) is not None:
+            raise WrongUser(reason)
 
     def asks(self, question: str) -> bool:
         """A person's yes; False where nobody is there to be asked."""

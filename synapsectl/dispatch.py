@@ -83,8 +83,22 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
             out.document(error.document())
         out.note(str(error))
         code = error.exit_code
+    except FileNotFoundError as error:
+        if error.filename is not None or _has_folder():
+            raise
+        out.note("the current folder is gone: somebody has removed it; go to another one ('cd')")
+        code = USAGE
     sys.stdout.flush()
     return code
+
+
+def _has_folder() -> bool:
+    """Whether the current folder is there."""
+    try:
+        os.getcwd()  # noqa: PTH109 - without pathlib
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _has_inbox(out: CommandOutput) -> bool:

@@ -7,6 +7,7 @@
     ├── NoDaemon            3  nothing answers on the control socket
     │   └── BadAnswer       3  something answers that is no synapsed
     ├── NotOurs             3  somebody else made the control socket: nothing was sent
+    ├── WrongUser           6  root, in a person's home
     ├── NotInstalled        6  an extra of the package is missing
     ├── MaybeAccepted       8  the connection broke before the answer to a message
     ├── TimedOut            5  a deadline of ours passed; nothing was undone
@@ -75,6 +76,13 @@ class NotAllowed(CtlError):
 
     exit_code = REFUSED
     code = "NOT_ALLOWED"
+
+
+class WrongUser(CtlError):
+    """Root would leave files in a person's home."""
+
+    exit_code = REFUSED
+    code = "WRONG_USER"
 
 
 class NotInstalled(CtlError):

@@ -13,6 +13,9 @@ from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
 from synapsed import own_python
+from synapsed.lockrecord import advice, elsewhere, here, whose
+from synapsed.locks import is_locked
+from synapsed.owners import told_foreign
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
@@ -38,6 +41,7 @@ SHUT_DOWN = "shut-down"
 def start_daemon(ctx: CommandContext) -> None:
     """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log; TimedOut where
     the person's own limit is over first."""
+    ctx.check_user()
     logs = ctx.paths.logs
     wanted_at = time.time_ns()
     before = os.umask(0o077)
@@ -49,12 +53,45 @@ def start_daemon(ctx: CommandContext) -> None:
                 return
             if _shut_down_since(ctx, wanted_at):
                 raise NoDaemon("the daemon has just been shut down: none is started against that")
+            _check_place(ctx)
             if not _start_service(ctx):
                 _start(ctx, logs / "daemon.log")
     except OSError as error:
-        raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}") from None
+        found = told_foreign((ctx.paths.state, ctx.paths.config))
+        told = f"; {found[0]}; '{found[1]}' gives it back" if found else ""
+        raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}{told}") from None
     finally:
         os.umask(before)
+
+
+def _check_place(ctx: CommandContext) -> None:
+    """Raises NoDaemon where the state is that of a daemon in another place, which would be refused to ours."""
+    if (record := elsewhere(str(ctx.paths.lock))) is not None:
+        state = str(ctx.paths.state)
+        raise NoDaemon(whose(state, record), advice(state))
+
+
+def is_elsewhere(ctx: CommandContext) -> bool:
+    """Whether the state is that of a daemon in another place."""
+    return elsewhere(str(ctx.paths.lock)) is not None
+
+
+def take_over(ctx: CommandContext) -> None:
+    """From now on the state belongs to no place: the next daemon has it, wherever the last one was. Raises NoDaemon
+    where that one runs."""
+    try:
+        lock = os.open(ctx.paths.lock, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise NoDaemon(f"{ctx.paths.lock}: {error.strerror}") from None
+    try:
+        if not _locked(lock):
+            told = (record := elsewhere(str(ctx.paths.lock))) and record.told(here())
+            raise NoDaemon(f"it cannot be taken over while its daemon runs: {told or 'it is starting, or ends'}")
+        os.ftruncate(lock, 0)
+    finally:
+        os.close(lock)
 
 
 @contextmanager
@@ -195,17 +232,7 @@ def _wait_for(ctx: CommandContext, alive: int, log: Path, begins: int) -> None:
 
 def holds_lock(ctx: CommandContext) -> bool:
     """True while a daemon holds the lock of this home: from before it answers until it has ended altogether."""
-    try:
-        lock = os.open(ctx.paths.lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
+    return is_locked(str(ctx.paths.lock)) or is_locked(str(ctx.paths.run_lock))
 
 
 def _answers(ctx: CommandContext) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from synapsed import __version__
+from synapsed.installed import commit, with_commit
 
 if TYPE_CHECKING:
     from synapsed.config import AgentConfig
@@ -76,16 +77,36 @@ def command_line() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code of `synapsed`."""
     args = command_line().parse_args(argv)
+    if (reason := _why_not_here(args)) is not None:
+        print(f"synapsed: {reason}", file=sys.stderr)
+        return EXIT_CONFIG
     if args.verb == "profile":
         return _printed(_new_profile if args.what == "new" else _profile, args)
     if args.verb == "version":
-        print(json.dumps(versions()) if args.json else f"synapsed {__version__}")
+        print(json.dumps(versions()) if args.json else f"synapsed {with_commit(__version__, commit())}")
         return EXIT_OK
     if args.verb == "repair":
         return _repair()
     if args.verb in ("broker", "fleet"):
         return _broker(args) if args.verb == "broker" else _fleet(args.what)
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
+
+
+def _why_not_here(args: argparse.Namespace) -> str | None:
+    """Why nothing can be done in this environment, in a sentence; None where it can."""
+    from synapsed.sockets import NoHome, settle_home
+
+    try:
+        settle_home(os.environ)
+    except NoHome as error:
+        return str(error)
+    if args.verb in ("version", "check-config") or (args.verb == "profile" and args.what != "new"):
+        return None
+    from synapsed.owners import why_not_as_root
+    from synapsed.paths import Paths
+
+    paths = Paths.from_environ()
+    return why_not_as_root((paths.state, paths.config, paths.a2a), os.environ)
 
 
 def _printed(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
@@ -108,6 +129,7 @@ def versions() -> dict[str, object]:
 
     return {
         "version": __version__,
+        "commit": commit(),
         "store": {"schema": len(MIGRATIONS), "oldest": OLDEST},
         "keeper": {"protocol": frames.VERSION, "oldest": frames.OLDEST_VERSION, "launch": FORMAT},
     }
@@ -361,4 +383,15 @@ def _refuse(error: "SynapsedError", *, as_json: bool = False) -> int:
     if as_json:
         print(json.dumps({"error": {"code": error.code, "message": error.message, "details": error.details}}))
     print(f"synapsed: {error.message}", file=sys.stderr)
+    if isinstance(error.__cause__, PermissionError) and (foreign := _foreign()):
+        print(f"synapsed: {foreign[0]}; '{foreign[1]}' gives it back", file=sys.stderr)
     return EXIT_CONFIG if EXIT_CODES.get(error.code) == EXIT_CONFIG else EXIT_FAILED
+
+
+def _foreign() -> tuple[str, str] | None:
+    """What of other users there is among this one's files, as after a `sudo`, and what gives it back."""
+    from synapsed.owners import told_foreign
+    from synapsed.paths import Paths
+
+    paths = Paths.from_environ()
+    return told_foreign((paths.state, paths.config, paths.run))

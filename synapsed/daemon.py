@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -43,7 +44,8 @@ from synapsed.api.device_login import Visitors
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.api.token import load_or_create, put_back
+from synapsed.api.tls import TlsService
+from synapsed.api.token import load_or_create
 from synapsed.automation.service import Automation
 from synapsed.clock import SystemClock
 from synapsed.config import Config
@@ -51,17 +53,18 @@ from synapsed.configfile import check_parking, load_config
 from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.extras import has_mcp
 from synapsed.garbage import collecting
-from synapsed.home import lock_home, prepare_directories, remove_stand_in
+from synapsed.home import HomeLock, lock_home, prepare_directories, remove_stand_in
+from synapsed.installed import commit
 from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.library import ProfileLibrary
-from synapsed.listeners import Listeners
+from synapsed.listeners import Listeners, lead_here
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
-from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
+from synapsed.premises import DECIDE_SOCKET, HOOKS_SOCKET
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
@@ -70,21 +73,24 @@ from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
 from synapsed.store.store import SqliteStore
-from synapsed.supervisor.hook_socket import answering, poked
+from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
 from synapsed.telemetry.loop import watch_loop
 from synapsed.telemetry.pipeline import Telemetry
+from synapsed.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from synapsed.fleet.service import Fleet
 
+FAILED = 1
+"""The exit code of a daemon that could not go on."""
+FAILING_S = 10.0
+"""For one that cannot go on to end as it should."""
 TOLD_S = 2.0
 """What the database gets to write down that the daemon came up, or goes."""
-PREMISES_EVERY_S = 1.0
-"""Between two looks at what the daemon stands on."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
@@ -95,11 +101,23 @@ class _Stop:
 
     keep_agents: bool
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: str | None = None
+    """Why it cannot go on."""
 
     def ask(self, keep_agents: bool) -> None:
         if not self.asked.is_set():
             self.keep_agents = keep_agents
             self.asked.set()
+
+    def fail(self, failed: asyncio.Future[str]) -> None:
+        """It ends with an error, soon even where something hangs for it; the agents stay for the next one."""
+        if failed.cancelled():
+            return
+        self.failure, self.keep_agents = failed.result(), True
+        self.asked.set()
+        end = threading.Timer(FAILING_S, os._exit, (FAILED,))
+        end.daemon = True
+        end.start()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +135,8 @@ class _Parts:
     backups: Backups
     telemetry: Telemetry
     fleet: "Fleet | None"
+    hooks: Mapping[str, HookSocket]
+    """By their names among the premises."""
 
 
 class Daemon:
@@ -143,7 +163,6 @@ class Daemon:
         self._agent_units = agent_units
         self._clock = SystemClock()
         self._service = ServiceNotifier(environ)
-        self._rescues = False
         self._late_port = late_port
         self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
@@ -153,7 +172,7 @@ class Daemon:
         prepare_directories(self._paths)
         stop = _Stop(self._keep_agents)
         async with AsyncExitStack() as up:
-            up.enter_context(lock_home(self._paths))
+            lock = up.enter_context(lock_home(self._paths))
             up.callback(remove_stand_in, self._paths)
             up.callback(self._service.close)
             up.enter_context(collecting(asyncio.get_running_loop()))
@@ -161,27 +180,17 @@ class Daemon:
             config = await asyncio.to_thread(load_config, self._paths)
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
-            inherited = inherited_sockets(self._environ)
             listeners = Listeners(servers, config, self._paths, clock=self._clock, late_port=self._late_port)
-            listen = await listeners.main(inherited.pop("http", []))
-            tls = listeners.tls()
-            if tls is not None:
-                await tls.look()
-            # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
-            await manager.serve_ports(servers, listen=listen or config.api.listen)
-            # Last: who starts a daemon waits for this to answer, and then finds the others.
-            await listeners.control(inherited.pop("control", []))
-            for name, others in inherited.items():
-                log.warning("a socket that is not known was handed over", name=name)
-                for sock in others:
-                    sock.close()
-            await up.enter_async_context(poked(self._paths.hooks_socket, manager.directory))
-            await up.enter_async_context(answering(self._paths.decide_socket, manager.terminals.decide))
+            listen, tls = await self._listen(up, listeners, parts, config)
+            if lock.before is not None:
+                await asyncio.to_thread(lead_here, Path(lock.before.socket), self._paths)
+            upkeep = self._upkeep(lock, parts)
             up.enter_context(self._signals(stop, manager))
+            parts.store.failed.add_done_callback(stop.fail)
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._come_up(parts)),
-                    group.create_task(self._keep_premises(Premises(self._paths), parts)),
+                    group.create_task(upkeep.run()),
                     group.create_task(
                         watch_loop(self._clock, parts.telemetry.lag, OwnLog(self._paths.logs / "daemon.log").look)
                     ),
@@ -192,7 +201,7 @@ class Daemon:
                 ]
                 self._service.ready(lambda: summary_of(manager.directory.all()))
                 await _tell(parts, "started")
-                log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
+                log.info("daemon ready", version=__version__, commit=commit(), pid=os.getpid(), listen=listen)
                 await stop.asked.wait()
                 await _tell(parts, "stopping")
                 self._service.stopping()
@@ -203,7 +212,45 @@ class Daemon:
             servers.end_streams()
             await parts.automation.close()
             await manager.close(keep_agents=stop.keep_agents)
+            if stop.failure is not None:
+                raise StoreError(f"{stop.failure}; the next daemon finds its agents running", reason="failed")
+            if not stop.keep_agents:
+                up.callback(lock.leave)
         log.info("daemon ended")
+
+    async def _listen(
+        self, up: AsyncExitStack, listeners: Listeners, parts: _Parts, config: Config
+    ) -> tuple[str, TlsService | None]:
+        """Where the main listener is, empty if it is to be taken later, and the one with TLS, if one is wanted."""
+        manager = parts.manager
+        inherited = inherited_sockets(self._environ)
+        listen = await listeners.main(inherited.pop("http", []))
+        tls = listeners.tls()
+        if tls is not None:
+            await tls.look()
+        # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
+        await manager.serve_ports(parts.servers, listen=listen or config.api.listen)
+        # Last: who starts a daemon waits for this to answer, and then finds the others.
+        await listeners.control(inherited.pop("control", []))
+        for name, others in inherited.items():
+            log.warning("a socket that is not known was handed over", name=name)
+            for sock in others:
+                sock.close()
+        for hook in parts.hooks.values():
+            await hook.make()
+            up.push_async_callback(hook.close)
+        return listen, tls
+
+    def _upkeep(self, lock: HomeLock, parts: _Parts) -> Upkeep:
+        return Upkeep(
+            self._paths,
+            lock=lock,
+            store=parts.store,
+            servers=parts.servers,
+            hooks=parts.hooks,
+            token=parts.token,
+            launches=lambda: [root.launch for root in parts.manager.directory.roots()],
+        )
 
     def _launcher(self) -> Launcher:
         if self._agent_units:
@@ -219,7 +266,6 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
-        up.push_async_callback(self._rescue, store)
         history = await up.enter_async_context(open_history(paths, store.events, enabled=config.history.enabled))
         hosts = await self._hosts(up, config)
         externals = Externals(
@@ -319,6 +365,7 @@ class Daemon:
             clock=self._clock,
             paths=paths,
             version=__version__,
+            commit=await asyncio.to_thread(commit),
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
             metrics=telemetry.metrics,
@@ -343,8 +390,12 @@ class Daemon:
             timers=asyncio.get_running_loop(),
         )
         backups = Backups(paths.database, paths.backups, days=config.store.backup_days, clock=self._clock)
+        hooks = {
+            HOOKS_SOCKET: HookSocket(lambda: poked(paths.hooks_socket, manager.directory)),
+            DECIDE_SOCKET: HookSocket(lambda: answering(paths.decide_socket, manager.terminals.decide)),
+        }
         return _Parts(
-            manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry, fleet
+            manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry, fleet, hooks
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
@@ -393,39 +444,6 @@ class Daemon:
             await parts.retention.run()
         except Exception:  # as above; a store that refuses for a while is waited for
             log.exception("nothing old is removed until the daemon is restarted")
-
-    async def _keep_premises(self, premises: Premises, parts: _Parts) -> None:
-        """Look every second whether somebody has taken away what the daemon stands on, say so, and make again what can
-        be: nobody would hear of it before the daemon ends, and all since then would be gone."""
-        while True:
-            await asyncio.sleep(PREMISES_EVERY_S)
-            if lost := await asyncio.to_thread(premises.look):
-                await self._make_again(lost, parts)
-                await asyncio.to_thread(premises.made_again)
-
-    async def _make_again(self, lost: Mapping[str, Path], parts: _Parts) -> None:
-        for name, place in lost.items():
-            log.error("somebody has removed what the daemon stands on", what=name, path=str(place))
-            parts.servers.alert(
-                f"{place} ({name}) was removed while the daemon ran; what could be was made again, output and files of "
-                "agents were not: end it with 'synapsectl shutdown' and start it again"
-            )
-        try:
-            await asyncio.to_thread(prepare_directories, self._paths)
-            if STATE in lost or DATABASE in lost:
-                self._rescues = True
-                await asyncio.to_thread(put_back, self._paths.token, parts.token)
-                await parts.store.rescue()
-            if CONTROL_SOCKET in lost:
-                await parts.servers.start_unix(self._paths.control_socket)
-        except SynapsedError as error:
-            log.error("it cannot be made again", why=error.message)  # noqa: TRY400
-            parts.servers.alert(f"it could not be made again: {error.message}")
-
-    async def _rescue(self, store: SqliteStore) -> None:
-        """The last word of a database whose file was removed. Raises StoreError: the exit code says that it is lost."""
-        if self._rescues:
-            await store.rescue()
 
     @contextlib.contextmanager
     def _signals(self, stop: _Stop, manager: Manager) -> Iterator[None]:

@@ -49,6 +49,7 @@
     │   ├── CardChanged              CARD_CHANGED
     │   └── RemoteRefused            REMOTE_REFUSED
     ├── AlreadyRunning               a second daemon for the same home
+    │   └── StateElsewhere           the home of a daemon on another host, or in another PID namespace
     └── StoreError                   the database or a file refused: disk full, corrupt, too new
 
 `code` is the machine-readable name (docs/http-api.md); the HTTP status and the exit code stand beside it, so that no
@@ -284,6 +285,12 @@ class AlreadyRunning(SynapsedError):
     """Another daemon holds the lock of this home."""
 
     code, http = "ALREADY_RUNNING", 409
+
+
+class StateElsewhere(AlreadyRunning):
+    """The home was last a daemon's on another host, or in another PID namespace, whose agents may live."""
+
+    code = "STATE_ELSEWHERE"
 
 
 class StoreError(SynapsedError):

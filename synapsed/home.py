@@ -1,12 +1,16 @@
-"""A daemon's home: the directories that it keeps to itself, and the lock that makes it the only one there."""
+"""A daemon's home: the directories that it keeps to itself, and the locks that make it the only one there."""
 
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
-from synapsed.errors import AlreadyRunning
+from synapsed.errors import AlreadyRunning, LaunchError, StateElsewhere
 from synapsed.keepers.launchers import private_directory
+from synapsed.lockrecord import LOCK_MAX, LockRecord, advice, here, is_over, read_record, whose
+from synapsed.locks import database_user
 from synapsed.paths import Paths
 
 
@@ -31,21 +35,122 @@ def remove_stand_in(paths: Paths) -> None:
                 directory.rmdir()
 
 
+class HomeLock:
+    """The lock of this state, and of the folder of its sockets, which daemons before 0.2 had alone. The kernel lets go
+    of both with the process, however that ends."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._place = here()
+        self._state = _locked(paths.lock)
+        try:
+            self.before = read_record(str(paths.lock))
+            """Of the daemon that had it last."""
+            self._run = _locked(paths.run_lock)
+        except BaseException:
+            os.close(self._state)
+            raise
+        self._since = time.time()
+
+    def write(self, socket: Path | None = None) -> None:
+        """It is this daemon's, which listens at `socket`, if not in its own place."""
+        record = LockRecord(os.getpid(), self._place, str(socket or self._paths.control_socket), self._since)
+        _put(self._state, record.text())
+        _put(self._run, f"{os.getpid()}\n")
+
+    def make_again(self) -> None:
+        """Somebody has removed the files. Raises AlreadyRunning where another daemon has made them meanwhile."""
+        for name, path in (("_state", self._paths.lock), ("_run", self._paths.run_lock)):
+            if not _is_at(getattr(self, name), path):
+                lock = _locked(path)
+                os.close(getattr(self, name))
+                setattr(self, name, lock)
+        self.write()
+
+    def leave(self) -> None:
+        """The state is free: no agent of it lives, and whoever comes next need not ask where it was."""
+        _put(self._state, "")
+
+    def close(self) -> None:
+        os.close(self._run)
+        os.close(self._state)
+
+
 @contextlib.contextmanager
-def lock_home(paths: Paths) -> Iterator[None]:
-    """Hold the lock of this home; the kernel lets go of it with the process, however that ends. Raises AlreadyRunning
-    with the pid of the daemon that has it."""
-    fd = os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def lock_home(paths: Paths) -> Iterator[HomeLock]:
+    """Hold the locks of this home. Raises AlreadyRunning with the pid of the daemon that has it, StateElsewhere where
+    programs of another place's daemon may live."""
+    lock = HomeLock(paths)
     try:
+        user = database_user(str(paths.database))
+        if user is not None and _is_daemon(user):
+            who = f"pid {user}" if user else "a process that cannot be seen from here, in another PID namespace?"
+            raise AlreadyRunning(
+                f"a daemon that does not hold {paths.lock} has the database open ({who}); 'synapsectl shutdown' in a "
+                "shell like the one that started it ends it",
+                pid=str(user or "unknown"),
+            )
+        before, place, state = lock.before, here(), str(paths.state)
+        if before is not None and not before.is_at(place) and not is_over(before, place, state):
+            raise StateElsewhere(f"{whose(state, before)}; {advice(state)}")
+        lock.write()
+        yield lock
+    finally:
+        lock.close()
+
+
+def _locked(path: Path) -> int:
+    """A descriptor that holds the lock on the file that is at `path` now. Raises AlreadyRunning, LaunchError."""
+    while True:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise LaunchError(f"{path}: {error.strerror}") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
-            raise AlreadyRunning(
-                f"a daemon runs already for {paths.run} (pid {pid}); 'synapsectl shutdown' ends it", pid=pid
-            ) from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(fd)
+            told = os.pread(fd, LOCK_MAX, 0).decode("utf-8", "replace")
+            os.close(fd)
+            raise _already(path, told) from None
+        except BaseException:
+            os.close(fd)
+            raise
+        if _is_at(fd, path):
+            return fd
+        os.close(fd)  # whoever had it has removed it meanwhile
+
+
+def _already(path: Path, told: str) -> AlreadyRunning:
+    record, place = LockRecord.parse(told), here()
+    pid = told.partition("\n")[0].strip() or "unknown"
+    if record is not None and not record.is_at(place):
+        return AlreadyRunning(
+            f"the state in {path.parent} is in use by {record.told(place)}; {advice(str(path.parent))}", pid=pid
+        )
+    return AlreadyRunning(
+        f"a daemon runs already for {path.parent} (pid {pid}); 'synapsectl shutdown' ends it", pid=pid
+    )
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except OSError:
+        return False
+
+
+def _put(fd: int, text: str) -> None:
+    data = text.encode()
+    os.pwrite(fd, data, 0)
+    os.ftruncate(fd, len(data))
+
+
+def _is_daemon(pid: int) -> bool:
+    """Whether it is a daemon's: others may look into the database. One that cannot be seen may well be."""
+    if not pid:
+        return True
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"run" in words and any(word.rpartition(b"/")[2] == b"synapsed" for word in words)

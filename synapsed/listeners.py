@@ -4,6 +4,7 @@ Each is served on what the service manager has bound, or on a socket of the daem
 """
 
 import asyncio
+import contextlib
 import socket
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.errors import ConfigError
 from synapsed.paths import Paths
+from synapsed.sockets import why_not_our_folder
 
 PORT_RETRY_S = 1.0
 """Between two attempts to have the main port."""
@@ -88,6 +90,19 @@ class Listeners:
             await self._servers.start_unix_on(sock)
         if not inherited or not await asyncio.to_thread(_answers, self._paths.control_socket):
             await self._servers.start_unix(self._paths.control_socket)
+
+
+def lead_here(before: Path, paths: Paths) -> None:
+    """Make those who know the sockets of the daemon before, whose control socket was `before`, find this one's: its
+    agents live, and were told of them. Nothing is done where they are the same, or somebody listens there."""
+    folder = before.parent
+    if folder == paths.sockets or not folder.is_dir() or why_not_our_folder(str(folder)) or _answers(before):
+        return
+    for place in (paths.control_socket, paths.hooks_socket, paths.decide_socket):
+        with contextlib.suppress(OSError):  # they are swept for, and asked of a person
+            link = folder / place.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(place)
 
 
 def _without_port(api: ApiConfig) -> str:

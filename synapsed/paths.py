@@ -40,7 +40,7 @@ class Paths(_Roots):
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Paths":
         """Locations by `environ`; nothing is created."""
-        user_home = Path(environ.get("HOME") or Path.home())
+        user_home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - it never raises
         a2a = Path(environ.get("SYNAPSED_A2A_HOME") or user_home / ".a2a")
         run = Path(runtime_directory(environ))
         if home := environ.get("SYNAPSED_HOME"):
@@ -77,7 +77,10 @@ class Paths(_Roots):
     logs = _Below("state", "logs")
     backups = _Below("state", "backups")
     """Daily copies of the database."""
-    lock = _Below("run", "lock")
+    lock = _Below("state", "daemon.lock")
+    """Held by the daemon of this state; says where it listens (`lockrecord`)."""
+    run_lock = _Below("run", "lock")
+    """Held by the daemon whose sockets are there; the only lock of daemons before 0.2."""
     control_socket = _Below("sockets", "control.sock")
     """The daemon's Unix socket; in a short directory of its own where the runtime path is too long for one."""
     hooks_socket = _Below("sockets", "hooks.sock")

@@ -1,4 +1,4 @@
-"""What a daemon stands on, its folder of state, its database and its control socket: whether it was taken away.
+"""What a daemon stands on, its folder of state, its database, its locks and its sockets: whether it was taken away.
 
 A file that is removed while it is open goes on for whoever has it open, and nobody else finds it: all that is written
 from then on would be gone with the process, without a word.
@@ -10,7 +10,10 @@ from pathlib import Path
 
 from synapsed.paths import Paths
 
-STATE, DATABASE, CONTROL_SOCKET = "state", "database", "control socket"
+STATE, DATABASE, LOCK, RUN_LOCK = "state", "database", "lock", "lock of the sockets"
+CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET = "control socket", "hooks socket", "questions socket"
+SOCKETS = (CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET)
+"""A service manager may put others in their places."""
 
 
 class Premises:
@@ -19,7 +22,11 @@ class Premises:
         self._places: Mapping[str, Path] = {
             STATE: paths.state,
             DATABASE: paths.database,
+            LOCK: paths.lock,
+            RUN_LOCK: paths.run_lock,
             CONTROL_SOCKET: paths.control_socket,
+            HOOKS_SOCKET: paths.hooks_socket,
+            DECIDE_SOCKET: paths.decide_socket,
         }
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
@@ -30,7 +37,7 @@ class Premises:
             now = _identity(place)
             if now != self._known[name]:
                 self._known[name] = now
-                if now is None or name != CONTROL_SOCKET:
+                if now is None or name not in SOCKETS:
                     lost[name] = place
         return lost
 

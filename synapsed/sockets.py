@@ -12,7 +12,7 @@ import time
 TYPE_CHECKING = False
 """As in `typing`, which takes longer to import than all that is here."""
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
     from typing import Any
 
 PATH_MAX = 103
@@ -28,23 +28,55 @@ _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1  # <sys/un.h> of macOS: struct xucred
 _LONGEST = os.path.join("keepers", "k" * 24 + ".sock")
 
 
+class NoHome(Exception):
+    """Nothing tells where this user's files are; the message is for people."""
+
+
+def settle_home(environ: "MutableMapping[str, str]") -> None:
+    """HOME is set, or the system knows it, when this returns. A user whom the system does not know has none: with a
+    SYNAPSED_HOME that is `/`, as containers have it. Raises NoHome, also where SYNAPSED_HOME leads nowhere."""
+    named = environ.get("SYNAPSED_HOME")
+    if named and not named.startswith("/"):
+        try:
+            os.getcwd()
+        except OSError:
+            raise NoHome(f"SYNAPSED_HOME is {named!r}, and the current folder, where that would be, is gone") from None
+    if environ.get("HOME") or os.path.expanduser("~").startswith("/"):
+        return
+    if not named:
+        raise NoHome(f"HOME is not set, and the system does not know uid {os.getuid()}: set HOME, or SYNAPSED_HOME")
+    environ["HOME"] = "/"
+
+
 def control_socket(environ: "Mapping[str, str]") -> str:
     """The daemon's Unix socket."""
     return os.path.join(socket_directory(runtime_directory(environ)), "control.sock")
 
 
+def lock_file(environ: "Mapping[str, str]") -> str:
+    """The lock of the daemon, which says where it listens (`synapsed.lockrecord`)."""
+    return os.path.join(state_directory(environ), "daemon.lock")
+
+
+def state_directory(environ: "Mapping[str, str]") -> str:
+    """What outlives the daemon."""
+    if home := environ.get("SYNAPSED_HOME"):
+        return _plain(os.path.join(_absolute(home), "state"))
+    user_home = environ.get("HOME") or os.path.expanduser("~")
+    state = environ.get("XDG_STATE_HOME") or os.path.join(user_home, ".local", "state")
+    return _plain(os.path.join(state, "synapsed"))
+
+
 def runtime_directory(environ: "Mapping[str, str]") -> str:
     """What is of use only while the daemon runs."""
     if home := environ.get("SYNAPSED_HOME"):
-        return _plain(os.path.join(os.getcwd(), home, "run"))
+        return _plain(os.path.join(_absolute(home), "run"))
     if runtime := environ.get("XDG_RUNTIME_DIR"):
         return _plain(os.path.join(runtime, "synapsed"))
     before = _plain(os.path.join(environ.get("TMPDIR") or "/tmp", f"synapsed-{os.getuid()}"))
     if _has_lock(before):
         return before
-    user_home = environ.get("HOME") or os.path.expanduser("~")
-    state = environ.get("XDG_STATE_HOME") or os.path.join(user_home, ".local", "state")
-    return _plain(os.path.join(state, "synapsed", "run"))
+    return os.path.join(state_directory(environ), "run")
 
 
 def connect(sock: "Any", path: str, seconds: float) -> None:
@@ -102,6 +134,11 @@ def peer_uid(sock: "Any") -> int | None:
         return None
     version, uid = found[:4], found[4:8]
     return None if any(version) or len(uid) < 4 else int.from_bytes(uid, sys.byteorder)
+
+
+def _absolute(path: str) -> str:
+    """The current folder, which may be gone, is asked for where that matters only."""
+    return path if path.startswith("/") else os.path.join(os.getcwd(), path)
 
 
 def _plain(path: str) -> str:

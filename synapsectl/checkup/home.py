@@ -15,8 +15,10 @@ from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 from synapsectl.service.settings import env_file, user_env_file
-from synapsectl.spawn import holds_lock
+from synapsectl.spawn import holds_lock, is_elsewhere
 from synapsed import __version__
+from synapsed.installed import GONE, NEWER, commit, with_commit
+from synapsed.owners import told_foreign
 
 DISK_MIN = 1 << 30
 """Bytes free below which spools of a few agents may fill the disk: a spool keeps 64 MiB and more."""
@@ -37,6 +39,7 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
         yield Finding("daemon", WRONG, f"it answers, but not what was asked: {error}", "synapsectl shutdown")
     else:
         yield _daemon(status, len(agents or ()))
+        yield from _files(status)
     yield from _sockets(ctx)
     yield from _permissions(ctx)
     yield from _disk(ctx)
@@ -50,23 +53,61 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _no_daemon(ctx: CommandContext, error: NoDaemon) -> Finding:
-    if holds_lock(ctx):
-        pid = ctx.paths.lock.read_text(encoding="ascii", errors="replace").strip()
-        return Finding("daemon", WRONG, f"pid {pid} holds the lock, but does not answer: {error}", f"kill {pid}")
-    return Finding("daemon", NOTE, "none runs", "synapsectl start PROFILE")
+    if not holds_lock(ctx):
+        return Finding("daemon", NOTE, str(error) if is_elsewhere(ctx) else "none runs", "synapsectl start PROFILE")
+    pid = _locked_by(ctx.paths.lock) or _locked_by(ctx.paths.run_lock)
+    if is_elsewhere(ctx) or pid is None:
+        return Finding("daemon", WRONG, error.reason, "ask it where it runs")
+    detail, state = f"pid {pid} holds the lock, but does not answer: {error.reason}", _process_state(pid)
+    if state == "T":
+        return Finding("daemon", WRONG, f"{detail}; it was stopped by a signal", f"kill -CONT {pid}")
+    if not Path(ctx.client.socket_path).exists():
+        mend = f"look again in a moment: it comes up, or makes its socket again; else see {ctx.paths.logs}"
+        return Finding("daemon", WRONG, detail, mend)
+    return Finding("daemon", WRONG, detail, f"kill {pid}; its agents live on, and the next one finds them")
+
+
+def _locked_by(lock: Path) -> int | None:
+    """The pid in the file."""
+    try:
+        return int(lock.read_text(encoding="utf-8", errors="replace").partition("\n")[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _process_state(pid: int) -> str:
+    """The letter that `ps` shows; empty where it cannot be told."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def _daemon(status: dict[str, Any], agents: int) -> Finding:
     listen = ", ".join(status["listen"]) or "no port"
-    detail = f"pid {status['pid']}, version {status['version']}, at {listen}, {agents} agents"
-    if status["version"] != __version__:
-        mend = "systemctl --user restart synapsed, or synapsectl shutdown --keep-agents"
-        return Finding("daemon", WRONG, f"{detail}; this tool is {__version__}", mend)
+    theirs, ours = status.get("commit", ""), commit()
+    version = with_commit(status["version"], theirs)
+    detail = f"pid {status['pid']}, version {version}, at {listen}, {agents} agents"
+    mend = "systemctl --user restart synapsed, or synapsectl shutdown --keep-agents, then synapsectl up"
+    if status["version"] != __version__ or (theirs and ours and theirs != ours):
+        return Finding("daemon", WRONG, f"{detail}; this tool is {with_commit(__version__, ours)}", mend)
     return Finding("daemon", OK, detail)
 
 
+def _files(status: dict[str, Any]) -> Iterator[Finding]:
+    for alert in status.get("alerts", []):
+        if alert.startswith((NEWER, GONE)):
+            yield Finding("installed files", WRONG, alert)
+
+
 def _sockets(ctx: CommandContext) -> Iterator[Finding]:
-    path = ctx.paths.control_socket
+    path = Path(ctx.client.socket_path)
+    if path != ctx.paths.control_socket:
+        yield Finding(
+            "control socket",
+            NOTE,
+            f"{path}: the daemon was started where XDG_RUNTIME_DIR, or HOME, is another; it is found by its lock",
+        )
     try:
         info = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -85,17 +126,15 @@ def _permissions(ctx: CommandContext) -> Iterator[Finding]:
     private = [paths.state, paths.run, paths.sockets, paths.token, paths.database, paths.control_socket]
     private += [env_file(paths), user_env_file(paths)]
     wrong = 0
+    if found := told_foreign((paths.state, paths.run, paths.sockets, paths.a2a)):
+        wrong += 1
+        yield Finding("permissions", WRONG, *found)
     for path in dict.fromkeys(private):
         try:
             info = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if info.st_uid != os.getuid():
-            wrong += 1
-            yield Finding(
-                "permissions", WRONG, f"{path} is not yours", command("sudo", "chown", "-R", os.getuid(), path)
-            )
-        elif info.st_mode & 0o077:
+        if info.st_uid == os.getuid() and info.st_mode & 0o077:
             wrong += 1
             mode = stat.S_IMODE(info.st_mode)
             yield Finding("permissions", WRONG, f"{path} is open to others ({mode:04o})", command("chmod", "go=", path))
@@ -147,8 +186,9 @@ def _keepers(ctx: CommandContext, agents: list[dict[str, Any]] | None) -> Iterat
     living = {agent: path for agent, path in sockets.items() if _listens(path)}
     lost = [agent["name"] for agent in agents or () if agent["state"] == "running" and agent["id"] not in living]
     if lost:
-        detail = f"said to run, but with a keeper that does not answer: {', '.join(lost)}"
-        yield Finding("keepers", WRONG, detail, command("synapsectl", "restart", lost))
+        detail = f"said to run, but nobody listens where their keepers should: {', '.join(lost)}"
+        mend = f"look again in a moment; else, when they are idle, {command('synapsectl', 'restart', lost)}"
+        yield Finding("keepers", WRONG, detail, mend)
     known = set(sockets.values())
     strays = [path for path in ctx.paths.keeper_sockets.glob("*.sock") if path not in known]
     for path in strays:

@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if ctx.inside_agent:
         raise UsageError("an agent installs no services")
+    ctx.check_user()
     manager = this_machines(ctx.environ)
     with ctx.busy("reading the configuration, and asking the login shell"):
         settings = gather(ctx.paths, ctx.environ)

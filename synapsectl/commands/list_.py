@@ -41,6 +41,15 @@ def configure(parser: "argparse.ArgumentParser") -> None:
 
 
 def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
+    try:
+        return _run(args, ctx)
+    except NoDaemon as error:
+        from synapsectl.living import without_daemon
+
+        raise without_daemon(error, ctx) from None
+
+
+def _run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     if args.watch:
         if args.json or not ctx.out.on_terminal:
             raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")

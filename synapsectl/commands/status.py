@@ -49,9 +49,10 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 def _show_daemon(status: dict[str, Any], ctx: CommandContext) -> None:
     agents = status["agents"]
     count = len(agents) if isinstance(agents, list) else agents
-    ctx.out.line(
-        f"synapsed {status['version']}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}"
-    )
+    from synapsed.installed import with_commit  # it takes pathlib, which an agent's status does without
+
+    version = with_commit(status["version"], status.get("commit", ""))
+    ctx.out.line(f"synapsed {version}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}")
     ctx.out.line(f"  {'listen':<16}{', '.join(status['listen']) or '- (the control socket alone)'}")
     if secure := status.get("secure"):
         ctx.out.line(f"  {'page over TLS':<16}{', '.join(secure)}")

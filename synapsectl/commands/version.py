@@ -6,8 +6,9 @@ import subprocess
 from typing import Any
 
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, NoDaemon
+from synapsectl.errors import DONE, ApiError, NoDaemon
 from synapsed import __version__, own_python
+from synapsed.installed import commit, with_commit
 
 EXAMPLES = (("synapsectl version", "of the tool, and of the daemon that runs"),)
 
@@ -30,14 +31,26 @@ def _installed() -> dict[str, Any] | None:
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
-    try:
-        daemon = ctx.client.get("/healthz")["version"]
-    except NoDaemon:
-        daemon = None
+    own = commit()
+    daemon, other = _daemon(ctx)
     if args.json:
+        commits = {"synapsectl": own or None, "synapsed": other or None}
         told = {"synapsectl": __version__, "synapsed": daemon, "socket": ctx.client.socket_path}
-        ctx.out.document(told | {"installed": _installed()})
+        ctx.out.document(told | {"commits": commits, "installed": _installed()})
         return DONE
-    ctx.out.line(f"synapsectl {__version__}")
-    ctx.out.line(f"synapsed {daemon}" if daemon else "synapsed does not run")
+    ctx.out.line(f"synapsectl {with_commit(__version__, own)}")
+    ctx.out.line(f"synapsed {with_commit(daemon, other)}" if daemon else "synapsed does not run")
+    if other and own and other != own:
+        ctx.out.note("the daemon is not of this tool's commit: restart it, and its agents go on")
     return DONE
+
+
+def _daemon(ctx: CommandContext) -> tuple[str | None, str]:
+    """Version and commit of the daemon that runs; the commit is for persons."""
+    try:
+        version = ctx.client.get("/healthz")["version"]
+        return version, str(ctx.client.get("/control/status").get("commit", ""))
+    except NoDaemon:
+        return None, ""
+    except ApiError:
+        return version, ""

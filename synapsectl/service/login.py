@@ -46,13 +46,21 @@ class Login(NamedTuple):
     problem: str = ""
 
 
+def _own_shell() -> str:
+    """Empty for a user whom the system does not know."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_shell
+    except KeyError:
+        return ""
+
+
 def ask_login_shell(names: Iterable[str], environ: Mapping[str, str]) -> Login:
     """Start the login shell with nothing of this shell's environment, and ask it for the programs `names`.
 
     A program that only this shell's PATH has is taken from there, and the directory of one that is an alias from the
     alias: both directories stand at the end of `path`.
     """
-    shell = environ.get("SHELL") or pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
+    shell = environ.get("SHELL") or _own_shell() or "/bin/sh"
     wanted = list(dict.fromkeys(names))
     try:
         answers, told = _ask(shell, wanted, environ)

@@ -1,6 +1,6 @@
 """The service in systemd's user manager. The arrangement of the units is explained in docs/service.md."""
 
-import getpass
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +10,7 @@ from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import ServiceSettings, env_file, template, user_env_file
 from synapsed import own_python
+from synapsed.owners import user_name
 from synapsed.paths import Paths
 
 SERVICE = "synapsed.service"
@@ -37,7 +38,7 @@ class Systemd:
             return None
         return (
             f"systemd's user manager does not answer ({asked.err or asked.code}): log in as this user (su and sudo do "
-            f"not start it), or have an administrator run 'loginctl enable-linger {getpass.getuser()}'"
+            f"not start it), or have an administrator run 'loginctl enable-linger {user_name(os.getuid())}'"
         )
 
     # --- files ---
@@ -105,7 +106,7 @@ class Systemd:
         self._systemctl("reset-failed", *UNITS)  # refused where there is nothing to forget
 
     def advice(self) -> list[tuple[str, str]]:
-        user = getpass.getuser()
+        user = user_name(os.getuid())
         asked = run_tool(["loginctl", "show-user", user, "--property=Linger", "--value"], self._environ)
         lingers = asked.out == "yes" if asked.code == 0 and asked.out else (LINGER / user).exists()
         if lingers:

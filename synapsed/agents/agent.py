@@ -131,6 +131,8 @@ class Agent:
         self.alerts = Alerts()
         self.stopped = False
         """A stop was asked of this daemon: only who asks for it starts it again, not what was wanted before."""
+        self.expected = False
+        """This daemon has yet to start it, as it is configured to."""
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self._exit: LinkExited | None = None
@@ -165,6 +167,11 @@ class Agent:
     @property
     def state(self) -> ProcessState:
         return self.process.state
+
+    @property
+    def comes_up(self) -> bool:
+        """No program of it runs, and one will without anybody's asking."""
+        return not self.stopped and (self.expected or self.process.returns)
 
     @property
     def seen(self) -> LinkObserved | None:

@@ -81,6 +81,11 @@ class AgentProcess:
         return self.state is ProcessState.STOPPED and self.record.desired == "running"
 
     @property
+    def returns(self) -> bool:
+        """It ends, or has ended, with a daemon, and comes up again with the next one, or with this one."""
+        return self.wanted or (self._suspending and self.record.desired == "running")
+
+    @property
     def link(self) -> AgentLink | None:
         """The open link of a running program."""
         return self._link if self._open and self.state is ProcessState.RUNNING else None

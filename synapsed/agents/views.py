@@ -31,6 +31,8 @@ from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles import Profile
 from synapsed.pty.readiness import Moment, obstacle
 
+COMES_UP = "comes up by itself"
+"""The evidence for an agent that is yet to be started, or ends with the daemon; 'synapsectl up' waits for it."""
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
 
@@ -46,6 +48,8 @@ def activity_of(agent: Agent) -> tuple[Activity, str]:
         return seen.activity, seen.evidence
     if agent.state in (ProcessState.STARTING, ProcessState.RUNNING):
         return Activity.STARTING, NOT_SEEN
+    if agent.comes_up:
+        return Activity.UNKNOWN, COMES_UP
     return Activity.UNKNOWN, agent.process.reason or agent.state.value
 
 
@@ -99,7 +103,7 @@ def ref_of(agent: Agent) -> AgentRef:
         id=record.id,
         type=record.profile,
         port=record.port,
-        running=is_reachable(agent),
+        running=is_reachable(agent) or agent.comes_up,
         folder=Path(record.cwd).name,
     )
 

@@ -194,9 +194,10 @@ class DaemonPaths(_Answer):
 
 class DaemonStatus(_Answer):
     """`uptime` in seconds; `listen`: `host:port` of each main listener; `secure`: addresses of the page at the listener
-    with TLS."""
+    with TLS; `commit`: of what its program was built, empty where that is not known."""
 
     version: str
+    commit: str
     pid: int
     uptime: float
     listen: list[str]

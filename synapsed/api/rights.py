@@ -123,7 +123,16 @@ class Rights:
     def require_person(self, act: str) -> None:
         """Raise Forbidden unless a person asks; `act` completes "an agent may not …"."""
         if not self.person:
-            raise Forbidden(f"an agent may not {act}: ask a person", rights=self.standing.value)
+            raise Forbidden(f"an agent may not {act}: {self._way_out}", rights=self.standing.value)
+
+    @property
+    def _way_out(self) -> str:
+        if self.standing is Standing.AGENT and self.agent_id is None:
+            return (
+                "and who asks cannot be told from here, as in a container or PID namespace that is not the daemon's: "
+                "do it where the daemon runs, or with its token"
+            )
+        return "ask a person"
 
     def require(self, right: str, act: str, *, of: str) -> None:
         """Raise Forbidden unless a person asks, or an agent that was granted `right` and is not `of` itself."""

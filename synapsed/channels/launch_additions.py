@@ -22,7 +22,8 @@ from synapsed.channelspec import Channel
 from synapsed.errors import ConfigError
 from synapsed.profiles import Instructions, McpInjection, Profile
 
-HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
+HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
+"""Each launch has a copy of its own: were the installed one gone, Python would end with 2, which hooks say to block."""
 COMPANION = Path(__file__).parent.parent / "companion.py"
 COMPANION_S = 15
 """How long a companion may take until it listens: 0.5 s, but more than 5 s on a machine that is starved, and a program
@@ -109,6 +110,11 @@ class LaunchContext:
     def control_socket(self) -> Path:
         """`Paths.control_socket`, which is beside `hooks_socket`."""
         return self.hooks_socket.with_name("control.sock")
+
+    @property
+    def hook_client(self) -> Path:
+        """What the program's hooks call; see `HOOK_CLIENT`."""
+        return self.launch_dir / "hookclient.py"
 
     @property
     def launch_dir(self) -> Path:
@@ -339,14 +345,15 @@ def prepare(context: LaunchContext, launch: InjectedLaunch, more: Mapping[Path, 
     context.inbox.mkdir(mode=0o700, exist_ok=True)
     for folder in (context.hooks, context.hooks / "tmp", context.hooks / "new", context.launch_dir):
         folder.mkdir(mode=0o700)
-    for path, content in {**launch.files, **(more or {}), context.launch_dir / _CONTEXT_FILE: context.dump()}.items():
+    own = {context.launch_dir / _CONTEXT_FILE: context.dump(), context.hook_client: HOOK_CLIENT}
+    for path, content in {**launch.files, **(more or {}), **own}.items():
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(content)
 
 
 def _hook_command(context: LaunchContext, event: str, *, decide: bool = False) -> str:
-    own = [str(HOOK_CLIENT), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
+    own = [str(context.hook_client), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
     if decide:
         own.append(str(context.decide_socket))
     return shlex.join(own_python.alone(*own, python=context.python))

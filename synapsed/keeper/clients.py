@@ -26,13 +26,20 @@ class Clients:
 
     __slots__ = ("_connections", "_listener", "_requests", "_selector", "_terminals")
 
-    def __init__(self, listener: socket.socket, selector: selectors.BaseSelector, requests: Requests) -> None:
-        self._listener = listener
+    def __init__(self, selector: selectors.BaseSelector, requests: Requests) -> None:
+        self._listener: socket.socket | None = None
         self._selector = selector
         self._requests = requests
         self._connections: list[Connection] = []
         self._terminals: dict[str, JoinedTerminal] = {}
-        selector.register(listener, selectors.EVENT_READ, self._accept)
+
+    def listen(self, listener: socket.socket) -> None:
+        """Clients come to `listener` from now on; the one before is closed."""
+        if self._listener is not None:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+        self._listener = listener
+        self._selector.register(listener, selectors.EVENT_READ, lambda _mask: self._accept(listener))
 
     def __bool__(self) -> bool:
         return bool(self._connections)
@@ -103,11 +110,10 @@ class Clients:
     def close(self) -> None:
         for sock in (*(each.sock for each in self._connections), *(each.sock for each in self._terminals.values())):
             sock.close()
-        self._listener.close()
 
-    def _accept(self, _mask: int) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            sock, _address = self._listener.accept()
+            sock, _address = listener.accept()
         except OSError:
             return  # the client gave up
         if len(self._connections) >= MAX_CLIENTS or peer_uid(sock) not in (os.getuid(), None):

@@ -10,6 +10,7 @@ import time
 
 from .channel import OutputChannel
 from .input_journal import Journal
+from .listener import Listener
 from .processes import become_subreaper
 from .program import Keeper
 from .spawn import spawn
@@ -143,13 +144,12 @@ def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
         journal = Journal(spec.file("journal"), spec.launch_id)
     except OSError as error:
         raise LaunchRefused("state_failed", f"{error.filename or spec.state_dir}: {error.strerror}") from None
-    listener = _listen(spec.socket)
+    listener = Listener(spec.socket)
     try:
         become_subreaper()
         program = spawn(spec, ptyprocess_dir)
     except LaunchRefused:
         listener.close()
-        os.unlink(spec.socket)
         raise
     for name, fd in program.outputs.items():
         channels[name].fd = fd
@@ -194,32 +194,3 @@ def _lock(path: str) -> int:
     except BlockingIOError:
         raise LaunchRefused("state_in_use", f"another keeper still runs a program with {path}") from None
     return fd
-
-
-def _listen(path: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        _unlink_stale(path)
-        os.umask(0o177)
-        listener.bind(path)
-        os.umask(0o077)
-        listener.listen(16)
-    except OSError as error:
-        listener.close()
-        # A path that is too long has no errno.
-        raise LaunchRefused("socket_failed", f"the socket {path} cannot be made: {error.strerror or error}") from None
-    listener.setblocking(False)
-    return listener
-
-
-def _unlink_stale(path: str) -> None:
-    """Removes what a killed keeper left behind, never a socket that somebody listens on."""
-    if not os.path.lexists(path):
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(path)
-        except OSError:
-            os.unlink(path)
-            return
-    raise LaunchRefused("socket_in_use", f"somebody listens on {path} already")

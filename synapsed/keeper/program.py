@@ -9,7 +9,7 @@ import json
 import os
 import selectors
 import signal
-import socket
+import sys
 import time
 
 from . import ending, frames
@@ -19,10 +19,11 @@ from .connection import Connection
 from .ending import Ending
 from .input_journal import Journal
 from .inputs import InputQueue, Pending
+from .listener import Listener
 from .processes import descendants, has_descendants, start_mark
 from .requests import Requests
 from .spawn import Program
-from .spec import Spec
+from .spec import LaunchRefused, Spec
 from .terminals import JoinedTerminal
 from .writer import InputWriter
 
@@ -43,7 +44,7 @@ class Keeper:
         *,
         spec: Spec,
         program: Program,
-        listener: socket.socket,
+        listener: Listener,
         channels: dict[str, OutputChannel],
         journal: Journal,
         lock: int,
@@ -63,7 +64,9 @@ class Keeper:
         self._marks = (start_mark(os.getpid()), start_mark(program.pid))
         self._selector = selectors.DefaultSelector()
         self._masks: dict[int, int] = {}
-        self._clients = Clients(listener, self._selector, Requests(self))
+        self._listener = listener
+        self._clients = Clients(self._selector, Requests(self))
+        self._clients.listen(listener.sock)
         self._ending = Ending(sweep_on_exit=spec.sweep_on_exit)
         self._stop_waiters: list[tuple[Connection, int]] = []
         self._status: int | None = None
@@ -95,10 +98,7 @@ class Keeper:
     def close(self) -> None:
         """Gives up the socket and every connection."""
         self._clients.close()
-        try:  # noqa: SIM105 - contextlib stays unimported
-            os.unlink(self.spec.socket)
-        except OSError:
-            pass  # somebody removed it: nothing is left to clean up
+        self._listener.close()
 
     def _patience(self) -> float | None:
         due = (self._ending.deadline(), self._retry_at, self._leave_at, self._clients.late_until)
@@ -150,7 +150,8 @@ class Keeper:
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: None)
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(signal.SIGHUP, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_IGN)
         return reader
 
@@ -158,8 +159,18 @@ class Keeper:
         numbers = os.read(wake, 512)
         if signal.SIGTERM in numbers:
             self._terminated()
+        if signal.SIGHUP in numbers:
+            self._listen_again()
         if signal.SIGCHLD in numbers:
             self._reap()
+
+    def _listen_again(self) -> None:
+        """SIGHUP: somebody who knows that this keeper lives does not find its socket. Keepers before 0.2 ignore it."""
+        try:
+            if self._listener.renew():
+                self._clients.listen(self._listener.sock)
+        except LaunchRefused as error:
+            sys.stderr.write(f"{error}\n")
 
     def _terminated(self) -> None:
         """SIGTERM to the keeper, by a service manager: end the program and wait for no acknowledgement."""

@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
-import psutil
-
 from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import start_mark
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import KeeperSilent
+from synapsed.keepers.launchers import call_keeper
 from synapsed.model.records import LaunchRecord
 
 ANSWER_S = 3.0
@@ -22,6 +21,12 @@ PATIENT_S = 60.0
 
 CONNECT_AGAIN_S = 1.0
 """Between two attempts to reach a keeper that was stopped."""
+
+CALLED_S = 0.05
+"""For one that was asked to bind its socket again."""
+
+AT_ONCE = 20
+"""So often it is asked before it counts as silent."""
 
 SILENT = "its keeper does not answer"
 
@@ -49,20 +54,22 @@ class Pulse:
         given_up: asyncio.Event,
         closing: Callable[[], bool],
     ) -> KeeperClient:
-        """Connected to it; a keeper that was stopped, or that lives and is late, is waited for, until it is given up.
-        Raises KeeperLost."""
+        """Connected to it. A keeper that lives is waited for, until it is given up: it may be late, or stopped, and one
+        whose socket was removed is asked to bind it again. Raises KeeperLost."""
+        tries = 0
         while True:
             try:
                 client = await connect()
             except KeeperLost as lost:
                 if closing():
                     raise asyncio.CancelledError from None  # the program lives on, for the next daemon
-                may_answer = lives if isinstance(lost, KeeperSilent) else stands_still
-                if given_up.is_set() or not await asyncio.to_thread(may_answer, launch):
+                if given_up.is_set() or not await asyncio.to_thread(lives, launch):
                     raise
-                self.told(silent=True)
+                tries += 1
+                if isinstance(lost, KeeperSilent) or not await asyncio.to_thread(_call, launch) or tries > AT_ONCE:
+                    self.told(silent=True)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(given_up.wait(), CONNECT_AGAIN_S)
+                    await asyncio.wait_for(given_up.wait(), CONNECT_AGAIN_S if self.silent else CALLED_S)
             else:
                 self.told(silent=False)
                 return client
@@ -103,11 +110,6 @@ def lives(launch: LaunchRecord) -> bool:
     return start_mark(launch.keeper_pid) == launch.keeper_start
 
 
-def stands_still(launch: LaunchRecord) -> bool:
-    """Whether the keeper lives and was stopped by a signal: it goes on when somebody lets it. Reads /proc."""
-    if not lives(launch):
-        return False
-    try:
-        return psutil.Process(launch.keeper_pid).status() == psutil.STATUS_STOPPED
-    except psutil.Error:
-        return False
+def _call(launch: LaunchRecord) -> bool:
+    """Whether it is asked for its socket."""
+    return lives(launch) and call_keeper(launch.keeper_pid)

@@ -12,6 +12,8 @@ late: its time has not begun.
 import asyncio
 import json
 import os
+import re
+import signal
 import stat
 import sys
 import time
@@ -30,9 +32,12 @@ from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 from synapsed.keepers.spawning import Child
+from synapsed.owners import mend, user_name
 
 KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 """The keeper's program, by its file: a directory needs runpy."""
+
+_KEEPER_PROGRAM = os.path.join("keeper", "__main__.py")  # noqa: PTH118 - the end of a word
 
 LAUNCH_TIMEOUT_S = 30.0
 """From starting Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
@@ -188,14 +193,49 @@ def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
 
 
 def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
-    """Which keepers live, by launch id. A zombie, and another process with the same pid, count as dead.
+    """Which keepers live, by launch id. A zombie, and another process with the same pid, count as dead; one whose
+    socket somebody has removed does not.
 
     Reads /proc, a few microseconds each; where there is no /proc it runs `ps`: call it in a thread there.
     """
-    return {
-        address.launch_id: start_mark(address.keeper_pid) == address.keeper_start and address.socket_path.exists()
-        for address in addresses
-    }
+    return {address.launch_id: start_mark(address.keeper_pid) == address.keeper_start for address in addresses}
+
+
+def call_keeper(pid: int) -> bool:
+    """Ask the keeper `pid` to bind its socket again, if somebody has removed it; whether it can. Those before 0.2
+    ignore the signal."""
+    if _LINUX and not _catches(pid, signal.SIGHUP):
+        return False
+    try:
+        os.kill(pid, signal.SIGHUP)
+    except OSError:
+        return False
+    return True
+
+
+def _catches(pid: int, number: int) -> bool:
+    """Whether the process does something on the signal, and neither ignores it nor ends."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
+
+
+def keeper_of(launch_id: str) -> tuple[int | None, bool]:
+    """The pid of the keeper of that launch, where one lives, and whether anything else of the launch does. Blocks."""
+    keeper, others = None, False
+    for process in _processes_of(launch_id):
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if any(word.endswith(_KEEPER_PROGRAM) for word in words):
+            keeper = process.pid
+        elif _lives(process):
+            others = True
+    return keeper, others
 
 
 def before_boot(keeper_start: int) -> bool:
@@ -280,8 +320,11 @@ def private_directory(path: Path) -> Path:
         status = path.lstat()
     except OSError as error:
         raise LaunchError(f"the directory {path} cannot be made: {error}") from error
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+    if not stat.S_ISDIR(status.st_mode):
         raise LaunchError(f"{path} must be a directory of this user, and no link")
+    if status.st_uid != os.getuid():
+        whose = user_name(status.st_uid)
+        raise LaunchError(f"{path} must be a directory of this user, and is {whose}'s: '{mend([path])}' gives it back")
     if status.st_mode & 0o077:
         path.chmod(0o700)
     return path

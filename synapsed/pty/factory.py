@@ -5,11 +5,13 @@ import contextlib
 import functools
 import json
 import math
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
+
+import structlog
 
 from synapsed.channels.factory import delivering, side_channels
 from synapsed.channels.launch_additions import (
@@ -30,14 +32,17 @@ from synapsed.files import write_whole
 from synapsed.interfaces import AgentLink, Store
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import ExitRecord
+from synapsed.keepers.heartbeat import CALLED_S, lives
 from synapsed.keepers.launchers import (
     KeeperAddress,
     Launcher,
     LaunchSpec,
     age_of,
     before_boot,
+    call_keeper,
     environment_of,
     find_keepers,
+    keeper_of,
     sweep_launch,
 )
 from synapsed.launch_plan import LaunchPlan, ProgramEnd
@@ -56,10 +61,15 @@ from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
 
+log = structlog.get_logger(__name__)
+
 LAUNCH_FILE = "launch.json"
 """In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or
 whose database is not the one that this agent stood in."""
 
+
+CALLS = 100
+"""So often a keeper whose launch is not on record is asked to listen, or waited for."""
 
 EXIT_FILE = "exit.json"
 """In the agent's directory, by the keeper."""
@@ -152,6 +162,7 @@ class PtyLinkFactory:
             started_at=keeper.started_at,
             resumed=launch.resumed,
         )
+        await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path, record, launched)
         return await self._link(record, profile, launched, context, checkpoint=None, adopted=False)
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
@@ -265,9 +276,9 @@ class PtyLinkFactory:
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:
         """The launch, if it is not `but`, that was under way when the last daemon was killed, if its program runs.
-        Whose keeper does not listen is ended: it may be about to, and would keep the place of the next for ever. So is
-        one whose program has ended: it may be the launch before, whose end is on record, where the last daemon did not
-        come to note its own.
+        What is left without a keeper is ended, and so is a keeper that has come to start no program: it would keep the
+        place of the next for ever. So is one whose program has ended: it may be the launch before, whose end is on
+        record, where the last daemon did not come to note its own.
         """
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
@@ -277,9 +288,19 @@ class PtyLinkFactory:
         if launch_id == but:
             return None
         try:
-            client = await KeeperClient.connect(socket)
+            client = await _connected(launch_id, socket)
         except (OSError, KeeperLost):
-            await sweep_launch(launch_id)
+            if (launched := _launched(noted)) is not None and await asyncio.to_thread(lives, launched):
+                return launched  # its link waits for it
+            keeper, others = await asyncio.to_thread(keeper_of, launch_id)
+            if keeper is None or not others:
+                await sweep_launch(launch_id)
+            else:
+                log.error(  # noqa: TRY400 - told in words
+                    "a program lives whose keeper cannot be reached",
+                    launch=launch_id,
+                    keeper=keeper,
+                )
             return None
         hello = client.hello
         client.close()
@@ -298,6 +319,27 @@ class PtyLinkFactory:
             spool_start=hello.launch_start,
             started_at=hello.started_at,
         )
+
+
+async def _connected(launch_id: str, socket: str) -> KeeperClient:
+    """The keeper of that launch, which may be about to listen, or is asked to do so again. Raises KeeperLost."""
+    for _ in range(CALLS):
+        with contextlib.suppress(OSError, KeeperLost):
+            return await KeeperClient.connect(socket)
+        keeper, _ = await asyncio.to_thread(keeper_of, launch_id)
+        if keeper is None:
+            break
+        await asyncio.to_thread(call_keeper, keeper)
+        await asyncio.sleep(CALLED_S)
+    return await KeeperClient.connect(socket)
+
+
+def _launched(noted: Mapping[str, Any]) -> LaunchRecord | None:
+    """The launch as it is noted once it is done."""
+    try:
+        return LaunchRecord.model_validate(noted["launch"])
+    except (KeyError, ValueError):
+        return None
 
 
 def _noted_agents(agents_dir: Path) -> list[AgentRecord]:
@@ -320,8 +362,12 @@ def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
     return record if record.launch_id == launch_id else None
 
 
-def _note(agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord) -> None:
+def _note(
+    agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord, launched: LaunchRecord | None = None
+) -> None:
     """The agent's environment, which holds secrets, stays out of it: the program that runs has it."""
     agent = record.model_dump(mode="json", exclude={"launch", "env", "extra_env"})
-    content = json.dumps({"launch_id": launch_id, "socket": str(socket), "agent": agent})
-    write_whole(agent_dir / LAUNCH_FILE, content.encode(), durable=False)  # no keeper outlives a loss of power
+    content: dict[str, Any] = {"launch_id": launch_id, "socket": str(socket), "agent": agent}
+    if launched is not None:
+        content["launch"] = launched.model_dump(mode="json")
+    write_whole(agent_dir / LAUNCH_FILE, json.dumps(content).encode(), durable=False)

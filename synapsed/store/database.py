@@ -85,6 +85,9 @@ class Database:
         self._idle.set()
         self._draining = False
         self._closed = False
+        self.failed: asyncio.Future[str] = self._loop.create_future()
+        """Done when nothing can be written any more, for a defect of ours: what is in memory and what is on disk may
+        differ from then on, and whoever comes next is to read it again."""
         self.commits = Histogram(FAST_S)
         """Seconds from a write's being asked for to its being durable."""
         self.reads = Histogram(FAST_S)
@@ -159,7 +162,7 @@ class Database:
         await self._run(self._reader, self._copy)
 
     async def drain(self) -> None:
-        """Refuse writes from now on, and finish those that were begun."""
+        """Refuse writes from now on, and finish those that were begun, as far as that can be."""
         self._draining = True
         await self._idle.wait()
 
@@ -186,6 +189,8 @@ class Database:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def _check(self, *, closed: bool) -> None:
+        if self.failed.done() and not self._closed:
+            raise self._failure()
         if closed:
             raise StoreError(f"{self._path}: the store is closed", reason="closed")
 
@@ -201,12 +206,23 @@ class Database:
         group = [self._pending.popleft() for _ in range(min(len(self._pending), GROUP_MAX))]
 
         def tell(future: Future[list[_Outcome]]) -> None:
-            self._loop.call_soon_threadsafe(self._end_group, group, future.result())
+            self._loop.call_soon_threadsafe(self._end_group, group, future)
 
         durable = any(write.durable for write in group)
         self._writer.executor.submit(self._group, [write.job for write in group], durable).add_done_callback(tell)
 
-    def _end_group(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
+    def _end_group(self, group: Sequence[_Write], ended: Future[list[_Outcome]]) -> None:
+        try:
+            self._tell_outcomes(group, ended.result())
+            if self._pending:
+                self._begin_group()
+            else:
+                self._idle.set()
+        except Exception as error:
+            self._fail(group, error)
+            raise  # the loop logs it, with its place
+
+    def _tell_outcomes(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
         for write, outcome in zip(group, outcomes, strict=True):
             self._slots.release()
             # Whoever wrote it goes on first, then those whom `done` wakes: they only follow.
@@ -218,10 +234,19 @@ class Database:
                 write.future.set_exception(outcome.error)
             if outcome.error is None and write.done is not None:
                 write.done(outcome.value)
-        if self._pending:
-            self._begin_group()
-        else:
-            self._idle.set()
+
+    def _fail(self, group: Sequence[_Write], error: Exception) -> None:
+        """Nothing is written from now on; whoever waits is told."""
+        self.failed.set_result(f"{self._path}: the store cannot go on: {error!r}")
+        for write in (*group, *self._pending):
+            if not write.future.done():
+                write.future.set_exception(self._failure())
+                self._slots.release()
+        self._pending.clear()
+        self._idle.set()
+
+    def _failure(self) -> StoreError:
+        return StoreError(self.failed.result(), reason="failed", path=str(self._path))
 
     # --- in the writer's thread --------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Messages that may come more than once under a key of their sender's, and are one task all the same.
 
 The key becomes the task's id, so that the task is the record of it: there is no moment in which the one is durable and
-the other is not. A key is forgotten with its task. Where a sender gives no key but an id to its message (A2A does), the
+the other is not. A key is forgotten with its task, and stands for its agent and what was said: with another one it is
+refused. Where a sender gives no key but an id to its message (A2A does), the
 key is made of that: who sends, to whom, in which context, the id, and what the message says. So a client that numbers
 its messages from 1 at each start gets a task for each that says something else.
 """
@@ -15,6 +16,7 @@ from uuid import UUID, uuid5
 from weakref import WeakValueDictionary
 
 from synapsed.documents.writing import Texts, has_large, sliced
+from synapsed.errors import InvalidRequest
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.sender import Sender
 from synapsed.model.task import Message, Task, new_id
@@ -60,7 +62,7 @@ class Idempotency:
     @asynccontextmanager
     async def once(self, request: SendRequest, to: str) -> AsyncGenerator[tuple[str, Task | None]]:
         """The task id of the message for the agent `to`, and the task where there is one already; else it is to be made
-        within, while others with the same key wait."""
+        within, while others with the same key wait. Raises InvalidRequest where the key stands for another one."""
         said = await _said(request.message) if request.named and request.key is None else None
         task_id = task_id_of(request, to, said)
         if request.key is None and not request.named:
@@ -68,4 +70,23 @@ class Idempotency:
             return
         lock = self._sending.setdefault(task_id, asyncio.Lock())
         async with lock:
-            yield task_id, await self._store.task(task_id)
+            known = await self._store.task(task_id)
+            if known is not None and request.key is not None:
+                _check_same(known, request, to)
+            yield task_id, known
+
+
+def _check_same(known: Task, request: SendRequest, to: str) -> None:
+    """Raises InvalidRequest: whoever asks would take an answer to something else for his own."""
+    if known.agent_id != to:
+        differs = f"another agent, {known.agent_id}"
+    elif known.message.parts != request.message.parts:
+        differs = "another message"
+    else:
+        return
+    raise InvalidRequest(
+        f"Idempotency-Key: it stands for task {known.id}, which has {differs}: nothing was sent; take another key",
+        field="Idempotency-Key",
+        task=known.id,
+        agent=known.agent_id,
+    )

@@ -128,6 +128,7 @@ class SqliteStore:
         self._fleet = FleetTable(database)
         self._order = asyncio.Lock()
         self._in_order = 0
+        self._rescued = False
         self.on_owed: Callable[[], None] | None = None
         """Is called when other hosts may be owed something: rows of the fleet, or tasks of theirs, have changed."""
         self.texts = texts
@@ -148,17 +149,23 @@ class SqliteStore:
         return cls(database, log, clock, Texts())
 
     async def rescue(self) -> None:
-        """See `Database.rescue`."""
+        """Write all again to a path from which somebody has removed it, now and at the end. Raises StoreError."""
+        self._rescued = True
         await self._database.rescue()
 
     async def close(self) -> None:
         """Finish the commits that were begun, let the followers have them and end, close the file. May be called
-        again."""
+        again. Raises StoreError where a database whose file was removed cannot be written again."""
         async with self._order:
             pass  # what is being encoded was begun before
         await self._database.drain()
-        self._log.close()
-        await self._database.close()
+        rescued, self._rescued = self._rescued, False
+        try:
+            if rescued:
+                await self._database.rescue()
+        finally:
+            self._log.close()
+            await self._database.close()
 
     @property
     def events(self) -> SqliteEventLog:
@@ -168,6 +175,11 @@ class SqliteStore:
     def database(self) -> Database:
         """For whoever measures it."""
         return self._database
+
+    @property
+    def failed(self) -> asyncio.Future[str]:
+        """See `Database.failed`."""
+        return self._database.failed
 
     @property
     def fleet(self) -> FleetTable:

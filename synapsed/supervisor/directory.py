@@ -126,12 +126,16 @@ class AgentDirectory:
         found = await asyncio.to_thread(find_conversations, [self._library.get(name) for name in names], where, cwd)
         return views.conversation_rows(found, self.in_conversations())
 
-    async def process_of(self, pid: int) -> str | None:
-        roots = [
+    def roots(self) -> list[Root]:
+        """The launches of the programs that run."""
+        return [
             Root(agent.id, agent.record.launch)
             for agent in self._agents.values()
             if agent.record.launch is not None and views.is_live(agent)
         ]
+
+    async def process_of(self, pid: int) -> str | None:
+        roots = self.roots()
         if LINUX:
             return owner_of(pid, roots, self._tokens)
         return await asyncio.to_thread(owner_of, pid, roots) if roots else None

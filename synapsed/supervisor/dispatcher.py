@@ -44,7 +44,7 @@ from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
 from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
 
 GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
-"""States in which nobody takes messages."""
+"""States in which nobody takes messages, unless the agent comes up by itself."""
 
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
@@ -111,7 +111,7 @@ class Dispatcher:
             return sender.id
 
     async def _send_new(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
-        if agent.state in GONE and not agent.parking.away:
+        if agent.state in GONE and not (agent.parking.away or agent.comes_up):
             name = agent.record.name
             raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
         if request.of_agent and not agent.takes_agents:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,22 @@ type Decide = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any] | No
 """Agent, event, what the program told → the answer."""
 
 log = structlog.stdlib.get_logger("synapsed.questions")
+
+
+class HookSocket:
+    """A socket that `made` has within its block, and that can be made again: somebody may remove it."""
+
+    def __init__(self, made: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+        self._made = made
+        self._open = AsyncExitStack()
+
+    async def make(self) -> None:
+        """Where there was one already, that is closed."""
+        await self.close()
+        await self._open.enter_async_context(self._made())
+
+    async def close(self) -> None:
+        await self._open.aclose()
 
 
 @asynccontextmanager

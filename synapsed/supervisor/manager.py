@@ -156,6 +156,8 @@ class Manager:
         for record in records:
             await self._restore(self._add(record, self._library.get_or_bare(record.profile)), tasks, turn_records)
         await self._store.commit(agents=records, events=[views.taken_up(stray) for stray in strays])
+        for agent in self._to_start():
+            agent.expected = True
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
                 await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
@@ -190,13 +192,19 @@ class Manager:
 
     async def autostart(self) -> None:
         """Start the agents that ran when the last daemon ended, and those configured to; failures are retried."""
-        wanted = [
+        try:
+            await self._order.start(self._to_start(), self._roster.config)
+        finally:
+            for agent in self._agents.values():
+                agent.expected = False
+
+    def _to_start(self) -> list[Agent]:
+        return [
             agent
             for agent in self._agents.values()
             if agent.process.wanted
             or (not views.is_reachable(agent) and self._roster.config_of(agent.record).autostart)
         ]
-        await self._order.start(wanted, self._roster.config)
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
         async with self._reloading:

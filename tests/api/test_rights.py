@@ -146,3 +146,11 @@ def test_what_a_profile_grants_is_for_others_only():
     nameless = replace(SOME_AGENT, granted=frozenset({"answer_prompts", "read_screens"}))
     assert not _allowed(partial(nameless.require, of="codex"), "answer_prompts", "answer prompts")
     assert not nameless.may_see_agent("codex")
+
+
+def test_who_cannot_be_told_is_told_so() -> None:
+    """A person in another container is more than an agent, but nobody can know it."""
+    with pytest.raises(Forbidden, match=r"who asks cannot be told from here.*do it where the daemon runs"):
+        SOME_AGENT.require_person("stop agents")
+    with pytest.raises(Forbidden, match=r"^an agent may not stop agents: ask a person$"):
+        CLAUDE.require_person("stop agents")

@@ -10,9 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from synapsed import own_python
-from synapsed.channels import launch_additions
-from synapsed.channels.launch_additions import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
+from synapsed import hookclient, own_python
+from synapsed.channels.launch_additions import (
+    InjectedLaunch,
+    LaunchContext,
+    free_port,
+    needs_port,
+    plan,
+    prepare,
+    without_nesting,
+)
 from synapsed.errors import ConfigError
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Instructions, Profile, Resume
@@ -20,7 +27,7 @@ from tests.channels.conftest import Launch
 
 
 def hook(context: LaunchContext, event: str) -> list[str]:
-    client = [str(launch_additions.HOOK_CLIENT), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
+    client = [str(context.hook_client), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
     return [context.python, "-S", "-E", "-I", *client]
 
 
@@ -107,7 +114,8 @@ def test_prepare_forgets_the_launch_before(launch: Launch) -> None:
     (launch.context.launch_dir / "left-over").write_text("x")
     prepare(launch.context, plan(launch.profile, launch.context, resume=True, mcp=False))
     assert launch.names("new") == []
-    assert sorted(p.name for p in launch.context.launch_dir.iterdir()) == ["claude-settings.json", "context.json"]
+    files = ["claude-settings.json", "context.json", "hookclient.py"]
+    assert sorted(p.name for p in launch.context.launch_dir.iterdir()) == files
     for folder in (launch.context.hooks, launch.context.launch_dir):
         assert folder.stat().st_mode & 0o777 == 0o700
 
@@ -249,3 +257,13 @@ def test_a_persons_choice_of_the_conversation_stands_alone(tmp_path: Path) -> No
 
     assert argv("--continue") == ("x", "--fixed", "--continue")
     assert argv("resume", "--last") == ("x", "resume", "--last", "--fixed"), "a subcommand stays the first"
+
+
+def test_each_launch_has_its_own_hook_client(tmp_path: Path) -> None:
+    """Were the installed one gone, Python would end with 2, which claude's hooks take for an order to block."""
+    context = LaunchContext(
+        agent_id="a", agent_dir=tmp_path / "a", hooks_socket=tmp_path / "hooks.sock", conversation="c", home=tmp_path
+    )
+    prepare(context, InjectedLaunch(argv=("true",), env={}, unset_env=(), files={}))
+    assert context.hook_client.read_bytes() == Path(hookclient.__file__).read_bytes()
+    assert context.hook_client.parent == context.launch_dir

@@ -51,6 +51,26 @@ def test_the_control_socket(daemon: Daemon) -> None:
     assert "(control socket) was removed" in alerts(daemon)
 
 
+def test_the_folder_of_the_sockets(daemon: Daemon) -> None:
+    """As a logout has it, or whoever tidies up."""
+    agent = daemon.start_agent(name="ann")
+    run = daemon.home / "run"
+    before = sorted(path.relative_to(run) for path in run.rglob("*"))
+    shutil.rmtree(run)
+    eventually(lambda: sorted(path.relative_to(run) for path in run.rglob("*")) == before, "all is made again")
+    eventually(lambda: daemon.socket.exists() and daemon.ctl("list").code == 0, "it answers there")
+    assert "(lock of the sockets) was removed" in alerts(daemon)
+    second = daemon.run()
+    assert second.wait(60) == 1, "there is one daemon still"
+    task = daemon.send("sleep 8", "ann")
+    daemon.task_in(task, "working")
+    daemon.kill9()
+    shutil.rmtree(run)
+    daemon.start()
+    assert daemon.ended(task)["status"] == "completed", "the turn has gone on"
+    assert daemon.agent("ann")["pid"] == agent["pid"], "its program was not ended"
+
+
 @pytest.mark.night
 def test_nothing_is_said_where_nothing_is_gone(daemon: Daemon) -> None:
     eventually(lambda: "daemon ready" in daemon.log(), "it is up")

@@ -290,7 +290,8 @@ async def test_a_keeper_that_stands_still_is_left_to_the_next_daemon_unless_it_w
 
     monkeypatch.setattr(link._program, "client", None)
     monkeypatch.setattr("synapsed.keepers.client.KeeperClient.connect", connect)
-    monkeypatch.setattr("synapsed.keepers.heartbeat.stands_still", lambda _: True)
+    monkeypatch.setattr("synapsed.keepers.heartbeat.lives", lambda _: True)
+    monkeypatch.setattr("synapsed.keepers.heartbeat.call_keeper", lambda _: False)
     monkeypatch.setattr("synapsed.keepers.heartbeat.CONNECT_AGAIN_S", 0.001)
     opening = asyncio.ensure_future(link.open(lambda _event: None))
     await until(lambda: tries >= 2)

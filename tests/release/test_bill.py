@@ -9,6 +9,7 @@ import pytest
 from scripts import sbom
 from synapsed import __version__
 from synapsed.cli import main
+from synapsed.installed import commit
 from synapsed.keeper import frames
 from synapsed.store.schema import MIGRATIONS, OLDEST
 
@@ -67,6 +68,7 @@ def test_versions_are_stated(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "version": __version__,
+        "commit": commit(),
         "store": {"schema": len(MIGRATIONS), "oldest": OLDEST},
         "keeper": {"protocol": frames.VERSION, "oldest": frames.OLDEST_VERSION, "launch": 1},
     }

@@ -11,6 +11,7 @@ import pytest
 
 from scripts import sbom
 from synapsectl.manual import page
+from synapsed.installed import COMMIT_FILE, commit
 from tests.support.daemon import NO_PORTS, PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +75,7 @@ def test_every_file_that_should_be_in_it_and_no_other(wheel: Path) -> None:
     about = f"synapsed-{sbom.version()}.dist-info"
     wanted.add(f"synapsed-{sbom.version()}.data/data/share/man/man1/synapsectl.1")
     wanted |= {f"{about}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
+    wanted |= {f"synapsed/{COMMIT_FILE}"} if commit() else set()
     assert set(zipfile.ZipFile(wheel).namelist()) == wanted
 
 

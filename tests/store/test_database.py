@@ -387,3 +387,38 @@ async def plans_of(store: SqliteStore, ask: Callable[[SqliteStore], Awaitable[ob
         ]
 
     return await store._database.read(explain)
+
+
+async def test_a_defect_ends_the_store_with_a_word_to_everybody(open_store: OpenStore, path: Path) -> None:
+    """Else all that is written later would wait for ever, and nobody would know."""
+    store = await open_store(path)
+    loop = asyncio.get_running_loop()
+    told: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _loop, context: told.append(context))
+
+    def defect(_value: object) -> None:
+        raise AssertionError("ids grow by one")
+
+    broken = asyncio.create_task(store.database.write(lambda _connection: 1, defect))
+    beside = [asyncio.create_task(store.database.write(lambda _connection: 2)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert await broken == 1, "it is in the database"
+    assert "ids grow by one" in await store.failed
+    for waiting in beside:
+        with pytest.raises(StoreError, match="the store cannot go on") as refused:
+            await waiting
+        assert refused.value.details["reason"] == "failed"
+    with pytest.raises(StoreError, match="the store cannot go on"):
+        await store.commit(agents=[an_agent()])
+    assert isinstance(told[0]["exception"], AssertionError), "its place is in the log"
+    await store.close()
+
+
+async def test_a_writer_that_falls_over_ends_the_store(open_store: OpenStore, path: Path) -> None:
+    store = await open_store(path)
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+    store.database._rows_checkpointed = None  # type: ignore[assignment]
+    with pytest.raises(StoreError, match="the store cannot go on"):
+        await store.commit(agents=[an_agent()])
+    assert store.failed.done()
+    await store.close()

@@ -25,6 +25,7 @@ from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert
+from synapsed.model.task import TaskState
 from synapsed.pty.output_times import OutputTimes
 from synapsed.supervisor.environment import agent_token
 from synapsed.supervisor.manager import ADOPTIONS_AT_ONCE
@@ -415,6 +416,44 @@ async def test_who_is_stopped_before_it_would_be_started_stays_so(quiet_world: W
     assert (await world.manager.stop(AGENT)).state == "stopped"
     await world.manager.autostart()
     assert (world.manager.directory.view(AGENT).state, world.factory.launched) == ("stopped", [])
+
+
+@pytest.mark.parametrize("how", ["shut down", "configured"])
+async def test_who_comes_up_by_itself_takes_messages(quiet_world: World, how: str) -> None:
+    world = quiet_world
+    if how == "configured":
+        world.agents["fake"] = AgentConfig(autostart=True)
+    else:
+        await world.daemon()
+        await world.start()
+        await world.manager.close(keep_agents=False)
+    await world.daemon(adopt=False)
+    assert world.manager.directory.view(AGENT).state == "stopped"
+    task = await world.send(AGENT)
+    assert world.manager.directory.resolve("fake") == AGENT
+    assert task.status is TaskState.SUBMITTED
+    await world.manager.adopt()
+    await world.manager.autostart()
+    world.link.ready()
+    await world.delivered()
+    await world.manager.stop(AGENT)
+    with pytest.raises(NotReady, match="synapsectl restart fake"):
+        await world.send(AGENT)
+
+
+async def test_what_is_sent_while_the_daemon_ends_waits_for_the_next(world: World) -> None:
+    await world.start()
+    world.link.stop_gate = asyncio.get_running_loop().create_future()
+    closing = asyncio.ensure_future(world.manager.close(keep_agents=False))
+    await world.agent_is(AGENT, ProcessState.STOPPING)
+    task = await world.send(AGENT)
+    world.link.stop_gate.set_result(None)
+    await closing
+    await world.daemon()
+    world.link.ready()
+    await world.delivered()
+    assert world.link.deliveries[0].text == "hello"
+    await world.task_is(task.id, TaskState.WORKING)
 
 
 async def test_nothing_is_made_or_started_as_the_daemon_ends(quiet_world: World) -> None:

@@ -1,7 +1,11 @@
 """`doctor` on what draws screens: what a process can give up here, and what makes the rest hold."""
 
+import fcntl
+import json
 import os
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,9 @@ import pytest
 from synapsectl.checkup import screens
 from synapsectl.checkup.finding import NOTE, OK, WRONG
 from synapsectl.checkup.screens import judged, look_at_screens
+from synapsed.lockrecord import LockRecord, RunningPlace, here
+from synapsed.paths import Paths
+from tests.support.daemon import eventually
 from tests.synapsectl.conftest import Ctl
 
 ALL = ["landlock", "limits", "no new privileges", "seccomp", "undumpable"]
@@ -62,3 +69,46 @@ def test_doctor_says_it(ctl: Ctl, home: Path) -> None:
     said = ctl("doctor").out
     assert "screens: drawn by processes" in said
     assert f"certificate: {home}/state/tls: none yet" in said
+
+
+@pytest.fixture
+def held(home: Path) -> Iterator[Path]:
+    """The lock of a daemon that does not answer: of a process of our own."""
+    lock = Paths.from_environ().lock
+    lock.parent.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"]) as process, lock.open("w") as file:
+        file.write(LockRecord(process.pid, here(), str(Paths.from_environ().control_socket), 1.0).text())
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield lock
+        process.kill()
+
+
+def of_the_daemon(ctl: Ctl) -> dict[str, str]:
+    found: dict[str, str] = next(
+        one for one in json.loads(ctl("doctor", "--json").out)["checks"] if one["check"] == "daemon"
+    )
+    return found
+
+
+def test_a_daemon_without_a_socket_is_not_to_be_killed(ctl: Ctl, held: Path) -> None:
+    """It comes up, or makes its socket again within a second."""
+    found = of_the_daemon(ctl)
+    assert found["status"] == "wrong"
+    assert "look again in a moment" in found["mend"]
+    assert "kill" not in found["mend"]
+
+
+def test_one_that_was_stopped_goes_on(ctl: Ctl, held: Path) -> None:
+    pid = int(held.read_text().partition("\n")[0])
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: of_the_daemon(ctl)["mend"] == f"kill -CONT {pid}", "it is seen to be stopped")
+
+
+def test_one_on_another_host_is_left_there(ctl: Ctl, held: Path) -> None:
+    record = LockRecord.parse(held.read_text())
+    assert record is not None
+    held.write_text(record._replace(place=RunningPlace("desk", "another", "pid:[1]")).text())
+    found = of_the_daemon(ctl)
+    assert "that of the daemon on host desk" in found["detail"]
+    assert "kill" not in found["mend"]

@@ -297,6 +297,7 @@ async def collected(request: web.Request, control: Control) -> TaskAnswer:
 async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
     return DaemonStatus(
         version=context.version,
+        commit=context.commit,
         pid=context.pid,
         uptime=round(context.clock.monotonic() - context.started, 3),
         listen=context.listening,

@@ -1,0 +1,76 @@
+"""`synapsectl up`."""
+
+import argparse
+import time
+from typing import Any
+
+from synapsectl.agentrows import state_of
+from synapsectl.context import CommandContext
+from synapsectl.daemon import ensure_daemon
+from synapsectl.errors import DONE, NoDaemon, UsageError
+
+EXAMPLES = (
+    ("synapsectl up", "the daemon, and with it the agents that ran"),
+    ("synapsectl up --take-over", "also where a host that will not come back had them last"),
+)
+
+SETTLED_S = 10.0
+"""For the agents to be found, or started; what takes longer is shown as it is then."""
+LOOK_S = 0.1
+COMES_UP = "comes up by itself"
+"""What the daemon says of an agent that it is yet to start."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="have the state although a daemon on another host, or in another container, had it last: what ran there "
+        "is taken for gone",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array of the agents that live")
+
+
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    if args.take_over:
+        _take_over(ctx)
+    ensure_daemon(ctx, spawn=True)
+    with ctx.busy("looking for the agents"):
+        agents = _settled(ctx)
+    alive = [agent for agent in agents if agent["pid"] is not None]
+    if args.json:
+        ctx.out.document(alive)
+        return DONE
+    for agent in alive:
+        ctx.out.line(f"{agent['name']}\t{state_of(agent)}\t{agent['cwd']}")
+    if not alive:
+        ctx.out.note("the daemon is up; no agent lives")
+    return DONE
+
+
+def _take_over(ctx: CommandContext) -> None:
+    from synapsectl.spawn import take_over
+
+    if ctx.inside_agent:
+        raise UsageError("--take-over is for a person")
+    try:
+        ctx.client.get("/healthz")
+    except NoDaemon:
+        take_over(ctx)
+
+
+def _settled(ctx: CommandContext) -> list[dict[str, Any]]:
+    """The agents, once it is known what they do."""
+    until = time.monotonic() + SETTLED_S
+    while True:
+        agents: list[dict[str, Any]] = ctx.client.get("/agents")
+        unsettled = any(_is_unsettled(agent) for agent in agents)
+        if not unsettled or time.monotonic() >= until:
+            return agents
+        time.sleep(LOOK_S)
+
+
+def _is_unsettled(agent: dict[str, Any]) -> bool:
+    """Whether it is being found, started or ended, or is about to be."""
+    moves = agent["state"] in ("starting", "stopping") or agent["evidence"] == COMES_UP
+    return moves or (agent["state"] == "running" and agent["activity"] in ("starting", "unknown"))

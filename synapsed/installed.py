@@ -1,0 +1,78 @@
+"""The program's own files: of which commit they are, and whether others have come into their place since it started."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+COMMIT_FILE = "_commit"
+"""In the package: written when a wheel is built (`scripts/build_hook.py`)."""
+COMMIT_LENGTH = 10
+WATCHED = ("__init__.py", "daemon.py", "hookclient.py", "keeper/__main__.py")
+"""Some that every installation writes."""
+NEWER = "newer files on disk"
+GONE = "the installed files are gone"
+
+
+def commit(package: Path = PACKAGE) -> str:
+    """The commit that this program was built of, or is run from; empty where nobody can say."""
+    try:
+        return (package / COMMIT_FILE).read_text(encoding="ascii").strip()[:COMMIT_LENGTH]
+    except (OSError, ValueError):
+        return _of_checkout(package.parent)
+
+
+def _of_checkout(root: Path) -> str:
+    """By git's own files: git itself would take longer than all else that `version` does."""
+    try:
+        git = root / ".git"
+        if git.is_file():  # a worktree
+            git = root / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        if not head.startswith("ref:"):
+            return head[:COMMIT_LENGTH]
+        ref = head.removeprefix("ref:").strip()
+        shared = git / "commondir"
+        common = git / shared.read_text(encoding="utf-8").strip() if shared.exists() else git
+        if (loose := common / ref).exists():
+            return loose.read_text(encoding="ascii").strip()[:COMMIT_LENGTH]
+        packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return next((line[:COMMIT_LENGTH] for line in packed if line.endswith(f" {ref}")), "")
+    except (OSError, ValueError):
+        return ""
+
+
+def with_commit(version: str, commit: str) -> str:
+    """As people read it."""
+    return f"{version} ({commit})" if commit else version
+
+
+class InstalledFiles:
+    """Those that were there when it was made."""
+
+    def __init__(self, package: Path = PACKAGE, names: Sequence[str] = WATCHED) -> None:
+        self._package = package
+        self._files = [package / name for name in names]
+        self._known = [_identity(path) for path in self._files]
+
+    def look(self) -> str:
+        """What a person is to know of them now; empty for nothing. Blocks for a moment."""
+        now = [_identity(path) for path in self._files]
+        if now == self._known:
+            return ""
+        if None in now:
+            return (
+                f"{GONE} from {self._package}: agents that live go on, new starts fail until they are there again, or "
+                "until the daemon is started from where they are now"
+            )
+        return (
+            f"{NEWER}: restart the service ('systemctl --user restart synapsed'; without one 'synapsectl shutdown "
+            f"--keep-agents' and 'synapsectl up'); {self._package} was replaced, agents that live go on"
+        )
+
+
+def _identity(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

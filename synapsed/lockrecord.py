@@ -1,0 +1,160 @@
+"""What `daemon.lock` says, beside the database: which daemon has this state, on which machine, and where it listens.
+
+One line each: pid, host, boot id, control socket, PID namespace, when it came up (seconds since the epoch), and the
+machine's id. Empty where the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's
+tool reads it where its own place has no socket.
+"""
+
+import os
+import stat
+import time
+from typing import NamedTuple
+
+from synapsed.locks import is_locked
+
+LINES = 7
+LOCK_MAX = 4096
+"""Bytes that are read of it."""
+KEEPER_LOCK = "keeper.lock"
+"""In an agent's directory: flocked while its keeper has a program."""
+
+
+class RunningPlace(NamedTuple):
+    """Where a process runs, as far as its pids and sockets mean something."""
+
+    host: str
+    boot: str
+    namespace: str
+    """Of pids; empty where the system has none."""
+    machine: str = ""
+    """Hosts may have one name; empty where the system has no id of its own."""
+
+
+class LockRecord(NamedTuple):
+    """Of the daemon that has the lock, or had it last."""
+
+    pid: int
+    place: RunningPlace
+    socket: str
+    since: float
+
+    @classmethod
+    def parse(cls, text: str) -> "LockRecord | None":
+        """None for what is empty, or of a daemon that wrote its pid only."""
+        lines = text.split("\n")
+        try:
+            pid, host, boot, socket, namespace, since, machine = lines[:LINES]
+            return cls(int(pid), RunningPlace(host, boot, namespace, machine), socket, float(since))
+        except ValueError:
+            return None
+
+    def text(self) -> str:
+        place = self.place
+        lines = (self.pid, place.host, place.boot, self.socket, place.namespace, f"{self.since:.0f}", place.machine)
+        return "".join(f"{line}\n" for line in lines)
+
+    def is_at(self, here: RunningPlace) -> bool:
+        """Whether it was written where `here` is: in this boot and namespace, or before a restart of this host."""
+        if here.boot and self.place.boot == here.boot:
+            return self.place.namespace == here.namespace
+        machines = {self.place.machine, here.machine} - {""}
+        return self.place.host == here.host and len(machines) < 2
+
+    def told(self, here: RunningPlace) -> str:
+        """Whose state it is, and since when, for people."""
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since))
+        beside = here.boot and self.place.boot == here.boot and self.place.namespace != here.namespace
+        where = f"host {self.place.host}" + (" (another PID namespace of this machine)" if beside else "")
+        return f"the daemon on {where}, pid {self.pid} there, since {since}"
+
+
+def here() -> RunningPlace:
+    """Where this process runs."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return RunningPlace(os.uname().nodename, _boot_id(), namespace, _line("/etc/machine-id"))
+
+
+def _boot_id() -> str:
+    """Of this start of the machine."""
+    if found := _line("/proc/sys/kernel/random/boot_id"):
+        return found
+    import ctypes  # macOS
+
+    size, value = ctypes.c_size_t(64), ctypes.create_string_buffer(64)
+    try:
+        failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", value, ctypes.byref(size), None, 0)
+    except AttributeError:
+        return ""
+    return "" if failed else value.value.decode("ascii", "replace")
+
+
+def _line(path: str) -> str:
+    """The file's; empty where there is no such file."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""
+
+
+def read_record(path: str) -> LockRecord | None:
+    """What is said at `path`, by this user; None where there is nothing of that kind."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+            return None
+        return LockRecord.parse(os.read(fd, LOCK_MAX).decode("utf-8", "replace"))
+    finally:
+        os.close(fd)
+
+
+def recorded_socket(lock: str) -> str | None:
+    """The control socket of the daemon that has the lock; None where none is said, or it is on another host."""
+    record = read_record(lock)
+    return record.socket if record is not None and record.is_at(here()) else None
+
+
+def elsewhere(lock: str) -> LockRecord | None:
+    """The record of a daemon in another place that has this state, or whose agents may live there. None where it is
+    free to be taken."""
+    record, place = read_record(lock), here()
+    if record is None or record.is_at(place):
+        return None
+    over = is_over(record, place, os.path.dirname(lock)) and not is_locked(lock)
+    return None if over else record
+
+
+def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
+    """Whether no program of the other place lives: the kernel knows of each lock that is held on this machine. Of
+    another machine's it may know nothing."""
+    return bool(place.boot) and record.place.boot == place.boot and not programs(state)
+
+
+def whose(state: str, record: LockRecord) -> str:
+    """Whose state it is, in a sentence."""
+    return f"the state in {state} is that of {record.told(here())}"
+
+
+def advice(state: str) -> str:
+    """The ways out of a state that is another place's."""
+    return (
+        "end that one there ('synapsectl shutdown'), or give this place a state of its own with SYNAPSED_HOME=/dir, "
+        f"or, where it will never come back, take over what is in {state}: 'synapsectl up --take-over'"
+    )
+
+
+def programs(state: str) -> list[str]:
+    """The directories of the agents whose keepers have a program."""
+    agents = os.path.join(state, "agents")
+    try:
+        folders = [os.path.join(agents, name) for name in sorted(os.listdir(agents))]
+    except OSError:
+        return []
+    return [folder for folder in folders if is_locked(os.path.join(folder, KEEPER_LOCK))]

@@ -1,0 +1,75 @@
+"""Whose files they are: root's in a person's home are refused before they are made, and named where they are found."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+INVITED = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
+"""Who has become root by one of these is a person, who may have brought his own variables along."""
+NAMED_MAX = 5
+"""Files of others that are named."""
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, or his number where the system knows no name."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def why_not_as_root(places: Iterable[Path], environ: Mapping[str, str]) -> str | None:
+    """Why nothing is made at `places` by whoever runs this, in a sentence; None where it may be. A home that is named
+    for synapsed (SYNAPSED_HOME) is root's to use, unless a person has become root for a moment."""
+    if os.geteuid() != 0:
+        return None
+    if environ.get("SYNAPSED_HOME") and not any(environ.get(name) for name in INVITED):
+        return None
+    for place in places:
+        folder = next(path for path in (place, *place.parents) if path.exists())
+        if owner := folder.stat().st_uid:
+            name = user_name(owner)
+            return (
+                f"{folder} belongs to {name}, and this runs as root: files that it makes there would keep {name} out. "
+                f"Do it as {name}, or give root a home of its own (sudo -H, or SYNAPSED_HOME)"
+            )
+    return None
+
+
+def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
+    """Files below `folders` that are another user's, and whose. What cannot be looked into is passed over."""
+    own = os.geteuid()
+    for folder in folders:
+        if not folder.exists():
+            continue
+        for path in (folder, *folder.rglob("*")):
+            try:
+                owner = path.lstat().st_uid
+            except OSError:
+                continue
+            if owner != own:
+                yield path, owner
+
+
+def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
+    """What there is of others' below `folders`, and the command that gives it back; None for nothing."""
+    found = list(foreign_files(folders))
+    if not found:
+        return None
+    named = ", ".join(f"{path} ({user_name(owner)}'s)" for path, owner in found[:NAMED_MAX])
+    more = f", and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else ""
+    return f"not yours: {named}{more}", mend(path for path, _ in found)
+
+
+def mend(paths: Iterable[Path]) -> str:
+    """The command that makes this user their owner."""
+    import shlex
+
+    tops: list[Path] = []
+    for path in sorted(set(paths)):
+        if not any(path.is_relative_to(top) for top in tops):
+            tops.append(path)
+    owner = f"{os.geteuid()}:{os.getegid()}"
+    return shlex.join(["sudo", "chown", "-R", owner, *(str(top) for top in tops[:NAMED_MAX])])

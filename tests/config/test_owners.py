@@ -1,0 +1,83 @@
+"""Root in a person's home: refused before anything is made; what is found is named."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from synapsed.owners import mend, told_foreign, user_name, why_not_as_root
+from synapsed.sockets import NoHome, control_socket, lock_file, settle_home
+
+STRANGER = 54_321
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's, seen by root."""
+    home = tmp_path / "home"
+    home.mkdir()
+    if os.geteuid() == 0:
+        os.chown(home, STRANGER, STRANGER)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return home
+
+
+def test_root_makes_nothing_there(home: Path) -> None:
+    reason = why_not_as_root([home / ".local" / "state" / "synapsed"], {"HOME": str(home)})
+    assert reason is not None
+    assert f"{home} belongs to" in reason
+    assert "sudo -H" in reason
+    assert list(home.iterdir()) == []
+
+
+def test_a_home_of_its_own_is_roots(home: Path) -> None:
+    named = {"SYNAPSED_HOME": str(home)}
+    assert why_not_as_root([home / "state"], named) is None, "a container's, for instance"
+    assert why_not_as_root([home / "state"], {**named, "SUDO_UID": "1000"}) is not None
+    assert why_not_as_root([Path("/root/.local/state")], {"HOME": "/root"}) is None
+
+
+def test_whoever_is_not_root_is_not_asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert why_not_as_root([home / "state"], {}) is None
+
+
+def test_what_is_anothers_is_named_with_what_gives_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "state" / "logs").mkdir(parents=True)
+    (tmp_path / "state" / "token").touch()
+    assert told_foreign([tmp_path / "state", tmp_path / "none"]) is None
+    owner = user_name(os.geteuid())
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
+    told = told_foreign([tmp_path / "state"])
+    assert told is not None
+    assert f"{tmp_path}/state/token ({owner}'s)" in told[0]
+    assert told[1] == f"sudo chown -R {STRANGER}:{os.getegid()} {tmp_path}/state"
+
+
+def test_one_command_mends_all_that_is_below_a_folder() -> None:
+    paths = [Path("/a/b"), Path("/a/b/c"), Path("/a/bc"), Path("/d")]
+    assert mend(paths).split()[4:] == ["/a/b", "/a/bc", "/d"]
+
+
+def test_who_has_no_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a uid that the system does not know
+    with pytest.raises(NoHome, match=f"does not know uid {os.getuid()}: set HOME, or SYNAPSED_HOME"):
+        settle_home({})
+    named = {"SYNAPSED_HOME": "/srv/synapsed"}
+    settle_home(named)
+    assert named["HOME"] == "/"
+    settle_home({"HOME": "/home/me"})
+
+
+def test_a_folder_that_is_gone_is_asked_for_where_it_matters_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert control_socket({"SYNAPSED_HOME": "/srv/s"}) == "/srv/s/run/control.sock"
+    assert lock_file({"SYNAPSED_HOME": "/srv/s"}) == "/srv/s/state/daemon.lock"
+    settle_home({"SYNAPSED_HOME": "/srv/s", "HOME": "/home/me"})
+    with pytest.raises(NoHome, match="the current folder, where that would be, is gone"):
+        settle_home({"SYNAPSED_HOME": "s", "HOME": "/home/me"})
