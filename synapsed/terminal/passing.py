@@ -42,7 +42,7 @@ _ESCAPES = re.compile(rb"c|%b" % PLAIN_ESCAPES)
 _WORDS = rb".*+"
 _SET = rb"[^?]*+"
 """Sets colours, or a form. A ``?`` asks for one."""
-_NOTE = rb"(?:[defginostuw]=[^:;]*+|p=(?:title|body|close|icon|buttons))"
+_NOTE = rb"(?:[defginostuw]=[^:;=]*+=*+|p=(?:title|body|close|icon|buttons))"
 _INLINE = rb"(?:(?!inline=)[^:;]*+;)*+inline=1(?:;(?!inline=)[^:;]*+)*+"
 """A picture to be shown; else it is a file to be saved."""
 
