@@ -12,7 +12,15 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from synapsed.terminal.tokenizer import PLAIN_CONTROLS, PLAIN_ESCAPES, Command, Control, Escape, String, Token
+from synapsed.terminal.tokenizer import (
+    PLAIN_CONTROLS,
+    PLAIN_ESCAPES,
+    ControlSequence,
+    ControlString,
+    EscapeSequence,
+    SystemCommand,
+    Token,
+)
 
 _ANY: Final = None
 _MODES: Final = frozenset(
@@ -86,24 +94,24 @@ _COMMAND = re.compile(rb"(?=\d)0*+(\d{0,5}+)(?:;(.*+))?+", re.DOTALL)
 def passes(token: Token, *, clipboard: bool) -> Token | None:
     """`token` as a terminal may get it, or None; `clipboard`: the program may set that."""
     match token:
-        case Control():
+        case ControlSequence():
             return _control(token)
-        case Escape(rest):
+        case EscapeSequence(rest):
             return token if _ESCAPES.fullmatch(rest) else None
-        case Command():
+        case SystemCommand():
             return _listed(token, COMMANDS) or (_listed(token, CLIPBOARD) if clipboard else None)
-        case String(b"P", body):
+        case ControlString(b"P", body):
             return token if DEVICE_STRINGS.fullmatch(body) else None
-        case String(b"_", body):
+        case ControlString(b"_", body):
             return _picture(body)
     return None
 
 
 def sets_clipboard(token: Token) -> bool:
-    return isinstance(token, Command) and _listed(token, CLIPBOARD) is not None
+    return isinstance(token, SystemCommand) and _listed(token, CLIPBOARD) is not None
 
 
-def _control(token: Control) -> Control | None:
+def _control(token: ControlSequence) -> ControlSequence | None:
     key = token.prefix + token.between + token.final
     if key not in CONTROLS:
         return None
@@ -114,7 +122,7 @@ def _control(token: Control) -> Control | None:
     return token._replace(numbers=b";".join(b"%d" % value for value in values)) if values else None
 
 
-def _listed(command: Command, table: Mapping[int, re.Pattern[bytes]]) -> Command | None:
+def _listed(command: SystemCommand, table: Mapping[int, re.Pattern[bytes]]) -> SystemCommand | None:
     """`command`, with its number as it is written in the table, where that has it."""
     parts = _COMMAND.fullmatch(command.body)
     if parts is None or (number := int(parts[1] or b"0")) not in table or not table[number].fullmatch(parts[2] or b""):
@@ -122,7 +130,7 @@ def _listed(command: Command, table: Mapping[int, re.Pattern[bytes]]) -> Command
     return command._replace(body=b"%d%b" % (number, command.body[parts.end(1) :]))
 
 
-def _picture(body: bytes) -> String | None:
+def _picture(body: bytes) -> ControlString | None:
     """A picture that is in `body` itself, not in a file of the person's; the terminal does not answer."""
     parts = _GRAPHICS.fullmatch(body)
     if parts is None:
@@ -130,4 +138,4 @@ def _picture(body: bytes) -> String | None:
     keys = [key for key in parts[1].split(b",") if key and not key.startswith(b"q=")]
     if any(key == b"a=q" or (key.startswith(b"t=") and key != b"t=d") for key in keys):
         return None
-    return String(b"_", b"G%b%b" % (b",".join([*keys, b"q=2"]), parts[2] or b""))
+    return ControlString(b"_", b"G%b%b" % (b",".join([*keys, b"q=2"]), parts[2] or b""))

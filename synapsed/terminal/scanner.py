@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
-from synapsed.terminal.tokenizer import REMEMBERED, SHORT, Command, Control, Escape, String, Token, Tokenizer, tokens
+from synapsed.terminal.tokenizer import (
+    REMEMBERED,
+    SHORT,
+    ControlSequence,
+    ControlString,
+    EscapeSequence,
+    SystemCommand,
+    Token,
+    Tokenizer,
+    tokens,
+)
 
 MAX_STATUS = 4096
 """Bytes of a whole OSC 7501 sequence, as its specification limits it; a longer one is no report."""
@@ -164,22 +174,22 @@ def _read(token: Token | None) -> ScanEvent | None:
     """The event that it is; where, is not known here."""
     end = 0
     match token:
-        case Control(b"?", _, b"", b"h") if _EDITING in token.values:
+        case ControlSequence(b"?", _, b"", b"h") if _EDITING in token.values:
             return EditingBegan(end)
-        case Control(prefix, numbers, between, final):
+        case ControlSequence(prefix, numbers, between, final):
             return _control_query(prefix, numbers, between + final, end)
-        case Escape(b"c"):
+        case EscapeSequence(b"c"):
             return TerminalReset(end)
-        case Escape(b"Z"):
+        case EscapeSequence(b"Z"):
             return QueryReceived(end, QueryKind.DEVICE_ATTRIBUTES, "")
-        case Command(body, bel):
+        case SystemCommand(body, bel):
             return _osc_query(body, end, bel=bel) or _report(body, end)
-        case String(kind, body):
+        case ControlString(kind, body):
             return _string_query(kind, body, end)
     return None
 
 
-_remembered = lru_cache(REMEMBERED)(_read)
+_remembered = lru_cache(REMEMBERED, typed=True)(_read)
 
 
 def _control_query(prefix: bytes, params: bytes, final: bytes, end: int) -> QueryReceived | None:

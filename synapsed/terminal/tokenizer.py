@@ -84,7 +84,7 @@ _CONTINUATION = range(0x80, 0xC0)
 _LONGEST_CHARACTER = 4
 
 
-class Control(NamedTuple):
+class ControlSequence(NamedTuple):
     """A control sequence, ``CSI``: `prefix` is one of ``<=>?`` or empty, `numbers` are digits, ``;`` and ``:``."""
 
     prefix: bytes
@@ -101,7 +101,7 @@ class Control(NamedTuple):
         return [int(number.lstrip(b"0")[:9] or b"0") for number in self.numbers.split(b";") if b":" not in number]
 
 
-class Escape(NamedTuple):
+class EscapeSequence(NamedTuple):
     """``ESC``, and all that is behind it."""
 
     rest: bytes
@@ -110,7 +110,7 @@ class Escape(NamedTuple):
         return b"\x1b" + self.rest
 
 
-class Command(NamedTuple):
+class SystemCommand(NamedTuple):
     """An operating system command, ``OSC``; `bel`: it was ended by BEL."""
 
     body: bytes
@@ -120,7 +120,7 @@ class Command(NamedTuple):
         return b"\x1b]%b%b" % (self.body, b"\x07" if self.bel else b"\x1b\\")
 
 
-class String(NamedTuple):
+class ControlString(NamedTuple):
     """``DCS``, ``SOS``, ``PM`` or ``APC``: `kind` is the letter behind ESC."""
 
     kind: bytes
@@ -130,7 +130,7 @@ class String(NamedTuple):
         return b"\x1b%b%b\x1b\\" % self
 
 
-type Token = Control | Escape | Command | String
+type Token = ControlSequence | EscapeSequence | SystemCommand | ControlString
 
 
 type Found = tuple[int, int, bytes, Token | None]
@@ -173,13 +173,13 @@ def _parsed(match: re.Match[bytes]) -> tuple[bytes, Token | None]:
 
 def _token(match: re.Match[bytes]) -> Token | None:
     if (final := match["final"]) is not None:
-        return Control(match["prefix"], match["numbers"], match["between"], final)
+        return ControlSequence(match["prefix"], match["numbers"], match["between"], final)
     if (command := match["command"]) is not None:
-        return Command(command.translate(None, _CONTROLS), match["bel"] is not None)
+        return SystemCommand(command.translate(None, _CONTROLS), match["bel"] is not None)
     if (string := match["string"]) is not None:
-        return String(match["kind"], string.translate(None, _CONTROLS + _HIGH))
+        return ControlString(match["kind"], string.translate(None, _CONTROLS + _HIGH))
     escape = match["escape"]
-    return Escape(escape) if escape is not None else None
+    return EscapeSequence(escape) if escape is not None else None
 
 
 def straightened(whole: bytes) -> bytes:

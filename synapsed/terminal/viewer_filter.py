@@ -4,7 +4,17 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from synapsed.terminal.passing import passes, sets_clipboard
-from synapsed.terminal.tokenizer import NOTHING, REMEMBERED, SHORT, Control, Escape, Token, Tokenizer, cleaned, tokens
+from synapsed.terminal.tokenizer import (
+    NOTHING,
+    REMEMBERED,
+    SHORT,
+    ControlSequence,
+    EscapeSequence,
+    Token,
+    Tokenizer,
+    cleaned,
+    tokens,
+)
 
 MAX_PASSED: Final = 1024 * 1024
 """Bytes of a string that passes: of a picture, for one. A longer one does not, and nothing of it."""
@@ -66,23 +76,23 @@ class _Written(NamedTuple):
     unset: bool = False
 
 
-def _written(token: Token | None, clipboard: bool, one_screen: bool) -> _Written:  # noqa: FBT001: remembered by them
+def _written(token: Token | None, clipboard: bool, one_screen: bool) -> _Written:  # noqa: FBT001
     if token is None:
         return _Written(NOTHING)
     if one_screen:
         if _switches(token):
             return _Written(NOTHING, switches=True)
-        if isinstance(token, Control) and token.final == b"J" and _ABOVE in token.values:
+        if isinstance(token, ControlSequence) and token.final == b"J" and _ABOVE in token.values:
             return _Written(NOTHING)
     passed = passes(token, clipboard=clipboard)
     return _Written(bytes(passed)) if passed is not None else _Written(NOTHING, unset=sets_clipboard(token))
 
 
-_remembered = lru_cache(REMEMBERED)(_written)
+_remembered = lru_cache(REMEMBERED, typed=True)(_written)
 
 
 def _switches(token: Token) -> bool:
     """Whether it sets, resets or restores the mode of the alternate screen, or resets all, which ends it."""
-    if isinstance(token, Control):
+    if isinstance(token, ControlSequence):
         return token.prefix == b"?" and token.final in b"hlr" and not _SCREENS.isdisjoint(token.values)
-    return token == Escape(b"c")
+    return token == EscapeSequence(b"c")

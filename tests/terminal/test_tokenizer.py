@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from synapsed.terminal.tokenizer import (
     MAX_CONTROL,
     PLAIN_CONTROLS,
-    Command,
-    Control,
-    Escape,
-    String,
+    ControlSequence,
+    ControlString,
+    EscapeSequence,
+    SystemCommand,
     Token,
     Tokenizer,
     straightened,
@@ -34,18 +34,18 @@ def read(data: bytes, *cuts: int, limit: int = LIMIT) -> tuple[list[tuple[bytes,
 
 
 SEQUENCES: dict[bytes, Token | None] = {
-    b"\x1b[6n": Control(b"", b"6", b"", b"n"),
-    b"\x1b[?25;4h": Control(b"?", b"25;4", b"", b"h"),
-    b"\x1b[3 q": Control(b"", b"3", b" ", b"q"),
-    b"\x1bc": Escape(b"c"),
-    b"\x1b\\": Escape(b"\\"),
-    b"\x1b%G": Escape(b"%G"),
-    b"\x1b]0;t\x07": Command(b"0;t", bel=True),
-    b"\x1b]0;\xff\x1b\\": Command(b"0;\xff", bel=False),
-    b"\x1bP$qm\x1b\\": String(b"P", b"$qm"),
-    b"\x1b_Ga=q\x1b\\": String(b"_", b"Ga=q"),
-    b"\x1b^x\x1b\\": String(b"^", b"x"),
-    b"\x1bXx\x1b\\": String(b"X", b"x"),
+    b"\x1b[6n": ControlSequence(b"", b"6", b"", b"n"),
+    b"\x1b[?25;4h": ControlSequence(b"?", b"25;4", b"", b"h"),
+    b"\x1b[3 q": ControlSequence(b"", b"3", b" ", b"q"),
+    b"\x1bc": EscapeSequence(b"c"),
+    b"\x1b\\": EscapeSequence(b"\\"),
+    b"\x1b%G": EscapeSequence(b"%G"),
+    b"\x1b]0;t\x07": SystemCommand(b"0;t", bel=True),
+    b"\x1b]0;\xff\x1b\\": SystemCommand(b"0;\xff", bel=False),
+    b"\x1bP$qm\x1b\\": ControlString(b"P", b"$qm"),
+    b"\x1b_Ga=q\x1b\\": ControlString(b"_", b"Ga=q"),
+    b"\x1b^x\x1b\\": ControlString(b"^", b"x"),
+    b"\x1bXx\x1b\\": ControlString(b"X", b"x"),
     b"\x1b[1?h": None,
     b"\x1b[ 1q": None,
     b"\x1b[6\x18": None,
@@ -61,14 +61,14 @@ def test_what_a_sequence_is(data: bytes) -> None:
 
 
 SPOILT: dict[bytes, tuple[bytes, Token | None]] = {
-    b"\x1b[\x006n": (b"", Control(b"", b"6", b"", b"n")),
-    b"\x1b[\b6\r\nn": (b"\b\r\n", Control(b"", b"6", b"", b"n")),
-    b"\x1b\x00[\x7f6\xffn": (b"", Control(b"", b"6", b"", b"n")),
-    b"\x1b[3\n1m": (b"\n", Control(b"", b"31", b"", b"m")),
-    b"\x1b\x05Z": (b"", Escape(b"Z")),
-    b"\x1b(\nB": (b"\n", Escape(b"(B")),
-    b"\x1b\x07]5\x00\r2;c;x\x07": (b"\x07", Command(b"52;c;x", bel=True)),
-    b"\x1bP\x00$q\x07m\xc2\x9c\x1b\\": (b"", String(b"P", b"$qm")),
+    b"\x1b[\x006n": (b"", ControlSequence(b"", b"6", b"", b"n")),
+    b"\x1b[\b6\r\nn": (b"\b\r\n", ControlSequence(b"", b"6", b"", b"n")),
+    b"\x1b\x00[\x7f6\xffn": (b"", ControlSequence(b"", b"6", b"", b"n")),
+    b"\x1b[3\n1m": (b"\n", ControlSequence(b"", b"31", b"", b"m")),
+    b"\x1b\x05Z": (b"", EscapeSequence(b"Z")),
+    b"\x1b(\nB": (b"\n", EscapeSequence(b"(B")),
+    b"\x1b\x07]5\x00\r2;c;x\x07": (b"\x07", SystemCommand(b"52;c;x", bel=True)),
+    b"\x1bP\x00$q\x07m\xc2\x9c\x1b\\": (b"", ControlString(b"P", b"$qm")),
     b"\x1b[6\n\x18": (b"\n", None),
 }
 """With what has no place in it: what is executed, and what it is."""
@@ -81,7 +81,7 @@ def test_what_it_is_with_strays_in_it(data: bytes) -> None:
 
 
 def test_an_escape_ends_a_sequence_and_begins_one() -> None:
-    device_status = Control(b"", b"6", b"", b"n")
+    device_status = ControlSequence(b"", b"6", b"", b"n")
     for begun in (b"\x1b", b"\x1b[3", b"\x1b]52;c;x", b"\x1bPq", b"\x1b_G", b"\x1b("):
         assert read(begun + b"\x1b[6n")[0] == [(b"", None), (b"", device_status)]
 
@@ -125,7 +125,7 @@ def test_what_is_written_again_is_read_as_the_same(data: bytes) -> None:
 @pytest.mark.parametrize("more", range(-4, 4))
 def test_a_string_that_is_too_long_is_dropped_up_to_its_end(begin: bytes, end: bytes, more: int) -> None:
     data = begin + b"A" * (LIMIT - len(begin) - len(end) + more) + end + b"\x1b[6n"
-    device_status = Control(b"", b"6", b"", b"n")
+    device_status = ControlSequence(b"", b"6", b"", b"n")
     whole = meant(data)
     assert whole[-1] == device_status
     assert len(whole) == 1 or more <= 0
@@ -134,13 +134,13 @@ def test_a_string_that_is_too_long_is_dropped_up_to_its_end(begin: bytes, end: b
 
 
 def meant(data: bytes, *cuts: int) -> list[Token]:
-    return [token for _, token in read(data, *cuts)[0] if token is not None and token != Escape(b"\\")]
+    return [token for _, token in read(data, *cuts)[0] if token is not None and token != EscapeSequence(b"\\")]
 
 
 def test_so_is_a_sequence() -> None:
     data = b"\x1b[" + b"\n1" * MAX_CONTROL + b"n\x1b[6n"
     for size in (1021, MAX_CONTROL, 3 * MAX_CONTROL):
-        assert meant(data, *range(0, len(data), size)) == [Control(b"", b"6", b"", b"n")]
+        assert meant(data, *range(0, len(data), size)) == [ControlSequence(b"", b"6", b"", b"n")]
 
 
 def test_a_string_that_comes_byte_by_byte_is_read_in_linear_time() -> None:
