@@ -76,7 +76,7 @@ class _Written(NamedTuple):
     unset: bool = False
 
 
-def _written(token: Token | None, clipboard: bool, one_screen: bool) -> _Written:  # noqa: FBT001
+def _written(token: Token | None, clipboard: bool, one_screen: bool) -> _Written:
     if token is None:
         return _Written(NOTHING)
     if one_screen:

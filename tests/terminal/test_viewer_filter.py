@@ -187,6 +187,24 @@ def test_a_string_passes_as_a_whole_or_not_at_all(size: int) -> None:
     assert seen(data, *range(0, len(data), size)) == fits + b"behind"
 
 
+def test_strings_built_to_make_the_expressions_backtrack_are_read_in_linear_time() -> None:
+    """No deadline is asserted: quadratic behaviour would exceed the test's time-out."""
+    for data in (
+        b"\x1b_G" + b"a=q," * 60_000 + b"\x1b\\",
+        b"\x1b]1337;File=" + b"inline=1;" * 60_000 + b"\x07",
+        b"\x1b]1337;File=" + b"inlin;" * 60_000 + b"\x07",
+        b"\x1b]99;" + b"i=1:" * 60_000 + b"p=?;\x07",
+        b"\x1b]9;4" + b";1" * 60_000 + b"x\x07",
+        b"\x1b]" + b"01" * 250_000 + b"\x07",
+        b"\x1b]4;" + b"1;?" * 60_000 + b"\x07",
+        b"\x1b\n" * 100_000,
+        b"\x1b[1\n" * 60_000,
+        b"\x1b(" * 60_000,
+    ):
+        for _ in range(10):
+            assert b"\x1b" not in seen(data + b"\x18")
+
+
 def test_whether_something_is_held() -> None:
     viewer = ViewerFilter()
     for data, holds in ((b"text", False), (b"\x1b[3", True), (b"1m", False), (b"\xe2", True), (b"\x82\xac", False)):
