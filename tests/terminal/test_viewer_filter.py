@@ -1,6 +1,7 @@
 """What a person's terminal gets of a program's output: text, and of sequences what the table lists."""
 
 from itertools import pairwise
+from operator import attrgetter
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.viewer_filter import MAX_PASSED, ViewerFilter
 from tests.emulator.streams import Stream, recordings
+from tests.support.gated import chosen
 from tests.support.hostile_bytes import BYTES
 from tests.support.hostile_output import stream
 from tests.terminal.test_scanner import QUERIES
@@ -169,7 +171,8 @@ def test_a_viewers_screen_is_the_daemons(seed: int) -> None:
     assert viewers.snapshot() == daemons.snapshot()
 
 
-@pytest.mark.parametrize("recorded", recordings(), ids=str)
+@pytest.mark.recorded
+@pytest.mark.parametrize("recorded", chosen(recordings(), attrgetter("recording")), ids=str)
 def test_what_programs_write_and_what_is_drawn_of_it_passes(recorded: Stream) -> None:
     screen, viewers = Screen(recorded.cols, recorded.rows), Screen(recorded.cols, recorded.rows)
     screen.feed(recorded.data)
