@@ -80,7 +80,7 @@ class Viewer:
         self._one_screen = False
         self._clipboard = False
         self._told = ""
-        """What its person is told where the program would set the clipboard."""
+        """The notice for its person where the program would set the clipboard; empty: none is due."""
         self._switched = False
         """The program went to its other screen, which is not drawn yet."""
         self._ended = False

@@ -92,7 +92,7 @@ _COMMAND = re.compile(rb"(?=\d)0*+(\d{0,5}+)(?:;(.*+))?+", re.DOTALL)
 
 
 def passes(token: Token, *, clipboard: bool) -> Token | None:
-    """`token` as a terminal may get it, or None; `clipboard`: the program may set that."""
+    """Returns `token` as a terminal may get it, or None; `clipboard`: the program may set that."""
     match token:
         case ControlSequence():
             return _control(token)
@@ -123,7 +123,7 @@ def _control(token: ControlSequence) -> ControlSequence | None:
 
 
 def _listed(command: SystemCommand, table: Mapping[int, re.Pattern[bytes]]) -> SystemCommand | None:
-    """`command`, with its number as it is written in the table, where that has it."""
+    """Returns `command` with its number as the table has it, or None where it has not."""
     parts = _COMMAND.fullmatch(command.body)
     if parts is None or (number := int(parts[1] or b"0")) not in table or not table[number].fullmatch(parts[2] or b""):
         return None

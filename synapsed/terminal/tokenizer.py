@@ -25,10 +25,10 @@ PLAIN_CONTROLS: Final = rb"@ABCDEFGHIKLMPSTXZ`abdefgmrsu"
 """Final characters of control sequences with numbers alone: colours, the cursor, inserting and deleting, regions."""
 
 PLAIN_ESCAPES: Final = rb"[78=>DEHMNOno|}~]|[()*+][0-~]|[-./][0-~]|\#[34568]"
-"""What stands behind ESC: the saved cursor, keypads, tabs, character sets, sizes of lines."""
+"""The same behind ESC alone: the saved cursor, keypads, tabs, character sets, sizes of lines."""
 
 _STRAY = rb"\x00-\x17\x19\x1c-\x1f\x7f-\xff"
-"""What has no place in a sequence."""
+"""Characters that have no place in a sequence."""
 _OSC = rb"\][^\x07\x18\x1a\x1b]*+"
 _STRING = rb"[PX^_][^\x18\x1a\x1b]*+"
 _GRAMMAR = (
@@ -64,7 +64,7 @@ _ENDS: Final = {
     "string": re.compile(rb"[\x18\x1a\x1b]"),
     "escape": re.compile(rb"[\x18\x1a\x1b0-~]"),
 }
-"""What ends each kind of sequence."""
+"""The end of each kind of sequence."""
 _STRINGS: Final = ("command", "string")
 
 _HIGH = bytes(range(0x80, 0x100))
@@ -132,10 +132,9 @@ class ControlString(NamedTuple):
 
 type Token = ControlSequence | EscapeSequence | SystemCommand | ControlString
 
-
 type Found = tuple[int, int, bytes, Token | None]
-"""Where a sequence begins and ends, the control characters in it that are executed, and what it is: None for what was
-aborted, is too long, or has a form that none has."""
+"""A sequence: its beginning and end, the control characters in it that are executed, and what it is, or None where it
+was aborted, is too long, or has a form that none has."""
 
 SHORT: Final = 48
 """Bytes of a sequence that is remembered at the most, as programs write the same ones over and over."""
@@ -143,7 +142,7 @@ REMEMBERED: Final = 2048
 
 
 def tokens(whole: bytes, limit: int = MAX_SEQUENCE, *, without: re.Pattern[bytes] = _SEQUENCE) -> Iterator[Found]:
-    """The sequences of `whole`, which `Tokenizer.take` gave, without the plain ones, or those that are passed over."""
+    """Yields the sequences of `whole`, which `Tokenizer.take` gave, but for the plain ones (`without`)."""
     for match in without.finditer(whole):
         start, end = match.span()
         if end - start <= SHORT:
@@ -161,7 +160,7 @@ def _remembered(sequence: bytes) -> tuple[bytes, Token | None]:
 
 
 def _parsed(match: re.Match[bytes]) -> tuple[bytes, Token | None]:
-    """What is executed in a sequence, and what it is."""
+    """Returns what is executed in a sequence, and what it is."""
     straight: re.Match[bytes] | None = match
     executed = b""
     if (tail := match["tail"]) is not None:
@@ -183,7 +182,7 @@ def _token(match: re.Match[bytes]) -> Token | None:
 
 
 def straightened(whole: bytes) -> bytes:
-    """`whole`, which `Tokenizer.take` gave, with each sequence as it is meant, and `cleaned`."""
+    """Returns `whole`, which `Tokenizer.take` gave, with each sequence as it is meant, and `cleaned`."""
     parts, at = [], 0
     for start, end, executed, token in tokens(whole, without=_CROOKED):
         parts += [whole[at:start], executed, bytes(token) if token is not None else NOTHING]
@@ -192,7 +191,7 @@ def straightened(whole: bytes) -> bytes:
 
 
 def cleaned(data: bytes) -> bytes:
-    """`data`, whole sequences and text, as valid UTF-8, without control characters that do nothing.
+    """Returns `data`, whole sequences and text, as valid UTF-8, without control characters that do nothing.
 
     Each invalid part of a character is U+FFFD, and so is each C1 control: terminals differ in what they do with one,
     some begin a sequence, most do nothing. What stands for it has a width that all of them know.
@@ -223,7 +222,7 @@ class Tokenizer:
         self._drops = False
         """What goes on is too long."""
         self.begin = 0
-        """Where in the chunk begins what was taken last: before it where that came earlier."""
+        """The offset in the chunk of what was taken last, below 0 where that came earlier."""
 
     @property
     def pending(self) -> bytes:
@@ -232,11 +231,11 @@ class Tokenizer:
 
     @property
     def holds(self) -> bool:
-        """Whether the stream so far ends inside of a sequence or a character."""
+        """True where the stream so far ends inside of a sequence or a character."""
         return bool(self._held) or self._drops
 
     def take(self, data: bytes) -> bytes:
-        """What is whole now, as it came, behind what was whole before."""
+        """Returns what is whole now, as it came, behind what was whole before."""
         dropped = 0
         if self._inside is not None:
             found = self._inside.search(data)
@@ -256,7 +255,7 @@ class Tokenizer:
         return data[:cut]
 
     def _cut(self, data: bytes) -> int:
-        """Where the sequence or the character begins that `data` ends inside of, which is held, or its end."""
+        """Returns the offset of the sequence or the character that `data` ends inside of, which is held, or its end."""
         end = len(data)
         cut = escape = data.rfind(b"\x1b")
         unfinished = _UNFINISHED.match(data, escape) if escape >= 0 else None

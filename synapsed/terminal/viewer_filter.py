@@ -22,7 +22,7 @@ MAX_PASSED: Final = 1024 * 1024
 _SCREENS: Final = frozenset({47, 1047, 1049})
 """Modes of the alternate screen."""
 _ABOVE: Final = 3
-"""What erases the rows above the screen."""
+"""The number with which ED erases the rows above the screen."""
 
 
 class ViewerFilter:
@@ -35,7 +35,7 @@ class ViewerFilter:
 
     def __init__(self, *, clipboard: bool = False, one_screen: bool = False) -> None:
         self.unset = 0
-        """How often the clipboard would have been set."""
+        """Times that the clipboard would have been set."""
         self.switched = False
         """The program went to its other screen."""
         self._clipboard = clipboard
@@ -44,11 +44,11 @@ class ViewerFilter:
 
     @property
     def holds(self) -> bool:
-        """Whether what was fed ends inside of a sequence or a character."""
+        """True where what was fed ends inside of a sequence or a character."""
         return self._tokenizer.holds
 
     def feed(self, data: bytes) -> bytes:
-        """What a viewer gets now."""
+        """Returns what a viewer gets now."""
         if self.switched:
             return b""
         whole = self._tokenizer.take(data)
@@ -69,7 +69,7 @@ class ViewerFilter:
 
 
 class _Written(NamedTuple):
-    """What is shown of a sequence, whether it goes to the other screen, and whether it would have set the clipboard."""
+    """A sequence as it is shown; it goes to the other screen, or would have set the clipboard."""
 
     shown: bytes
     switches: bool = False
@@ -92,7 +92,7 @@ _remembered = lru_cache(REMEMBERED, typed=True)(_written)
 
 
 def _switches(token: Token) -> bool:
-    """Whether it sets, resets or restores the mode of the alternate screen, or resets all, which ends it."""
+    """True where it sets, resets or restores the mode of the alternate screen, or resets all, which ends it."""
     if isinstance(token, ControlSequence):
         return token.prefix == b"?" and token.final in b"hlr" and not _SCREENS.isdisjoint(token.values)
     return token == EscapeSequence(b"c")
