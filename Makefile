@@ -41,10 +41,11 @@ lint: $(STAMP) ## format, lint, types, import contracts
 surface: $(STAMP) ## write the outside of the product down in surface/: API, verbs, events, configuration, codes, databases
 	@$(PY) -m scripts.surface
 
-clis: $(STAMP) ## install the pinned agent programs, and clients of A2A and ACP from npm and PyPI, into the cache
+clis: $(STAMP) ## install the pinned agent programs, clients of A2A and ACP, and a terminal, from npm and PyPI, into the cache
 	@$(PY) -m tests.real.programs install
 	@$(PY) -m tests.clients.programs install
 	@$(PY) -m tests.real.editors install
+	@$(PY) -m tests.terminal.headless install
 
 test-real: $(STAMP) clis ## everything on the real agent programs
 	@$(PY) -m tests.real.run

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.figures import sized
-from synapsed.terminal.scanner import Scanner, ViewerFilter
+from synapsed.terminal.scanner import Scanner
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.viewer_filter import ViewerFilter
 from tests.emulator.candidates import CANDIDATES, PACKAGES
 from tests.emulator.tmux import TmuxScreen
 

@@ -1,18 +1,16 @@
 """A way of bytes to an agent's program, past the daemon: lent by it, and taken back by it.
 
-What the daemon does to output for a terminal that watches is done here then: queries are taken out, and what would set
-the clipboard; and where all is shown on one screen it ends as the program goes to its other one.
+What the daemon does to output for a terminal that watches is done here then (`terminal.viewer_filter`); where all is
+shown on one screen it ends as the program goes to its other one.
 """
 
 import select
 import socket
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from synapsed.terminal.clipboard import ClipboardFilter
-from synapsed.terminal.scanner import ViewerFilter
-from synapsed.terminal.single_screen import on_one_screen
+from synapsed.terminal.viewer_filter import ViewerFilter
 
 CHUNK = 64 * 1024
 """Bytes read at a time."""
@@ -28,10 +26,6 @@ class Arrived(NamedTuple):
     over: bool
 
 
-class _Filter(Protocol):
-    def feed(self, data: bytes) -> bytes: ...
-
-
 class LentWay:
     """What was lent, once the daemon says that it has begun."""
 
@@ -39,9 +33,7 @@ class LentWay:
         lent.setblocking(False)
         self._lent = lent
         self.fd = lent.fileno()
-        self._filter = ViewerFilter()
-        self._clipboard = ClipboardFilter() if settings.get("clipboard", "deny") == "deny" else None
-        self._one_screen = one_screen
+        self._filter = ViewerFilter(clipboard=settings.get("clipboard", "deny") != "deny", one_screen=one_screen)
         self._told = False
 
     def send(self, data: bytes | bytearray) -> int:
@@ -61,12 +53,7 @@ class LentWay:
             data = b""
         if not data:
             return Arrived(b"", over=True)
-        data = self._filter.feed(data)
-        if self._clipboard is not None:
-            data = self._clipboard.feed(data)
-        if self._one_screen:
-            return Arrived(*on_one_screen(data))
-        return Arrived(data, over=False)
+        return Arrived(self._filter.feed(data), over=self._filter.switched)
 
     def rest(self) -> bytes:
         """All that comes until it is over, as long as that may take."""
@@ -79,7 +66,7 @@ class LentWay:
     @property
     def drops(self) -> bool:
         """Whether the program would have set the clipboard, and that was not told yet: once."""
-        if self._told or self._clipboard is None or not self._clipboard.dropped:
+        if self._told or not self._filter.unset:
             return False
         self._told = True
         return True

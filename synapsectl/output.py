@@ -8,9 +8,12 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from synapsectl.colours import DIM, painted
+
+if TYPE_CHECKING:
+    from synapsed.terminal.viewer_filter import ViewerFilter
 
 PROGRAM = "synapsectl"
 GAP = "  "
@@ -99,6 +102,7 @@ class CommandOutput:
         self.stderr = stderr
         self.columns = columns
         self.coloured = coloured
+        self._viewer: ViewerFilter | None = None
 
     @property
     def on_terminal(self) -> bool:
@@ -123,7 +127,12 @@ class CommandOutput:
         self.stdout.write(text)
 
     def raw(self, data: bytes) -> None:
-        """Bytes as they are."""
+        """Bytes of a program: as they are, but that a terminal gets of them what an attached one does."""
+        if self.on_terminal:
+            from synapsed.terminal.viewer_filter import ViewerFilter
+
+            self._viewer = self._viewer or ViewerFilter()
+            data = self._viewer.feed(data)
         self.stdout.flush()
         self.stdout.buffer.write(data)
         self.stdout.buffer.flush()

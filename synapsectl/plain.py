@@ -1,7 +1,8 @@
 """A terminal program's raw output as plain text: for reading it, not for showing it as it looked."""
 
-import codecs
 import re
+
+from synapsed.terminal.tokenizer import Tokenizer, straightened
 
 _SEQUENCE = re.compile(
     r"""
@@ -13,9 +14,6 @@ _SEQUENCE = re.compile(
     """,
     re.VERBOSE,
 )
-_PARTIAL = re.compile(
-    r"(?:\r|\x1b(?:\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?|\[[0-?]*[ -/]*|[ -/]*))\Z",
-)
 _MOVES = frozenset("ABEFd")
 """Finals of cursor movements to another line: what follows stands elsewhere."""
 _TO_COLUMN = "G"
@@ -24,16 +22,15 @@ _GAP = "\x0e"
 """Stands for blank cells that were passed over, until it is known what stands before them."""
 _GAPS = re.compile(rf"(?<=[^\s{_GAP}]){_GAP}")
 _MAX_GAP = 200
-_PARTIAL_MAX = 8192
-"""Characters of a sequence without an end that are waited for."""
 
 
 class PlainText:
     """Feed it bytes in any chunking; it gives the lines that are whole."""
 
     def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._raw = ""
+        self._tokenizer = Tokenizer()
+        self._cr = ""
+        """The last character, which LF may follow."""
         self._line = ""
         self._last = ""
         self._row = ""
@@ -43,8 +40,9 @@ class PlainText:
     def feed(self, data: bytes) -> list[str]:
         """The lines that `data` completes. Empty lines and repetitions of the line before are left out: a screen that
         is painted again and again says nothing by them."""
-        text = self._raw + self._decoder.decode(data)
-        text, self._raw = _split(text)
+        text = self._cr + straightened(self._tokenizer.take(data)).decode()
+        self._cr = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r")
         text = self._line + _SEQUENCE.sub(self._replacement, text).replace("\r\n", "\n").replace("\r", "\n")
         *lines, self._line = _taken_back(_GAPS.sub(" ", text).replace(_GAP, "")).split("\n")
         return self._worth(lines)
@@ -82,13 +80,6 @@ class PlainText:
                 kept.append(stripped)
                 self._last = stripped
         return kept
-
-
-def _split(text: str) -> tuple[str, str]:
-    """`text` up to a sequence, or CR, that may go on in the next chunk; and the rest."""
-    partial = _PARTIAL.search(text, max(0, len(text) - _PARTIAL_MAX))
-    at = partial.start() if partial else len(text)
-    return text[:at], text[at:]
 
 
 def _taken_back(text: str) -> str:

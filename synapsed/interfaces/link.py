@@ -190,8 +190,8 @@ class Attachment(Protocol):
         ...
 
     def output(self) -> AsyncIterator[bytes]:
-        """The stream from the redraw on, queries removed. A viewer too slow for the bounded buffer gets a fresh
-        redraw instead of what it missed."""
+        """The stream from the redraw on, as `terminal.viewer_filter` lets it through. A viewer too slow for the bounded
+        buffer gets a fresh redraw instead of what it missed."""
         ...
 
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
@@ -202,6 +202,11 @@ class Attachment(Protocol):
     def keep_one_screen(self) -> None:
         """From now on, before the first redraw: this terminal shows the program's main screen and its alternate one on
         the same screen, and nothing is erased above it."""
+        ...
+
+    def keep_clipboard(self, told: str | None) -> None:
+        """From now on, before the first redraw: where the program would set this terminal's clipboard its person is
+        `told` so, once; None: it may set that. (Else it may not, and nobody is told.)"""
         ...
 
     async def direct(self, terminal: DirectTerminal) -> DirectWay | None:

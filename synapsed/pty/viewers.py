@@ -6,7 +6,7 @@ whole screen once it reads again, as tmux does. The agent and the other viewers 
 A viewer whose terminal has another size than the window never gets the stream, which would be rubbish there: it is
 drawn from the cells, cropped around the cursor, at most 30 times a second.
 
-A viewer that keeps one screen (`terminal.single_screen`) has it drawn again where the program goes to its other one.
+A viewer that keeps one screen (`terminal.viewer_filter`) has it drawn again where the program goes to its other one.
 
 A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn again
 instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
@@ -30,9 +30,8 @@ from synapsed.pty.direct_viewer import Way
 from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN
-from synapsed.terminal.scanner import ViewerFilter
 from synapsed.terminal.screen_messages import Redraw
-from synapsed.terminal.single_screen import on_one_screen
+from synapsed.terminal.viewer_filter import ViewerFilter
 
 BUFFER_MAX = 1 << 20
 """Bytes that wait for one viewer at the most."""
@@ -79,6 +78,9 @@ class Viewer:
         """Its terminal may be in a state that the next redraw does not count on."""
         self.fits = group.fits(cols, rows)
         self._one_screen = False
+        self._clipboard = False
+        self._told = ""
+        """The notice for its person where the program would set the clipboard; empty: none is due."""
         self._switched = False
         """The program went to its other screen, which is not drawn yet."""
         self._ended = False
@@ -111,7 +113,7 @@ class Viewer:
             screen = await self._group.draw(rows, alone=self._one_screen)
         finally:
             self._drawing = None
-        self._filter = ViewerFilter()
+        self._filter = self._fresh_filter()
         self._at = max(screen.offset, self._at or 0)
         drawn = undo + screen.drawn + self._filter.feed(screen.pending)
         self._size = 0
@@ -144,6 +146,14 @@ class Viewer:
 
     def keep_one_screen(self) -> None:
         self._one_screen = True
+        self._filter = self._fresh_filter()
+
+    def keep_clipboard(self, told: str | None) -> None:
+        self._clipboard, self._told = told is None, told or ""
+        self._filter = self._fresh_filter()
+
+    def _fresh_filter(self) -> ViewerFilter:
+        return ViewerFilter(clipboard=self._clipboard, one_screen=self._one_screen)
 
     def _take_back(self) -> bytes:
         return UNDO_ON_ONE_SCREEN if self._one_screen else UNDO
@@ -267,12 +277,13 @@ class Viewer:
 
     def _take(self, data: bytes) -> None:
         data = self._filter.feed(data)
-        if self._one_screen:
-            data, switched = on_one_screen(data)
-            if switched:
-                self._leave_screen(data)
-                return
-        self._hand_on(data)
+        if self._filter.switched:
+            self._leave_screen(data)
+        else:
+            self._hand_on(data)
+        if self._filter.unset and self._told:
+            told, self._told = self._told, ""
+            self.notice(told, stays=False)
 
     def _leave_screen(self, last: bytes) -> None:
         """The program goes to its other screen after `last`: what it shows is drawn when that has been sent."""

@@ -25,12 +25,12 @@ from synapsed.terminal.menus import Menu
 from synapsed.terminal.modes import Modes
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.queries import is_answer
-from synapsed.terminal.scanner import ViewerFilter
 from synapsed.terminal.screen_messages import (
     Redraw,
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import Verdict
+from synapsed.terminal.viewer_filter import ViewerFilter
 
 type _Line = Annotated[str, StringConstraints(max_length=1 << 16, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 

@@ -122,6 +122,7 @@ class MentioningAttachment:
         self.notice = inner.notice
         self.pass_to = inner.pass_to
         self.keep_one_screen = inner.keep_one_screen
+        self.keep_clipboard = inner.keep_clipboard
         self.earlier = inner.earlier
         self.draw_again = inner.draw_again
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from synapsed.terminal.sequences import incomplete_character
+from synapsed.terminal.tokenizer import incomplete_character
 
 LINE_MAX = 16_384
 """Characters of a line that are followed; a longer one is left alone."""

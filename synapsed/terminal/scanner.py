@@ -1,19 +1,25 @@
 """What a program tells or asks its terminal, read out of its output.
 
-`Scanner` turns a stream of bytes, cut anywhere, into events; `ViewerFilter` removes the questions from a copy of it, so
-that only the daemon answers them. Both look at escape characters only: ESC begins a new sequence in every state of a
-terminal's parser, so text between sequences is skipped at the speed of the regular expression engine, and memory is
-bounded by `MAX_SEQUENCE`.
-
-What is not read: sequences with control characters inside them, C1 forms (a byte of their own is not valid UTF-8, and
-the characters of UTF-8 do nothing here: see `sequences.without_c1`), and ENQ.
+`Scanner` turns a stream of bytes, cut anywhere, into events, by the sequences that `tokenizer` finds in it. ENQ is not
+read: it asks for an answerback, which is empty.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
-from synapsed.terminal.sequences import C1_LEAD, MAX_SEQUENCE, incomplete_sequence, without_c1
+from synapsed.terminal.tokenizer import (
+    REMEMBERED,
+    SHORT,
+    ControlSequence,
+    ControlString,
+    EscapeSequence,
+    SystemCommand,
+    Token,
+    Tokenizer,
+    tokens,
+)
 
 MAX_STATUS = 4096
 """Bytes of a whole OSC 7501 sequence, as its specification limits it; a longer one is no report."""
@@ -104,18 +110,6 @@ class QueryReceived(ScanEvent):
     bel: bool = False
 
 
-# One match for each string and for each control sequence that may ask something. The lookahead passes over the control
-# sequences that fill real output (colours, cursor movement, erasing) before the alternatives are tried: 4 x faster.
-# Possessive and atomic throughout: a string built to make the engine backtrack costs what any other does.
-_SEQUENCE = re.compile(
-    rb"\x1b(?!\[[\d;:]*+[@-Z`abd-hj-mrs])(?:"
-    rb"\[(?P<prefix>[>=?]?)(?P<params>[\d;]*+)(?P<final>[cnqutxmS]|\$[pw]|\*y)"
-    rb"|\](?P<osc>[^\x07\x18\x1a\x1b]*+)(?:(?P<bel>\x07)|\x1b\\)"
-    rb"|(?P<introducer>[PX^_])(?P<string>[^\x18\x1a\x1b]*+)\x1b\\"
-    rb"|(?P<reset>c)"
-    rb"|(?P<editing>\[\?2004h)"
-    rb")"
-)
 _OSC_QUERY = re.compile(
     rb"(?:4|5|1\d|21|50);(?>(?:.*?[;=])??\?)"
     rb"|52;[^;]*+;\?"
@@ -153,120 +147,49 @@ _CONTROL_QUERIES = {
 }
 _ONLY_WITH_DEFAULT = frozenset({b"c", b"q"})
 
-# What ends the string that a chunk begins inside of, by its kind: an OSC also ends at BEL.
-_STRING_END = {True: re.compile(rb"[\x07\x18\x1a\x1b]"), False: re.compile(rb"[\x18\x1a\x1b]")}
-
-
-class _Carry:
-    """The unfinished sequence at the end of a stream so far, and whether an overlong string is being skipped."""
-
-    __slots__ = ("_held", "skipping")
-
-    def __init__(self) -> None:
-        self._held = b""
-        self.skipping: re.Pattern[bytes] | None = None
-        """Set inside a string that grew over the limit: finds its end."""
-
-    @property
-    def empty(self) -> bool:
-        return not self._held and self.skipping is None
-
-    def take(self, data: bytes) -> tuple[bytes, int]:
-        """What can be read now, and how many of its bytes came with earlier chunks."""
-        held = self._held
-        whole = held + data if held else data
-        cut = incomplete_sequence(whole)
-        if len(whole) - cut > MAX_SEQUENCE:
-            cut = len(whole) - whole.endswith(b"\x1b")
-        self._held = whole[cut:]
-        return whole[:cut], len(held)
-
-    def overlong(self, whole: bytes) -> None:
-        """Note the string that ``whole`` ends inside of, if it does (then it is one over the limit)."""
-        start = incomplete_sequence(whole)
-        self.skipping = _STRING_END[whole[start + 1 : start + 2] == b"]"] if len(whole) - start > 1 else None
+_EDITING = 2004
+"""The mode of bracketed paste."""
 
 
 class Scanner:
     """Reads events out of a terminal's output. One for each stream; any chunking gives the same events."""
 
     def __init__(self) -> None:
-        self._carry = _Carry()
+        self._tokenizer = Tokenizer()
 
     def feed(self, data: bytes) -> list[ScanEvent]:
         """The events that ``data`` completes, in the order of the stream."""
-        whole, known = self._carry.take(data)
-        matches = _SEQUENCE.finditer(whole, self._leave_overlong(whole))
-        events = [event for match in matches if (event := _read(match, match.end() - known)) is not None]
-        if incomplete_sequence(whole) < len(whole):
-            self._carry.overlong(whole)
+        whole = self._tokenizer.take(data)
+        if b"\x1b" not in whole:
+            return []
+        begin, events = self._tokenizer.begin, list[ScanEvent]()
+        for start, end, _, token in tokens(whole):
+            event = (_remembered if end - start <= SHORT else _read)(token)
+            if event is not None:
+                events.append(replace(event, end=begin + end))
         return events
 
-    def _leave_overlong(self, whole: bytes) -> int:
-        """Where reading resumes in ``whole``."""
-        pattern = self._carry.skipping
-        if pattern is None:
-            return 0
-        end = pattern.search(whole)
-        if end is None:
-            return len(whole)
-        self._carry.skipping = None
-        return end.end() if end[0] == b"\x07" else end.start()
 
-
-class ViewerFilter:
-    """A copy of a terminal's output without its queries, for terminals that watch.
-
-    C1 controls are U+FFFD, as on the daemon's screen: some terminals act on them, and would be asked by them.
-    Everything else is byte for byte what came, OSC 7501 reports among it; an unfinished sequence waits for its end.
-    """
-
-    def __init__(self) -> None:
-        self._carry = _Carry()
-        self._lead = b""
-        """The first byte of what may be a C1 control."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether what was fed ends inside of a sequence, or of what may be a C1 control."""
-        return bool(self._lead) or not self._carry.empty
-
-    def feed(self, data: bytes) -> bytes:
-        """What a viewer gets now."""
-        if self._lead or b"\xc2" in data:
-            data = self._lead + data
-            self._lead = C1_LEAD if data.endswith(C1_LEAD) else b""
-            data = without_c1(data.removesuffix(C1_LEAD))
-        if b"\x1b" not in data and self._carry.empty:
-            return data
-        whole, _ = self._carry.take(data)
-        return _SEQUENCE.sub(_without_query, whole)
-
-
-def _without_query(match: re.Match[bytes]) -> bytes:
-    overlong = match.end() - match.start() > MAX_SEQUENCE
-    return match[0] if overlong or _query(match, 0) is None else b""
-
-
-def _read(match: re.Match[bytes], end: int) -> ScanEvent | None:
-    if match["reset"]:
-        return TerminalReset(end)
-    if match["editing"]:
-        return EditingBegan(end)
-    if match.end() - match.start() > MAX_SEQUENCE:
-        return None
-    return _query(match, end) or (_report(match["osc"], end) if match["osc"] is not None else None)
-
-
-def _query(match: re.Match[bytes], end: int) -> QueryReceived | None:
-    """The query that a sequence is, if it is one."""
-    if match["final"]:
-        return _control_query(match["prefix"], match["params"], match["final"], end)
-    if match["osc"] is not None:
-        return _osc_query(match["osc"], end, bel=match["bel"] is not None)
-    if match["introducer"]:
-        return _string_query(match["introducer"], match["string"], end)
+def _read(token: Token | None) -> ScanEvent | None:
+    """The event that it is; where, is not known here."""
+    end = 0
+    match token:
+        case ControlSequence(b"?", _, b"", b"h") if _EDITING in token.values:
+            return EditingBegan(end)
+        case ControlSequence(prefix, numbers, between, final):
+            return _control_query(prefix, numbers, between + final, end)
+        case EscapeSequence(b"c"):
+            return TerminalReset(end)
+        case EscapeSequence(b"Z"):
+            return QueryReceived(end, QueryKind.DEVICE_ATTRIBUTES, "")
+        case SystemCommand(body, bel):
+            return _osc_query(body, end, bel=bel) or _report(body, end)
+        case ControlString(kind, body):
+            return _string_query(kind, body, end)
     return None
+
+
+_remembered = lru_cache(REMEMBERED, typed=True)(_read)
 
 
 def _control_query(prefix: bytes, params: bytes, final: bytes, end: int) -> QueryReceived | None:

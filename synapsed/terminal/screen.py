@@ -10,7 +10,7 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 - A hidden cursor has no position in the emulator's frames, and rows carry no mark of being wrapped: see `grid`.
 - It corrupts its memory where some hundreds of characters come together in one cell: see `clusters`.
 - It prints control characters that terminals pass over, and counts invalid UTF-8 differently from chunk to chunk: it
-  gets neither, see `sequences.cleaned`.
+  gets neither, see `tokenizer.straightened`.
 - A row that is erased as a whole (EL 2) goes on in the next one for it, as in no terminal that wraps rows again but
   Ghostty: see `sequences.ending_wraps`. Rows above the screen that were erased go on too, when they are used again:
   see `erased_history`.
@@ -35,16 +35,9 @@ from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.pane import draw, part_of
 from synapsed.terminal.redraw import Extras
 from synapsed.terminal.rows import rows
-from synapsed.terminal.sequences import (
-    MAX_SEQUENCE,
-    begins_string,
-    cleaned,
-    ending_wraps,
-    fewer_repeats,
-    incomplete_character,
-    incomplete_sequence,
-)
+from synapsed.terminal.sequences import ending_wraps, fewer_repeats
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
+from synapsed.terminal.tokenizer import Tokenizer, straightened
 
 DEFAULT_SCROLLBACK_LINES = 1000
 
@@ -71,8 +64,6 @@ _STOPS = re.compile(
 # What may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
 _RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 _TOP = frozenset({b"", b"0", b"1"})
-_CANCEL = re.compile(rb"[\x18\x1a]")
-_ENDS_STRING = re.compile(rb"\x1b")
 
 
 class Screen:
@@ -103,11 +94,7 @@ class Screen:
         fresh = self._grid.refresh(movable=True)
         self._default_colors = (fresh.foreground, fresh.background, fresh.palette)
         self._bound = ClusterBound()
-        self._pending = b""
-        self._at_rest = True
-        """False inside a string too long to be kept back."""
-        self._inside = False
-        """In one that is no OSC."""
+        self._tokenizer = Tokenizer()
         self._tail = b""
         self._shape = b""
         self._inner_region = False
@@ -124,28 +111,13 @@ class Screen:
 
         `redraw` does not have it: a checkpoint belongs to the offset before it, and a viewer gets it next.
         """
-        return self._pending
+        return self._tokenizer.pending
 
     def feed(self, data: bytes) -> None:
         """Apply what the program wrote: any bytes, cut anywhere."""
-        whole = self._pending + data if self._pending else data
-        if not self._at_rest:
-            whole = _CANCEL.sub(lambda _: b"\x1b\\", whole, count=1)
-        cut = incomplete_sequence(whole)
-        if cut == len(whole):
-            cut = incomplete_character(whole)
-        inside = self._inside
-        if len(whole) - cut > MAX_SEQUENCE:
-            self._inside = begins_string(whole[cut:]) if self._at_rest else inside
-            cut = len(whole) - whole.endswith(b"\x1b")
-            self._at_rest = False
-        elif not self._at_rest:
-            self._at_rest = _ENDS_STRING.search(whole, 0, cut) is not None
-            self._inside = inside and not self._at_rest
-        self._pending = whole[cut:]
-        if cut:
-            data = ending_wraps(cleaned(whole[:cut], inside=inside))
-            self._admit(fewer_repeats(data, self._cols, self._rows))
+        whole = self._tokenizer.take(data)
+        if whole:
+            self._admit(fewer_repeats(ending_wraps(straightened(whole)), self._cols, self._rows))
 
     def resize(self, cols: int, rows: int) -> None:
         """Change the size, in cells, as the program's window does: the main screen is wrapped again."""
@@ -169,8 +141,6 @@ class Screen:
 
     def keyboard_flags(self) -> int:
         """What the program has switched on of the kitty keyboard protocol, on the screen that is shown."""
-        if not self._at_rest:
-            return 0
         self._replies.clear()
         self._terminal.feed(b"\x1b[?u")
         return self._replies.keyboard_flags()
@@ -263,8 +233,6 @@ class Screen:
 
     def _redraw_main(self, *, scrollback: bool) -> bytes:
         """The main screen under the alternate one. Mode 47 changes between the two and touches nothing else."""
-        if not self._at_rest:
-            return b""
         was_set = self._terminal.mode(47)
         self._terminal.feed(b"\x1b[?47l")
         self._grid.refresh(movable=not self._inner_region)
@@ -396,7 +364,7 @@ class Screen:
 
     def _read(self) -> ScreenSnapshot:
         terminal = self._terminal
-        frame = self._grid.refresh(movable=self._at_rest and not self._inner_region)
+        frame = self._grid.refresh(movable=not self._inner_region)
         lines, wrapped = self._grid.lines()
         return ScreenSnapshot(
             cols=self._cols,

@@ -4,12 +4,16 @@ import itertools
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 DEADLINE_POLLS = 20_000
 """Questions put to tmux before giving up on it; each takes some milliseconds."""
+
+_FENCE, _READY = b"\x1b[5n", b"\x1b[0n"
+"""Is answered behind everything before it."""
 
 
 class TmuxScreen:
@@ -19,8 +23,10 @@ class TmuxScreen:
         self._folder = folder
         self._socket = folder / "tmux"
         self._input = folder / "input"
+        self._replies = folder / "replies"
         self._size = (cols, rows)
         self._marks = itertools.count(1)
+        self._fences = 0
 
     @staticmethod
     def available() -> bool:
@@ -29,7 +35,8 @@ class TmuxScreen:
     def __enter__(self) -> Self:
         os.mkfifo(self._input)
         cols, rows = self._size
-        command = f"stty raw -echo; while :; do cat {self._input}; done"
+        self._replies.touch()
+        command = f"stty raw -echo; exec 3<&0; cat <&3 >{self._replies} & while :; do cat {self._input}; done"
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(cols), "-y", str(rows), command)
         self._tmux("set-option", "-g", "status", "off")
         self._tmux("set-option", "-g", "window-size", "manual")
@@ -50,6 +57,30 @@ class TmuxScreen:
             if self._ask("#{pane_title}") == mark:
                 return
         raise TimeoutError(f"tmux did not get to {mark}")
+
+    def obey(self) -> None:
+        """From now on do all that a program may be allowed to: set the clipboard, name windows, reach the terminal."""
+        for option, value in (("set-clipboard", "on"), ("allow-rename", "on"), ("allow-passthrough", "on")):
+            self._tmux("set-option", "-g", option, value)
+
+    def replies(self) -> bytes:
+        """All that tmux has answered the program until now."""
+        self.feed(_FENCE)
+        for _ in range(DEADLINE_POLLS):
+            told = self._replies.read_bytes()
+            if told.count(_READY) > self._fences:
+                self._fences = told.count(_READY)
+                return told.replace(_READY, b"")
+            time.sleep(0.001)
+        raise TimeoutError("tmux does not answer")
+
+    def buffers(self) -> str:
+        """What it has for pasting."""
+        return self._tmux("list-buffers")
+
+    def state(self) -> str:
+        """How many columns and rows the window has, and what it is called."""
+        return self._ask("#{window_width} #{window_height} #{window_name}")
 
     def resize(self, cols: int, rows: int) -> None:
         self._tmux("resize-window", "-x", str(cols), "-y", str(rows))

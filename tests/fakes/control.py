@@ -117,6 +117,9 @@ class FakeAttachment:
     def keep_one_screen(self) -> None:
         self.one_screen = True
 
+    def keep_clipboard(self, told: str | None) -> None:
+        """Nothing is set."""
+
     async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
         return None
 

@@ -222,6 +222,9 @@ class _Attachment:
     def keep_one_screen(self) -> None:
         """It has one."""
 
+    def keep_clipboard(self, told: str | None) -> None:
+        """Nothing is set."""
+
     async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
         return None
 

@@ -11,7 +11,6 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.pty import viewers as viewers_module
 from synapsed.pty.viewers import Viewers
-from synapsed.supervisor.terminals import UnclippedAttachment
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Redraw
 
@@ -131,18 +130,28 @@ async def test_other_viewers_do_not_see_it() -> None:
 
 async def test_a_program_does_not_set_the_clipboard_of_who_looks_on() -> None:
     program = Program()
-    viewer = UnclippedAttachment(await program.viewers.join(cols=60, rows=ROWS, read_only=False), "ann")
+    viewer = await program.viewers.join(cols=60, rows=ROWS, read_only=False)
+    viewer.keep_clipboard("[ann would set the clipboard here]")
     stream = viewer.output()
     await viewer.redraw()
     program.prints(b"a\x1b]52;c;cm0gLXJm\x07b")
-    assert await anext(stream) == b"ab"
     seen = Screen(60, ROWS)
     seen.feed(await anext(stream))
-    assert "ann would set the clipboard here: not passed on" in "".join(rows(seen))
+    assert (rows(seen)[0], rows(seen)[-1]) == ("ab", "[ann would set the clipboard here]")
     await viewer.write(b"k")
     await anext(stream)
-    program.prints(b"\x1b]52;c;cm0gLXJm\x07c")
+    program.prints(b"\x1b]5\x002;c;cm0gLXJm\x07c")
     assert await anext(stream) == b"c", "it is told once"
+
+
+@pytest.mark.parametrize("told", [None, "told"])
+async def test_the_clipboard_is_set_where_it_may_be(told: str | None) -> None:
+    program = Program()
+    viewer = await program.viewers.join(cols=60, rows=ROWS, read_only=False)
+    viewer.keep_clipboard(told)
+    await viewer.redraw()
+    program.prints(b"\x1b]52;c;cm0gLXJm\x07c")
+    assert (b"]52;" in await anext(viewer.output())) == (told is None)
 
 
 async def test_what_is_written_while_the_screen_is_drawn_again_comes_once_and_after_it() -> None:

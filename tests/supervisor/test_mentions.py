@@ -41,6 +41,9 @@ class Terminal:
     def keep_one_screen(self) -> None:
         """It has one."""
 
+    def keep_clipboard(self, told: str | None) -> None:
+        """Nothing is set."""
+
     async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
         self.followed = terminal
         return None

@@ -1,5 +1,6 @@
 """The pure parts: event streams, plain text, widths, ages; and the client against what is no daemon."""
 
+import io
 import json
 import re
 import socket
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from synapsectl.ages import age
 from synapsectl.client import Client
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, TimedOut
-from synapsectl.output import as_json, clip, display_width, fit, harmless, pad
+from synapsectl.output import CommandOutput, as_json, clip, display_width, fit, harmless, pad
 from synapsectl.plain import PlainText
 from synapsed.sse import SseEvent, SseParser
 
@@ -67,6 +68,16 @@ def test_plain_text_of_any_bytes_has_no_control_characters(data: bytes) -> None:
     plain = PlainText()
     for line in plain.feed(data + b"\r\n") + plain.flush():
         assert harmless(line) == line
+
+
+@pytest.mark.parametrize("columns", [80, None])
+def test_bytes_of_a_program_are_filtered_for_a_terminal(columns: int | None) -> None:
+    written = io.BytesIO()
+    out = CommandOutput(io.TextIOWrapper(written), io.StringIO(), columns=columns)
+    pieces = b"\x1b[1mone\x1b]5\x002;c;", b"cm0=\x07\x1b[\x006n two"
+    for piece in pieces:
+        out.raw(piece)
+    assert written.getvalue() == (b"".join(pieces) if columns is None else b"\x1b[1mone two")
 
 
 def test_widths() -> None:

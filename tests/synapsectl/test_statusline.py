@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.statusline import StatusRow
-from synapsed.terminal.scanner import ViewerFilter
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.viewer_filter import ViewerFilter
 from tests.support.hostile_output import stream
 
 COLS, ROWS = 20, 8

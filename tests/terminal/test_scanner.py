@@ -18,9 +18,8 @@ from synapsed.terminal.scanner import (
     StatusReported,
     TerminalReset,
     TitleChanged,
-    ViewerFilter,
 )
-from synapsed.terminal.sequences import MAX_SEQUENCE, without_c1
+from synapsed.terminal.tokenizer import MAX_SEQUENCE
 
 QUERIES = {
     b"\x1b[c": (QueryKind.DEVICE_ATTRIBUTES, ""),
@@ -51,6 +50,7 @@ QUERIES = {
     b"\x1b]7501; ? \x07": (QueryKind.STATUS_SUPPORT, "?"),
     b"\x1bP+q544e;436f\x1b\\": (QueryKind.TERMCAP, "544e;436f"),
     b"\x1bP$qm\x1b\\": (QueryKind.SETTING, "m"),
+    b"\x1bZ": (QueryKind.DEVICE_ATTRIBUTES, ""),
     b"\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\": (QueryKind.OTHER, "graphics"),
 }
 
@@ -103,14 +103,18 @@ def test_a_query_is_known_at_its_end(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", QUERIES, ids=repr)
-def test_viewers_do_not_get_queries(data: bytes) -> None:
-    assert ViewerFilter().feed(b"before" + data + b"after") == b"beforeafter"
+@pytest.mark.parametrize("stray", [b"\x00", b"\b", b"\n", b"\x7f", b"\xff"])
+def test_a_query_is_known_whatever_stands_in_it(data: bytes, stray: bytes) -> None:
+    """Terminals execute control characters where they come, or pass over them."""
+    [event] = scan(data)
+    assert scan(data[:1] + stray + data[1:]) == [_moved(event, 1)]
+    if data[1:2] == b"[" or (data[1:2] == b"]" and stray != b"\xff"):
+        assert scan(data[:2] + stray + data[2:]) == [_moved(event, 1)]
 
 
 @pytest.mark.parametrize("data", NOT_QUERIES, ids=repr)
 def test_what_is_no_query_is_passed_on(data: bytes) -> None:
     assert scan(data) == []
-    assert ViewerFilter().feed(data) == data
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,6 @@ def test_what_is_no_query_is_passed_on(data: bytes) -> None:
 )
 def test_reports(data: bytes, event: ScanEvent) -> None:
     assert scan(data) == [event]
-    assert ViewerFilter().feed(data) == data
 
 
 def test_a_notification_is_no_progress() -> None:
@@ -145,7 +148,7 @@ def test_a_notification_is_no_progress() -> None:
 
 def test_the_bell_ends_no_string_but_an_osc() -> None:
     assert scan(b"\x07a\x07\x1b]0;t\x07\x07") == [TitleChanged(9, 0, "t")]
-    assert scan(b"\x1bP+q54\x074e\x1b\\") == [QueryReceived(11, QueryKind.TERMCAP, "54\x074e")]
+    assert scan(b"\x1bP+q54\x074e\x1b\\") == [QueryReceived(11, QueryKind.TERMCAP, "544e")]
 
 
 def test_an_aborted_string_is_no_event_and_what_aborts_it_is_read() -> None:
@@ -178,38 +181,6 @@ def test_every_cut_gives_the_same_events() -> None:
     assert scan(STREAM, *range(1, len(STREAM))) == whole
 
 
-def test_every_cut_gives_viewers_the_same() -> None:
-    whole = ViewerFilter().feed(STREAM)
-    assert whole == b"text \xe2\x9c\xb3 " + b"".join(NOT_QUERIES) + b"\x07\x1b]7501;state=working\x1b\\\x1bc"
-    for cut in range(len(STREAM) + 1):
-        viewer = ViewerFilter()
-        assert viewer.feed(STREAM[:cut]) + viewer.feed(STREAM[cut:]) == whole, cut
-
-
-CONTROLS = [
-    ("a\x9bcb", "a\ufffdcb"),
-    ("\x9d52;c;aGVsbG8=\x9c", "\ufffd52;c;aGVsbG8=\ufffd"),
-    ("\x1b]0;a title\x9cand text\x07", "\x1b]0;a title\ufffdand text\x07"),
-    ("£ \xa0 Â", "£ \xa0 Â"),
-]
-"""Some terminals act on U+0080 to U+009F: ask for their answers, or set the clipboard."""
-
-
-@pytest.mark.parametrize(("text", "shown"), CONTROLS)
-def test_viewers_get_no_controls_in_utf8(text: str, shown: str) -> None:
-    data = text.encode()
-    for cut in range(len(data) + 1):
-        viewer = ViewerFilter()
-        first = viewer.feed(data[:cut])
-        assert viewer.holds or first == shown.encode()[: len(first)]
-        assert (first + viewer.feed(data[cut:])).decode() == shown, cut
-        assert not viewer.holds
-
-
-def test_no_control_is_put_together_of_what_stands_around_one() -> None:
-    assert b"\xc2\x9b" not in ViewerFilter().feed(b"\xc2\xc2\x9b\x9b31m")
-
-
 PIECES = st.lists(
     st.one_of(
         st.binary(max_size=8),
@@ -227,32 +198,10 @@ def test_any_bytes_in_any_chunks(data: bytes, cuts: list[int]) -> None:
     assert scan(data, *cuts) == scan(data)
 
 
-@given(data=PIECES, cuts=st.lists(st.integers(0, 200), max_size=5))
-def test_what_viewers_get_holds_no_query_and_loses_nothing_else(data: bytes, cuts: list[int]) -> None:
-    edges = [0, *sorted(cut for cut in cuts if cut <= len(data)), len(data)]
-    viewer = ViewerFilter()
-    seen = b"".join(viewer.feed(data[start:end]) for start, end in pairwise(edges))
-    assert seen == ViewerFilter().feed(data)
-    assert without_c1(seen) == seen
-    ended = without_c1(data) + b"\x18"  # CAN ends whatever is unfinished
-    if not any(isinstance(event, QueryReceived) for event in scan(ended)):
-        assert ViewerFilter().feed(ended) == ended
-
-
-@pytest.mark.parametrize("size", [1, 4096, MAX_SEQUENCE, 3 * MAX_SEQUENCE])
-def test_an_endless_string_is_passed_on(size: int) -> None:
-    """What is kept back is bounded, and reading goes on behind the string."""
+@pytest.mark.parametrize("size", [1021, 4096, MAX_SEQUENCE, 3 * MAX_SEQUENCE])
+def test_reading_goes_on_behind_an_endless_string(size: int) -> None:
     data = b"\x1b]52;c;" + b"A" * (4 * MAX_SEQUENCE) + b"\x07" + b"\x1b[6n\x07"
-    scanner, viewer = Scanner(), ViewerFilter()
-    events, seen, kept = [], 0, 0
-    for start in range(0, len(data), size if size > 1 else 1021):
-        chunk = data[start : start + (size if size > 1 else 1021)]
-        events += scanner.feed(chunk)
-        seen += len(viewer.feed(chunk))
-        kept = max(kept, start + len(chunk) - seen)
-    assert [type(event) for event in events] == [QueryReceived]
-    assert seen == len(data) - len(b"\x1b[6n")
-    assert kept <= MAX_SEQUENCE + len(b"\x1b[6n")
+    assert [type(event) for event in scan(data, *range(0, len(data), size))] == [QueryReceived]
 
 
 def test_the_terminator_of_an_overlong_string_may_be_cut() -> None:
@@ -272,4 +221,3 @@ def test_strings_built_to_make_the_expression_backtrack_are_read_in_linear_time(
     ):
         for _ in range(20):
             assert Scanner().feed(data) == []
-            ViewerFilter().feed(data)

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from synapsed.terminal.screen import MAX_COLUMNS, Screen
-from synapsed.terminal.sequences import MAX_SEQUENCE, fewer_repeats
+from synapsed.terminal.sequences import fewer_repeats
 from synapsed.terminal.snapshot import Cell
+from synapsed.terminal.tokenizer import MAX_SEQUENCE
 
 
 def fed(data: bytes, cols: int = 20, rows: int = 4) -> Screen:
