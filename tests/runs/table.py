@@ -78,8 +78,8 @@ SECTIONS = (
     ),
     Section(
         name="daemons",
-        about="every test with a real daemon: verbs, routes, terminals; the documents' commands; the suite's own tests",
-        rooms=("daemon", "docs", "suite", "synapsectl", "tui"),
+        about="tests with real daemons: verbs, routes, terminals, the ground; documents' commands; the suite itself",
+        rooms=("daemon", "docs", "ground", "suite", "synapsectl", "tui"),
     ),
     Section(name="browser", about="the page in Chromium", rooms=("web",), install=("tests.web.programs",)),
     Section(name="service", about="systemd --user, units, doctor", rooms=("service",)),
