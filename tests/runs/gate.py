@@ -6,8 +6,7 @@
     python -m tests.runs.gate changed [REV]  # make check CHANGED=REV: what a change since REV (HEAD) can reach
     python -m tests.runs.gate -k NAME …      # pytest's own arguments: those tests, in asyncio's debug mode
 
-Tests with daemons, keepers and programs wait more than they compute, so there is one worker more than there are cores.
-A test that failed beside all that runs once more by itself, at most FLAKY_MAX of them: one that passes then is named,
+Tests with daemons, keepers and programs wait more than they compute, so there are two workers for each core, and one more. A test that failed beside all that runs once more by itself, at most FLAKY_MAX of them: one that passes then is named,
 and fails `all`. Then comes one turn on each real agent program, where they are installed (make clis), inside a
 loopback-only namespace. Each run ends with what it cost; a function that is too dear fails `all`.
 """
@@ -40,7 +39,7 @@ CACHE = ROOT / ".pytest_cache"
 
 
 def workers() -> int:
-    return int(os.environ.get("WORKERS") or machine.cores() + 1)
+    return int(os.environ.get("WORKERS") or 2 * machine.cores() + 1)
 
 
 def rooms() -> list[str]:
@@ -67,11 +66,12 @@ def _costs(name: str) -> Path:
 
 
 def _failed(name: str) -> list[str]:
+    """Returns the tests that failed; none where something else did, such as the import of a file."""
     try:
         found: dict[str, bool] = json.loads((CACHE / name / "v" / "cache" / "lastfailed").read_text())
     except FileNotFoundError:
         return []
-    return sorted(found)
+    return sorted(found) if all("::" in test for test in found) else []
 
 
 def _run(name: str, paths: Sequence[str], *, strict: bool, marks: str = GATE_MARKS) -> int:

@@ -27,7 +27,7 @@ ELSEWHERE = {"doctor", "install", "mcp", "uninstall", "up", "version", "web"}
 """They start processes, or a daemon."""
 
 
-@pytest.mark.parametrize("verb", [*(VERBS.keys() - ELSEWHERE)])
+@pytest.mark.parametrize("verb", sorted(VERBS.keys() - ELSEWHERE))
 def test_a_folder_that_is_gone(verb: str, ctl: Ctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
