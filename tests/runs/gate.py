@@ -6,8 +6,9 @@
     python -m tests.runs.gate changed [REV]  # make check CHANGED=REV: what a change since REV (HEAD) can reach
     python -m tests.runs.gate -k NAME …      # pytest's own arguments: those tests, in asyncio's debug mode
 
-Tests with daemons, keepers and programs wait more than they compute, so there are two workers for each core, and one more. A test that failed beside all that runs once more by itself, at most FLAKY_MAX of them: one that passes then is named,
-and fails `all`. Then comes one turn on each real agent program, where they are installed (make clis), inside a
+Tests with daemons, keepers and programs wait more than they compute, so there are two workers for each core, and one
+more. A test that failed beside all that runs once more by itself, at most FLAKY_MAX of them: one that passes then is
+named, and fails `all`. Then comes one turn on each real agent program, where they are installed (make clis), inside a
 loopback-only namespace. Each run ends with what it cost; a function that is too dear fails `all`.
 """
 
