@@ -16,17 +16,18 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
     leave_this_folder()
     from synapsectl.ahead import INTERRUPTED, begin
-    from synapsed.sockets import NoHome, settle_home
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        from synapsed.sockets import NoHome, settle_home
+
         settle_home(os.environ)
         begun = begin(arguments, os.environ)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except NoHome as error:
         sys.stderr.write(f"synapsectl: {error}\n")
         return USAGE
-    except KeyboardInterrupt:
-        return INTERRUPTED
     from synapsectl.dispatch import run_verb  # not before the screen is drawn
 
     return run_verb(arguments, begun)

@@ -126,7 +126,7 @@ def test_the_installed_tool_in_a_folder_of_shadows(daemon: Daemon, shadows: Shad
         command = [str(Path(sys.executable).with_name(program)), "version", "--json"]
         done = subprocess.run(command, env=daemon.env, cwd=shadows.folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert "null}" not in done.stdout, "the daemon's program beside it was asked"
+        assert '"installed": null' not in done.stdout, "the daemon's program beside it was asked"
     assert shadows.imported() == []
 
 

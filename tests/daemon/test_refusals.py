@@ -184,7 +184,7 @@ def test_a_second_daemon(tmp_path: Path) -> None:
         assert daemon.run().wait(PATIENCE_S) == 1
         last = daemon.log().splitlines()[-1]
         assert f"(pid {daemon.pid})" in last
-        assert str(daemon.home / "run") in last
+        assert str(daemon.home / "state") in last
         assert "'synapsectl shutdown' ends it" in last
     finally:
         daemon.end()

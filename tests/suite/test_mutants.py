@@ -133,7 +133,7 @@ def test_a_mutant_is_judged_by_the_tests_of_its_room() -> None:
     assert ["night" in one.marks for one in (room, daemons, night, later)] == [True, True, False, False]
     assert stages("synapsed/sandbox.py", reach)[0].paths == ("tests/terminal/test_sandbox.py",)
     assert "tests/synapsectl/test_manual.py" in stages("synapsectl/commands/worktree.py", reach)[0].paths
-    assert all(one.startswith("tests/daemon/") for one in stages("synapsed/home.py", reach)[0].paths)
+    assert all(one.startswith("tests/daemon/") for one in stages("synapsed/premises.py", reach)[0].paths)
 
 
 def test_the_table_names_what_lives() -> None:

@@ -68,8 +68,9 @@ def package(home: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("__version__ = '0'\n")
     root = Path(__file__).parents[2]
-    for name in ("paths.py", "sockets.py", "errors.py", "files.py", "sse.py", "choices.py", "own_python.py"):
-        (folder / name).symlink_to(root / "synapsed" / name)
+    for path in (root / "synapsed").iterdir():
+        if path.name not in ("__init__.py", "__main__.py", "cli.py"):
+            (folder / path.name).symlink_to(path)
     (folder.parent / "synapsectl").symlink_to(root / "synapsectl")
     return folder
 

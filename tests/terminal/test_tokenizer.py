@@ -33,6 +33,11 @@ def read(data: bytes, *cuts: int, limit: int = LIMIT) -> tuple[list[tuple[bytes,
     return found, tokenizer.pending
 
 
+def is_plain(token: Token) -> bool:
+    """Whether it is passed over where nothing in it has to be straightened."""
+    return not list(tokens(bytes(token)))
+
+
 SEQUENCES: dict[bytes, Token | None] = {
     b"\x1b[6n": ControlSequence(b"", b"6", b"", b"n"),
     b"\x1b[?25;4h": ControlSequence(b"?", b"25;4", b"", b"h"),
@@ -109,7 +114,8 @@ def test_what_is_written_again_is_read_as_the_same(data: bytes) -> None:
     data = data[: len(data) - len(read(data, limit=1 << 20)[1])]
     written = straightened(data)
     assert straightened(written) == written
-    assert [token for _, token in read(written)[0]] == [token for _, token in read(data)[0] if token is not None]
+    meant = [token for _, token in read(data)[0] if token is not None]
+    assert [token for _, token in read(written)[0]] == [token for token in meant if not is_plain(token)]
 
 
 @pytest.mark.parametrize(
