@@ -93,7 +93,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
 
 
 def _has_folder() -> bool:
-    """Whether the current folder is there."""
+    """Returns True if the current folder is there."""
     try:
         os.getcwd()  # noqa: PTH109 - without pathlib
     except FileNotFoundError:

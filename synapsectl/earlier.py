@@ -1,4 +1,4 @@
-"""What an agent has printed before, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`),
+"""Earlier output of an agent, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`),
 which has no rights. What it says is checked: its input may have made another program of it."""
 
 import json
@@ -19,7 +19,7 @@ SAID_MAX = 64 * 1024 * 1024
 """Bytes that the process may say: twenty thousand wide lines in many colours have a quarter of it."""
 
 _CONTROLS = re.compile(r"\x1b(?!\[[\d;:]*m)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]")
-"""What is in no line: all but text and the sequences that colour it."""
+"""Characters that no line has: all but text and the sequences that colour it."""
 
 
 class Pieces(NamedTuple):
@@ -53,7 +53,7 @@ def checked(said: bytes) -> list[str]:
 
 
 def _drawn(given: bytes) -> bytes:
-    """What the process says of it."""
+    """Returns the answer of the process."""
     process = subprocess.Popen(
         own_python.command("synapsed.terminal.scrollback_lines"),
         env=own_python.bare_environment(),

@@ -72,7 +72,7 @@ def _check_place(ctx: CommandContext) -> None:
 
 
 def is_elsewhere(ctx: CommandContext) -> bool:
-    """Whether the state is that of a daemon in another place."""
+    """Returns True if the state is that of a daemon in another place."""
     return elsewhere(str(ctx.paths.lock)) is not None
 
 

@@ -389,7 +389,7 @@ def _refuse(error: "SynapsedError", *, as_json: bool = False) -> int:
 
 
 def _foreign() -> tuple[str, str] | None:
-    """What of other users there is among this one's files, as after a `sudo`, and what gives it back."""
+    """Names other users' files among this one's, as after a `sudo`, and the command that gives them back."""
     from synapsed.owners import told_foreign
     from synapsed.paths import Paths
 

@@ -221,7 +221,7 @@ class Daemon:
     async def _listen(
         self, up: AsyncExitStack, listeners: Listeners, parts: _Parts, config: Config
     ) -> tuple[str, TlsService | None]:
-        """Where the main listener is, empty if it is to be taken later, and the one with TLS, if one is wanted."""
+        """Addresses of the main listener, empty if it is to be taken later, and the one with TLS, if one is wanted."""
         manager = parts.manager
         inherited = inherited_sockets(self._environ)
         listen = await listeners.main(inherited.pop("http", []))

@@ -45,7 +45,7 @@ class HomeLock:
         self._state = _locked(paths.lock)
         try:
             self.before = read_record(str(paths.lock))
-            """Of the daemon that had it last."""
+            """The record of the daemon that had it last."""
             self._run = _locked(paths.run_lock)
         except BaseException:
             os.close(self._state)
@@ -146,7 +146,7 @@ def _put(fd: int, text: str) -> None:
 
 
 def _is_daemon(pid: int) -> bool:
-    """Whether it is a daemon's: others may look into the database. One that cannot be seen may well be."""
+    """Returns True if it is a daemon's: others may look into the database. One that cannot be seen may well be."""
     if not pid:
         return True
     try:

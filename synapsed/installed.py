@@ -55,7 +55,7 @@ class InstalledFiles:
         self._known = [_identity(path) for path in self._files]
 
     def look(self) -> str:
-        """What a person is to know of them now; empty for nothing. Blocks for a moment."""
+        """Returns what a person is to know of them now; empty for nothing. Blocks for a moment."""
         now = [_identity(path) for path in self._files]
         if now == self._known:
             return ""

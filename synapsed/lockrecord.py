@@ -1,4 +1,5 @@
-"""What `daemon.lock` says, beside the database: which daemon has this state, on which machine, and where it listens.
+"""The record in `daemon.lock`, beside the database: which daemon has this state, on which machine, and where it
+listens.
 
 One line each: pid, host, boot id, control socket, PID namespace, when it came up (seconds since the epoch), and the
 machine's id. Empty where the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's
@@ -20,18 +21,18 @@ KEEPER_LOCK = "keeper.lock"
 
 
 class RunningPlace(NamedTuple):
-    """Where a process runs, as far as its pids and sockets mean something."""
+    """Place in which a process' pids and sockets mean something."""
 
     host: str
     boot: str
     namespace: str
-    """Of pids; empty where the system has none."""
+    """The namespace of pids; empty where the system has none."""
     machine: str = ""
     """Hosts may have one name; empty where the system has no id of its own."""
 
 
 class LockRecord(NamedTuple):
-    """Of the daemon that has the lock, or had it last."""
+    """Facts of the daemon that has the lock, or had it last."""
 
     pid: int
     place: RunningPlace
@@ -54,14 +55,15 @@ class LockRecord(NamedTuple):
         return "".join(f"{line}\n" for line in lines)
 
     def is_at(self, here: RunningPlace) -> bool:
-        """Whether it was written where `here` is: in this boot and namespace, or before a restart of this host."""
+        """Returns True if it was written where `here` is: in this boot and namespace, or before a restart of this
+        host."""
         if here.boot and self.place.boot == here.boot:
             return self.place.namespace == here.namespace
         machines = {self.place.machine, here.machine} - {""}
         return self.place.host == here.host and len(machines) < 2
 
     def told(self, here: RunningPlace) -> str:
-        """Whose state it is, and since when, for people."""
+        """Names the daemon whose state it is, and since when, for people."""
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since))
         beside = here.boot and self.place.boot == here.boot and self.place.namespace != here.namespace
         where = f"host {self.place.host}" + (" (another PID namespace of this machine)" if beside else "")
@@ -69,7 +71,7 @@ class LockRecord(NamedTuple):
 
 
 def here() -> RunningPlace:
-    """Where this process runs."""
+    """Returns the place of this process."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -78,7 +80,7 @@ def here() -> RunningPlace:
 
 
 def _boot_id() -> str:
-    """Of this start of the machine."""
+    """Returns the id of this start of the machine."""
     if found := _line("/proc/sys/kernel/random/boot_id"):
         return found
     import ctypes  # macOS
@@ -101,7 +103,7 @@ def _line(path: str) -> str:
 
 
 def read_record(path: str) -> LockRecord | None:
-    """What is said at `path`, by this user; None where there is nothing of that kind."""
+    """Returns the record at `path`, if this user wrote it; None where there is nothing of that kind."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -132,13 +134,13 @@ def elsewhere(lock: str) -> LockRecord | None:
 
 
 def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
-    """Whether no program of the other place lives: the kernel knows of each lock that is held on this machine. Of
-    another machine's it may know nothing."""
+    """Returns True if no program of the other place lives: the kernel knows of each lock that is held on this
+    machine. Of another machine's it may know nothing."""
     return bool(place.boot) and record.place.boot == place.boot and not programs(state)
 
 
 def whose(state: str, record: LockRecord) -> str:
-    """Whose state it is, in a sentence."""
+    """Names the daemon whose state it is, in a sentence."""
     return f"the state in {state} is that of {record.told(here())}"
 
 

@@ -6,14 +6,14 @@ import struct
 import sys
 
 WAL_OPEN_BYTE = 128
-"""Of a database's `-shm`: each connection in WAL mode holds a shared lock on it (SQLite, `walformat.html`)."""
+"""Byte of a database's `-shm`: each connection in WAL mode holds a shared lock on it (SQLite, `walformat.html`)."""
 
 _LINUX = sys.platform.startswith("linux")
 _FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
 
 
 def is_locked(path: str) -> bool:
-    """Whether somebody holds an exclusive flock on the file."""
+    """Returns True if somebody holds an exclusive flock on the file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

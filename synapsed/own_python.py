@@ -1,4 +1,4 @@
-"""How a Python of ours is started, so that it runs our code and nobody else's.
+"""Starts a Python of ours so that it runs our code and nobody else's.
 
     python -P -E own_python.py MODULE ARGUMENT…
 
@@ -14,7 +14,7 @@ import sys
 # By path as text, and by nothing that Python has not loaded at its start: see `leave_this_folder`.
 FILE = os.path.abspath(__file__)  # noqa: PTH100
 PACKAGES = os.path.dirname(os.path.dirname(FILE))  # noqa: PTH120
-"""Where `synapsed` and `synapsectl` are."""
+"""The folder of `synapsed` and `synapsectl`."""
 
 _FLAGS = ("-P", "-E")
 _ALONE = ("-S", "-E", "-I")

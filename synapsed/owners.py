@@ -1,11 +1,11 @@
-"""Whose files they are: root's in a person's home are refused before they are made, and named where they are found."""
+"""Owners of files: root's in a person's home are refused before they are made, and named where they are found."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 INVITED = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
-"""Who has become root by one of these is a person, who may have brought his own variables along."""
+"""Programs by which a person becomes root, who may have brought his own variables along."""
 NAMED_MAX = 5
 """Files of others that are named."""
 
@@ -54,7 +54,7 @@ def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
 
 
 def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
-    """What there is of others' below `folders`, and the command that gives it back; None for nothing."""
+    """Names what there is of others' below `folders`, and the command that gives it back; None for nothing."""
     found = list(foreign_files(folders))
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""What a daemon stands on, its folder of state, its database, its locks and its sockets: whether it was taken away.
+"""Premises of a daemon: its folder of state, its database, its locks and its sockets: whether it was taken away.
 
 A file that is removed while it is open goes on for whoever has it open, and nobody else finds it: all that is written
 from then on would be gone with the process, without a word.

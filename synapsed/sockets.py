@@ -59,7 +59,7 @@ def lock_file(environ: "Mapping[str, str]") -> str:
 
 
 def state_directory(environ: "Mapping[str, str]") -> str:
-    """What outlives the daemon."""
+    """The folder for what outlives the daemon."""
     if home := environ.get("SYNAPSED_HOME"):
         return _plain(os.path.join(_absolute(home), "state"))
     user_home = environ.get("HOME") or os.path.expanduser("~")

@@ -62,7 +62,7 @@ class Upkeep:
         self._stands_in = False
         """The control socket is not in its own place."""
         self._standing: dict[str, str] = {}
-        """What is told until it is over, by what it is about."""
+        """Alerts that stand until they are over, by subject."""
 
     async def run(self) -> None:
         """All is there now. Ends when it is cancelled."""
@@ -82,7 +82,7 @@ class Upkeep:
             self._folders.close()
 
     def _look(self, premises: Premises, launches: Sequence[LaunchRecord]) -> tuple[dict[str, Path], str]:
-        """What is gone, and what is to be said of the installed files. In a thread, all at once."""
+        """Returns what is gone, and what is to be said of the installed files. In a thread, all at once."""
         self._folders.keep(time.monotonic())
         _call_unfound(launches)
         return premises.look(), self._installed.look()
@@ -129,8 +129,8 @@ class Upkeep:
         await self._store.rescue()
 
     async def _control_again(self) -> None:
-        """Where its own place cannot be made, because a logout has taken the runtime directory, it is below the state
-        directory meanwhile: the lock says so. Raises what kept it from its own place."""
+        """Moves to a stand-in: where its own place cannot be made, because a logout has taken the runtime directory,
+        it is below the state directory meanwhile: the lock says so. Raises what kept it from its own place."""
         try:
             await self._servers.start_unix(self._paths.control_socket)
         except (SynapsedError, OSError):

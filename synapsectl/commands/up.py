@@ -18,7 +18,7 @@ SETTLED_S = 10.0
 """For the agents to be found, or started; what takes longer is shown as it is then."""
 LOOK_S = 0.1
 COMES_UP = "comes up by itself"
-"""What the daemon says of an agent that it is yet to start."""
+"""State words of an agent that the daemon is yet to start."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +71,6 @@ def _settled(ctx: CommandContext) -> list[dict[str, Any]]:
 
 
 def _is_unsettled(agent: dict[str, Any]) -> bool:
-    """Whether it is being found, started or ended, or is about to be."""
+    """Returns True while it is being found, started or ended, or is about to be."""
     moves = agent["state"] in ("starting", "stopping") or agent["evidence"] == COMES_UP
     return moves or (agent["state"] == "running" and agent["activity"] in ("starting", "unknown"))

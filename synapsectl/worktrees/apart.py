@@ -51,7 +51,7 @@ MERGE_HOOKS = frozenset(
 )
 
 _OURS = frozenset({"config", "config.worktree", "hooks"})
-"""What is in a common folder and is not linked to."""
+"""Entries of a common folder that are not linked to."""
 _THEIRS = frozenset({"system", "global", "command"})
 """Scopes of settings that are the person's."""
 
@@ -74,7 +74,7 @@ class Setting(NamedTuple):
 
 
 def settings(told: bytes) -> list[Setting]:
-    """What `git config --list --show-scope -z` tells."""
+    """Parses the output of `git config --list --show-scope -z`."""
     words = [os.fsdecode(word) for word in told.split(b"\0")][:-1]
     found = []
     for scope, pair in zip(words[::2], words[1::2], strict=True):

@@ -77,7 +77,7 @@ class Git:
         return settings(self.ask("config", "--list", "--show-scope", "--includes", "-z"))
 
     def merge_runs(self) -> list[str]:
-        """What of the repository's own `git merge` would run: hooks, and settings that name a command."""
+        """Returns what `git merge` would run of the repository's own: hooks, and settings that name a command."""
         folder = Path(self.line("rev-parse", "--path-format=absolute", "--git-common-dir")) / "hooks"
         hooks = sorted(name for name in MERGE_HOOKS if os.access(folder / name, os.X_OK))
         named = commands(self.settings(), MERGING)
@@ -125,7 +125,7 @@ class Git:
         return told | ({"GIT_WORK_TREE": self.line("rev-parse", "--show-toplevel")} if tree else {})
 
     def names_of(self, *what: str) -> list[str]:
-        """What `git rev-parse` says of each, as absolute paths."""
+        """Returns the answer of `git rev-parse` for each, as absolute paths."""
         return [self.line("rev-parse", "--path-format=absolute", each) for each in what]
 
 

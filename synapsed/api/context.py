@@ -159,7 +159,7 @@ class ApiContext:
     paths: Paths
     version: str
     commit: str = ""
-    """Of what the program was built, where that is known."""
+    """Commit that the program was built of, where that is known."""
     limits: RequestLimits = field(default_factory=RequestLimits)
     texts: Texts = field(default_factory=Texts)
     """The store's, so that what it has encoded is not encoded again."""

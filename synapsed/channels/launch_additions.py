@@ -31,7 +31,7 @@ that was started without one stays so. One that ends is not waited for."""
 INSTRUCTIONS_FILE = "instructions.md"
 """In `LaunchContext.launch_dir`: what the launch was told."""
 _MCP = own_python.command("synapsectl.__main__", "mcp")[1:]
-"""What `{python}` is given to be the MCP server: `{mcp}` in a list, `{mcp_json}` in a text."""
+"""Arguments that make `{python}` the MCP server: `{mcp}` in a list, `{mcp_json}` in a text."""
 _CONTEXT_FILE = "context.json"
 _PLACEHOLDER = re.compile(
     r"\{(?:(hook|hook_json|decide|decide_json|file|sha256):([\w.-]+)"
@@ -113,7 +113,7 @@ class LaunchContext:
 
     @property
     def hook_client(self) -> Path:
-        """What the program's hooks call; see `HOOK_CLIENT`."""
+        """The script that the program's hooks call; see `HOOK_CLIENT`."""
         return self.launch_dir / "hookclient.py"
 
     @property

@@ -111,5 +111,5 @@ def lives(launch: LaunchRecord) -> bool:
 
 
 def _call(launch: LaunchRecord) -> bool:
-    """Whether it is asked for its socket."""
+    """Returns True if it is asked for its socket."""
     return lives(launch) and call_keeper(launch.keeper_pid)

@@ -193,8 +193,8 @@ def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
 
 
 def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
-    """Which keepers live, by launch id. A zombie, and another process with the same pid, count as dead; one whose
-    socket somebody has removed does not.
+    """Returns the keepers that live, by launch id. A zombie, and another process with the same pid, count as dead;
+    one whose socket somebody has removed does not.
 
     Reads /proc, a few microseconds each; where there is no /proc it runs `ps`: call it in a thread there.
     """
@@ -214,7 +214,7 @@ def call_keeper(pid: int) -> bool:
 
 
 def _catches(pid: int, number: int) -> bool:
-    """Whether the process does something on the signal, and neither ignores it nor ends."""
+    """Returns True if the process does something on the signal, and neither ignores it nor ends."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except OSError:

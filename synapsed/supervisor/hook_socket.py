@@ -44,7 +44,7 @@ class HookSocket:
         self._open = AsyncExitStack()
 
     async def make(self) -> None:
-        """Where there was one already, that is closed."""
+        """Makes the socket; if there was one already, that is closed."""
         await self.close()
         await self._open.enter_async_context(self._made())
 

@@ -1,4 +1,4 @@
-"""What the agents show, and what is typed to them outside of any task: `interfaces.Terminals`."""
+"""Screens of the agents, and keys typed to them outside of any task: `interfaces.Terminals`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

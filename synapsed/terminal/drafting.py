@@ -234,7 +234,7 @@ def _quoted(pattern: str) -> str:
 
 
 def only_drafts(text: str, command: Sequence[str]) -> bool:
-    """Whether `text` is a draft for `command`, whoever has written it."""
+    """Returns True if `text` is a draft for `command`, whoever has written it."""
     try:
         told = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):

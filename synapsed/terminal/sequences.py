@@ -1,4 +1,4 @@
-"""What the emulator is spared of a program's output, or told beside it. Pure."""
+"""Sequences that the emulator is spared, or told of in other ways. Pure."""
 
 import re
 

@@ -42,7 +42,7 @@ _GRAMMAR = (
 """The last two are strings and other sequences that have strays in them, or were aborted."""
 
 _STRING_GROUPS: Final = frozenset({"command", "bel", "string", "tail"})
-"""Of the groups of a match, those that can be the last one of a string."""
+"""Groups of a match that can be the last one of a string."""
 _SEQUENCE = re.compile(_GRAMMAR % (rb"(?!\[[\d;:]*+[%b]|%b)" % (PLAIN_CONTROLS, PLAIN_ESCAPES)))
 _STRAIGHT = re.compile(_GRAMMAR % b"")
 _CROOKED = re.compile(
@@ -220,7 +220,7 @@ class Tokenizer:
         self._inside: re.Pattern[bytes] | None = None
         """Finds the end of the string that is held, or of what is dropped."""
         self._drops = False
-        """What goes on is too long."""
+        """True while a sequence goes on that is too long."""
         self.begin = 0
         """The offset in the chunk of what was taken last, below 0 where that came earlier."""
 
