@@ -65,6 +65,7 @@ LATENT: Mapping[str, str] = {
     # A room that a daemon does not run until it is asked, and the words by which a test asks for it.
     "synapsed.a2a": r"a2a|external|push|host",
     "synapsed.access": r"token|device|tls|web|phone",
+    "synapsed.api.pagefiles": r"\bpage\b|/web|html",
     "synapsed.attention": r"inbox|notify|notice|sink|next",
     "synapsed.automation": r"schedule|rule|webhook|notify|sink|inbox",
     "synapsed.fleet": r"fleet",

@@ -78,9 +78,10 @@ SECTIONS = (
     ),
     Section(
         name="daemons",
-        about="tests with real daemons: verbs, routes, terminals, the ground; documents' commands; the suite itself",
-        rooms=("daemon", "docs", "ground", "suite", "synapsectl", "tui"),
+        about="tests with real daemons: verbs, routes, terminals, the ground; the documents' commands",
+        rooms=("daemon", "docs", "ground", "synapsectl", "tui"),
     ),
+    Section(name="suite", about="the suite's own tests", rooms=("suite",)),
     Section(name="browser", about="the page in Chromium", rooms=("web",), install=("tests.web.programs",)),
     Section(name="service", about="systemd --user, units, doctor", rooms=("service",)),
     Section(
