@@ -15,6 +15,12 @@ pytestmark = pytest.mark.night
 __all__ = ["box", "here"]
 
 
+@pytest.fixture
+def kind() -> type[Daemon]:
+    """A page is served by a process, at whose port a browser of its own asks."""
+    return Daemon
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def two_hosts(browser: Browser, here: Daemon) -> AsyncGenerator[Devices]:
     token = next(here.home.rglob("token")).read_text().strip()

@@ -65,8 +65,8 @@ async def test_an_answer_in_words_of_ones_own(devices: Devices, worker: Worker):
     await page.get_by_role("button", name="In your own words").tap()
     await page.get_by_label("Your answer").fill("only in /tmp <b>please</b>")
     await page.get_by_role("button", name="Answer").tap()
-    await expect(page.locator(".outcome")).to_contain_text("only in /tmp <b>please</b>")
-    assert worker.answers == [(task, "only in /tmp <b>please</b>", "p1")]
+    await expect(page.locator(".outcome")).to_contain_text("only in /tmp <b>please</b>")  # what is sent, before it is
+    await until(lambda: worker.answers == [(task, "only in /tmp <b>please</b>", "p1")])
 
 
 async def test_two_devices_at_once(devices: Devices, worker: Worker):
