@@ -66,6 +66,7 @@ SECTIONS = (
         name="recordings",
         about="all recordings × all tests, every drawn example of what reads a terminal",
         rooms=("emulator", "golden", "pipes", "pty", "screens", "terminal"),
+        install=("tests.terminal.headless",),
     ),
     Section(
         name="rooms",
