@@ -124,7 +124,7 @@ def test_results_that_nobody_reads(house: Callable[..., House]):
                 for client in first:
                     client.close()
                 rest = [client for client in clients if client not in first]
-                with ThreadPoolExecutor(len(rest)) as pool:
+                with ThreadPoolExecutor(max(len(rest), 1)) as pool:  # on a busy machine all may be answered by now
                     assert all(pool.map(says_it, rest)), "who waits is answered when others have left"
         home.row.figures[door] = f"{watch.grew / MB:.0f} MB, {watch.lag * 1000:.0f} ms, {len(first)} at once"
         assert watch.grew <= 2 * BUDGET + SPARE, home.row.figures
