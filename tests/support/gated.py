@@ -16,7 +16,7 @@ CHOSEN = Path(__file__).parents[1] / "recordings" / "gate.json"
 def chosen[T](values: Sequence[T], name: Callable[[T], str]) -> list[Any]:
     """Returns parameters for `values`, of which the gate plays the chosen recordings, or else the first.
 
-    `name` gives the recording's (`claude-2.1.330/turn`), and a name without a folder where a value is none.
+    `name` gives the recording's (`claude-2.1.330/turn`), or a name without a folder if a value is no recording.
     """
     kept = [value for value in values if "/" not in name(value) or name(value) in _gate()] or list(values[:1])
     return _marked(values, [any(value is one for one in kept) for value in values])
