@@ -9,7 +9,7 @@ from synapsed.fleet.envelope import BadEnvelope, Envelope
 from synapsed.fleet.names import record
 from synapsed.fleet.ports import Broker
 from synapsed.fleet.signing import check
-from synapsed.fleet.trust import NotTrusted, OutOfTime, Trust
+from synapsed.fleet.trust import NotTrusted, OutOfTime, Revoked, Trust
 from synapsed.store.fleet import FleetTable
 
 
@@ -81,6 +81,8 @@ class Peers:
                 return check(envelope, self.trust.fleet, self._key(src))
             except (BadEnvelope, NotMet):
                 if not await self._look(src, broker):  # it may have another key since
+                    if self._joined_again(envelope, src):
+                        raise NotMet(f"{src}: the certificate of its new key is not here yet") from None
                     raise
         elif not await self._look(src, broker):
             raise NotMet(src)
@@ -93,6 +95,19 @@ class Peers:
             raise NotMet(f"{src}: {error}") from error
         except NotTrusted as error:
             raise BadEnvelope(f"{src}: {error}") from error
+
+    def _joined_again(self, envelope: Envelope, src: str) -> bool:
+        """Returns True if the key that is known of `src` is revoked, and has not signed this: it may have another."""
+        try:
+            self.trust.host(self._jwts[src], now=self._clock.wall())
+        except Revoked as revoked:
+            try:
+                check(envelope, self.trust.fleet, revoked.key)
+            except BadEnvelope:
+                return True
+        except NotTrusted:
+            pass
+        return False
 
     async def _look(self, src: str, broker: Broker) -> bool:
         """Whether the host's record has a certificate that is not known yet."""

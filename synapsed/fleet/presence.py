@@ -75,8 +75,8 @@ class Records:
         self._reading = asyncio.Lock()
         self.liveness = Liveness()
         self._twin = Twin(self._boot)
-        self._told = False
-        """Whether this daemon's record was written."""
+        self.written = asyncio.Event()
+        """Set once this daemon's record is with the broker: until then the others cannot check what this host says."""
 
     @property
     def twin(self) -> bool:
@@ -107,17 +107,13 @@ class Records:
         ]
 
     async def announce(self) -> None:
-        """For ever: write the record every 10 s, and at most once a second when something has changed."""
-        told = ""
+        """Writes the record every 10 s, and at most once a second when something has changed; never returns. Raises
+        NoBroker, BrokerRefused."""
         while True:
             agents, waits = self.own_agents(), await self._waiting.told()
-            try:
-                await self.write("up", agents, waits)
-                told = digest(agents, waits.items)
-            except (NoBroker, BrokerRefused) as error:
-                log.debug("the record of this host is not written", why=str(error))
+            await self.write("up", agents, waits)
             await asyncio.sleep(1.0)
-            await self._until_due(told)
+            await self._until_due(digest(agents, waits.items))
 
     async def _until_due(self, told: str) -> None:
         """Returns when the record is to be written: it is 10 s old, or an agent of it has changed."""
@@ -148,7 +144,7 @@ class Records:
             more=waits.more,
         )
         await self._broker.say(record(self._me.name), written(made))
-        self._told = True
+        self.written.set()
 
     async def bye(self) -> None:
         """Say that this host goes; whoever does not hear of it sees it by its silence."""
@@ -187,7 +183,7 @@ class Records:
             if await self._peers.learn(told.host, told.jwt):
                 found[told.host] = told
                 self.liveness.note(told, now)
-                if self._told and told.host == self._me.name and self._twin.note(told, now):
+                if self.written.is_set() and told.host == self._me.name and self._twin.note(told, now):
                     log.error("another machine is in the fleet with this host's key", host=told.host)
         for gone in self._records.keys() - found.keys():
             self.liveness.forget(gone)

@@ -64,6 +64,8 @@ MEMBERSHIP_S: Final = 30.0
 """Between two looks at the credentials' files, and at where the brokers are."""
 FORGET_EVERY_S: Final = 3600.0
 """Between two looks at which ids of what was taken are kept no longer."""
+BEFORE_THE_RECORD: Final = frozenset({"connection", "record", "peers"})
+"""Loops that begin at once. The others have something to say, which others check with the certificate in the record."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
@@ -245,7 +247,7 @@ class Fleet:
             ("receipts", self._receipts),
             ("audit", self._audits),
             ("questions", lambda: self._questions.run(self._ask, self.link.wait_up)),
-            ("record", self.presence.announce),
+            ("record", self._announce),
             ("peers", self._learn),
             ("candidates", self._candidates),
             ("taken", self._forget),
@@ -306,6 +308,8 @@ class Fleet:
 
     async def _for_ever(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
         """A fault in one part takes the others along no more than a broker does."""
+        if name not in BEFORE_THE_RECORD:
+            await self.presence.written.wait()
         while True:
             try:
                 await loop()
@@ -319,6 +323,10 @@ class Fleet:
             except Exception:
                 log.exception("a part of the fleet failed, and is begun again", part=name)
             await asyncio.sleep(1.0)
+
+    async def _announce(self) -> None:
+        await self.link.wait_up()
+        await self.presence.announce()
 
     async def _publish(self) -> None:
         pacing = self._outgoing.pacing

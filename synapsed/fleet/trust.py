@@ -21,6 +21,14 @@ class NotTrusted(ValueError):
     """A token that is not of this fleet, counts no more, or is of another role; says which."""
 
 
+class Revoked(NotTrusted):
+    """A token of this fleet whose `key` counts no more: its host was removed, or has another."""
+
+    def __init__(self, host: str, key: str) -> None:
+        super().__init__(f"its token is revoked: {host} was removed, or has a newer one")
+        self.key = key
+
+
 class OutOfTime(NotTrusted):
     """A token of this fleet that counts no more, or not yet, by the clock here: its host may have another soon."""
 
@@ -85,7 +93,7 @@ class Trust:
         if HOST_NAME.fullmatch(token.name) is None:
             raise NotTrusted("its token has no name of a host")
         if self.is_revoked(token.subject, token.issued):
-            raise NotTrusted(f"its token is revoked: {token.name} was removed, or has a newer one")
+            raise Revoked(token.name, token.subject)
         if token.expires is not None and token.expires <= now:
             raise OutOfTime(f"its token counted until {_ago(now - token.expires)} ago by the clock of this host")
         if token.issued > now + CLOCK_S:

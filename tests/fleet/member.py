@@ -303,7 +303,7 @@ class Counted:
     """Messages that became a task at an agent, by text."""
     by_host: Counter[str] = field(default_factory=Counter)
     open_rows: int = 0
-    quarantined: int = 0
+    quarantined: list[str] = field(default_factory=list)
 
     def faults(self, sent: Sequence[str]) -> dict[str, Any]:
         """Empty if each of the messages was taken once and answered, and nothing is open."""
@@ -316,7 +316,7 @@ class Counted:
             "without an answer": unanswered[:5],
             "otherwise": self.otherwise[:5],
             "open rows": self.open_rows,
-            "quarantined": self.quarantined,
+            "quarantined": self.quarantined[:5],
             "of nobody": [text for text in self.taken if text not in set(sent)][:5] if len(sent) < 5000 else [],
         }
         return {what: found for what, found in told.items() if found}
@@ -327,7 +327,7 @@ async def counted(members: Sequence[Member]) -> Counted:
     for member in members:
         store = await SqliteStore.open(member.home.paths.database, clock=SystemClock())
         found.open_rows += len(await store.fleet.open_rows()) + len(await store.fleet.candidates())
-        found.quarantined += len(await store.fleet.quarantined())
+        found.quarantined += [f"{one.subject}: {one.reason}" for one in await store.fleet.quarantined()]
         before: str | None = None
         while True:
             page, _ = await store.tasks(TaskFilter(limit=1000, before=before))

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.fleet.envelope import BadEnvelope
 from synapsed.fleet.host_record import HostRecord, written
 from synapsed.fleet.names import record
 from synapsed.fleet.nkey import KeyPair
+from synapsed.fleet.peer_certificates import NotMet
 from synapsed.fleet.removed_hosts import SURE_S
+from synapsed.fleet.signing import signed
 from synapsed.model.task import TaskState
 from tests.fleet.world import Host, World
 
@@ -110,3 +113,21 @@ async def test_a_removed_host_that_joins_again_is_known_by_its_new_certificate(w
     assert laptop.carrier.find("codex@box") == "codex@box"
     await looked(world, laptop)
     assert laptop.carrier.find("codex@box") == "codex@box"
+
+
+async def test_what_a_host_says_that_joined_again_waits_for_its_certificate(world: World) -> None:
+    """With the key that counts no more it says nothing."""
+    laptop, box = await world.host("laptop"), await world.host("box")
+    await met(laptop, box)
+    removed(world, "box")
+    said = box.outgoing.sign("syn.to.laptop.box.upd", "an-id", b"{}")
+    with pytest.raises(BadEnvelope, match="revoked"):
+        await laptop.peers.check(said, "box", laptop.wire)
+    pair = KeyPair.generate("user")
+    later = signed(said, world.trust.fleet, pair)
+    with pytest.raises(NotMet):
+        await laptop.peers.check(later, "box", laptop.wire)
+    world.trust.revoked.clear()
+    token = f"box|{pair.public}"
+    await box.wire.say(record("box"), written(HostRecord(v=1, host="box", jwt=token, boot="2", n=1)))
+    await laptop.peers.check(later, "box", laptop.wire)

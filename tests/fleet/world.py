@@ -31,7 +31,7 @@ from synapsed.fleet.peer_certificates import Peers
 from synapsed.fleet.ports import NoBroker
 from synapsed.fleet.removed_hosts import RemovedHosts
 from synapsed.fleet.stranded_work import LostWork
-from synapsed.fleet.trust import Member, NotTrusted, OutOfTime
+from synapsed.fleet.trust import Member, OutOfTime, Revoked
 from synapsed.fleetspec import FleetWork
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import KEY, OutRow
@@ -81,7 +81,7 @@ class AllMembers:
     def host(self, token: str, *, now: float) -> Member:
         name, _, key = token.partition("|")
         if not key or name in self.revoked:
-            raise NotTrusted("it is revoked")
+            raise Revoked(name, key)
         if name in self.ended:
             raise OutOfTime("its token has ended")
         return Member(name, key, None)
