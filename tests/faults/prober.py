@@ -1,9 +1,11 @@
 """Asks a daemon again and again whether it is well, and tells how long the longest answer took: a process of its own,
-so that what is measured is the daemon's loop and not what the test does meanwhile.
+so that what is measured is the daemon's loop and not what the test does meanwhile. The time in which either process
+waited for a processor is left out: it says how busy the machine is.
 
-    python prober.py SOCKET     each line of its input is answered with the seconds so far
+    python prober.py SOCKET PID     each line of its input is answered with the seconds so far
 """
 
+import os
 import select
 import socket
 import sys
@@ -13,17 +15,24 @@ EVERY_S = 0.005
 ASKED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def main(path: str) -> None:
+def waited(pid: int) -> float:
+    """Returns the seconds for which the main thread of a process was ready to run and had no processor."""
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[1]) / 1e9
+
+
+def main(path: str, pid: int) -> None:
     """One connection, so that it is the loop and not a socket's making."""
-    longest = 0.0
+    longest, own = 0.0, os.getpid()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.connect(path)
         while True:
-            began = time.monotonic()
+            idle, began = waited(pid) + waited(own), time.monotonic()
             sock.sendall(ASKED)
             if not sock.recv(65536):
                 return
-            longest = max(longest, time.monotonic() - began)
+            took = time.monotonic() - began
+            longest = max(longest, took - (waited(pid) + waited(own) - idle))
             if select.select([sys.stdin], [], [], EVERY_S)[0]:
                 if not sys.stdin.readline():
                     return
@@ -31,4 +40,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

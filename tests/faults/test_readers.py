@@ -30,7 +30,7 @@ MB = 1024 * 1024
 SPARE = 100 * MB
 """What the daemon may hold beyond twice the payload."""
 STANDS_S = 0.1
-"""What the loop may stand for."""
+"""What the loop may stand for, while it has a processor."""
 IDLE_PERCENT = 25.0
 """Of a processor: below it the daemon is done. The prober's questions alone take 10 to 14 on an undisturbed machine."""
 
@@ -70,7 +70,7 @@ class Watch:
 @contextlib.contextmanager
 def watched(daemon: Daemon) -> Iterator[Watch]:
     process = psutil.Process(daemon.pid)
-    command = [sys.executable, "-I", prober.__file__, str(daemon.socket)]
+    command = [sys.executable, "-I", prober.__file__, str(daemon.socket), str(daemon.pid)]
     over = threading.Event()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
         watch = Watch(asking)
