@@ -9,8 +9,9 @@ from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.commands.list_ import notes_on
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
-from synapsectl.errors import UsageError
+from synapsectl.errors import ApiError, UsageError
 from synapsectl.prompts import tell_waiting
+from synapsed.attributes import measured
 
 DEFAULT_SIZE = (120, 40)
 """Columns and rows of an agent that nobody looks at."""
@@ -95,6 +96,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "args": [_clean("an argument", argument) for argument in args.rest or []],
         "env": None if args.clean_env else _environment(ctx),
         "extra_env": dict(_variable(setting) for setting in args.env),
+        "attributes": measured(),
         "cols": columns,
         "rows": rows,
         "save": args.save,
@@ -105,7 +107,20 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     given = {key: value for key, value in body.items() if value is not None}
     with ctx.busy(f"starting {args.name or args.profile}"):
-        started: dict[str, Any] = ctx.client.post("/control/start", given, timeout=SLOW_TIMEOUT)
+        return _started(given, ctx)
+
+
+def _started(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
+    """The agent that `body` asks for. A daemon that is older than this tool does not know `attributes`."""
+    started: dict[str, Any]
+    try:
+        started = ctx.client.post("/control/start", body, timeout=SLOW_TIMEOUT)
+    except ApiError as error:
+        if error.code != "INVALID_REQUEST" or error.details.get("field") != "attributes":
+            raise
+        del body["attributes"]
+        started = ctx.client.post("/control/start", body, timeout=SLOW_TIMEOUT)
+        started["withheld"] = "umask and limits, which this daemon, older than the tool, does not know"
     return started
 
 
@@ -115,6 +130,8 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
     if watched or agent.get("drift"):
         with ctx.busy(f"waiting for {agent['name']}"):
             agent, asks = _watch(agent, ctx)
+    if withheld := withheld_from(agent):
+        ctx.out.note(withheld)
     for note in notes_on(agent):
         ctx.out.note(f"{agent['name']}: {note}")
     if as_json:
@@ -126,6 +143,12 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
         ctx.out.table((), [[agent["name"], agent["id"], agent["endpoint"], agent["pid"]]])
     if asks is not None:
         tell_waiting(ctx, agent["name"], agent["name"], {"status": "input_required", "prompt": asks})
+
+
+def withheld_from(agent: dict[str, Any]) -> str | None:
+    """What its program could not have of this shell, in a sentence."""
+    withheld = agent.get("withheld")
+    return f"{agent['name']}: not given to its program as this shell has it: {withheld}" if withheld else None
 
 
 def _watch(agent: dict[str, Any], ctx: CommandContext) -> tuple[dict[str, Any], dict[str, Any] | None]:

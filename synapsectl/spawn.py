@@ -13,6 +13,7 @@ from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
 from synapsed import own_python
+from synapsed.attributes import become_ordinary, hindrances
 from synapsed.lockrecord import advice, elsewhere, here, whose
 from synapsed.locks import is_locked
 from synapsed.owners import told_foreign
@@ -55,7 +56,7 @@ def start_daemon(ctx: CommandContext) -> None:
                 raise NoDaemon("the daemon has just been shut down: none is started against that")
             _check_place(ctx)
             if not _start_service(ctx):
-                _start(ctx, logs / "daemon.log")
+                _start(ctx, logs / "daemon.log", before)
     except OSError as error:
         found = told_foreign((ctx.paths.state, ctx.paths.config))
         told = f"; {found[0]}; '{found[1]}' gives it back" if found else ""
@@ -137,7 +138,7 @@ def note_shutdown(ctx: CommandContext) -> None:
     """A person has just ended the daemon: who has been waiting for it since before starts no other one."""
     noted = ctx.paths.logs / SHUT_DOWN
     with suppress(OSError):
-        noted.touch()
+        noted.touch(mode=0o600)
         now = time.time_ns()  # what the kernel would note by itself may be milliseconds old
         os.utime(noted, ns=(now, now))
 
@@ -174,14 +175,14 @@ def _start_service(ctx: CommandContext) -> bool:
     return True
 
 
-def _start(ctx: CommandContext, log: Path) -> None:
+def _start(ctx: CommandContext, log: Path, umask: int) -> None:
     if log.exists() and log.stat().st_size > LOG_MAX:
         log.replace(log.with_suffix(".log.1"))
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     begins = os.fstat(output).st_size
     environ = ctx.own_environment
     try:
-        alive = spawn_detached(own_python.command("synapsed.cli", "run", "--late-port"), environ, output)
+        alive = spawn_detached(own_python.command("synapsed.cli", "run", "--late-port"), environ, output, umask=umask)
     finally:
         os.close(output)
     try:
@@ -190,11 +191,13 @@ def _start(ctx: CommandContext, log: Path) -> None:
         os.close(alive)
     pid = ctx.client.get("/control/status").get("pid")
     ctx.out.note(f"no daemon was running: started one (pid {pid}, log {log})")
+    if told := hindrances():
+        ctx.out.note(f"this shell's {', '.join(told)} holds for the daemon too: end it and start it from another shell")
 
 
-def spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> int:
-    """Start `argv` in a session of its own, a child of init's. Returns a descriptor that ends with the process: its
-    other end is the process's only."""
+def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, umask: int = 0o077) -> int:
+    """Start `argv` in a session of its own, a child of init's, with ordinary priority and all CPUs: what this shell has
+    was not meant for it. Returns a descriptor that ends with the process: its other end is the process's only."""
     alive, end = os.pipe()
     child = os.fork()
     if child:
@@ -209,7 +212,8 @@ def spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> int
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.set_inheritable(end, True)
-        os.umask(0o077)
+        os.umask(umask)
+        become_ordinary()
         os.chdir(own_python.PACKAGES)
         os.execve(argv[0], argv, environ)  # noqa: S606 - our own interpreter
     finally:

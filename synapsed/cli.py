@@ -136,13 +136,18 @@ def versions() -> dict[str, object]:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from synapsed import attributes
+
+    started_with = attributes.measured()
+    os.umask(0o077)
     gc.disable()  # importing leaves no garbage behind, but looking for it takes a tenth of the time
     import asyncio
 
     from synapsed import log
     from synapsed.daemon import Daemon
     from synapsed.errors import SynapsedError
-    from synapsed.openfiles import raise_limit
+    from synapsed.model.attributes import ProcessAttributes
+    from synapsed.openfiles import keep_private, raise_limit
     from synapsed.paths import Paths
 
     gc.freeze()  # what is there now stays: it is not looked at again and again
@@ -153,11 +158,14 @@ def _run(args: argparse.Namespace) -> int:
         args.log_level, file=paths.logs / "synapsed.log" if args.log_file else None, agents=paths.state / "agents"
     )
     served = args.service is not None
+    attributes.make_room()
+    keep_private(paths.logs)
     daemon = Daemon(
         paths,
         environ=dict(os.environ),
         keep_agents=args.keep_agents or served,
         agent_units=args.service == "systemd",
+        started_with=ProcessAttributes.model_validate(started_with),
         files=raise_limit(),
         late_port=args.late_port or served,
     )

@@ -60,6 +60,7 @@ from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.library import ProfileLibrary
 from synapsed.listeners import Listeners, lead_here
+from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
@@ -142,6 +143,7 @@ class _Parts:
 class Daemon:
     """One daemon for one home. `run` returns when it has ended.
 
+    `started_with`: the umask, limits and so on of who started it, which agents get of which nothing else is known.
     `files`: how many could be open before this process raised that (`openfiles`), which its programs get, and now.
     `keep_agents` is what a signal that ends the daemon means for them. `agent_units`: each agent is a unit of systemd's
     user manager. `late_port`: a main port that is taken is waited for, while all else is served; else it is refused.
@@ -154,12 +156,14 @@ class Daemon:
         environ: Mapping[str, str],
         keep_agents: bool,
         agent_units: bool = False,
+        started_with: ProcessAttributes | None = None,
         files: tuple[int, int] | None = None,
         late_port: bool = False,
     ) -> None:
         self._paths = paths
         self._environ = environ
         self._keep_agents = keep_agents
+        self._started_with = started_with or ProcessAttributes()
         self._agent_units = agent_units
         self._clock = SystemClock()
         self._service = ServiceNotifier(environ)
@@ -286,6 +290,7 @@ class Daemon:
                 control_token=token,
                 environ=self._environ,
                 tool_dir=_tool_directory(),
+                attributes=self._started_with,
                 mcp=has_mcp(),
                 on_config=lambda config: automation.reconfigure(config),  # noqa: PLW0108 - it is made later
             ),

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from synapsed.config import Limits
 from synapsed.interfaces import AgentLink
+from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
@@ -27,6 +28,7 @@ class LaunchPlan:
     chosen: bool = False
     """These choose the conversation: none of the profile's `resume` is given."""
     limits: Limits = field(default_factory=Limits)
+    attributes: ProcessAttributes = field(default_factory=ProcessAttributes)
     mcp: bool = True
     """Whether the program is told of the MCP server."""
     instructions: str | None = None

@@ -4,6 +4,7 @@ Standard library only. A shell's soft limit, 1,024 as a rule, is there for progr
 holds (a connection for each client, two files for each agent) grows with its work.
 """
 
+import contextlib
 import os
 import resource
 from pathlib import Path
@@ -28,6 +29,14 @@ def raise_limit() -> tuple[int, int]:
             continue
         return soft, max(files, soft)
     return soft, soft
+
+
+def keep_private(logs: Path, fd: int = 2) -> None:
+    """Standard error is its owner's alone where it is a log in `logs`: launchd makes that as the umask says, which is
+    the agents' business."""
+    with contextlib.suppress(OSError):
+        if any(os.path.samestat(os.fstat(fd), path.stat()) for path in logs.glob("*.log")):
+            os.fchmod(fd, 0o600)
 
 
 class OwnLog:

@@ -6,7 +6,13 @@ from synapsectl.commands.attach import add_attach_options, attach, require_termi
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.keys import parse_keys
-from synapsectl.launching import add_profile, add_start_options, add_worktree_options, start_by_choice
+from synapsectl.launching import (
+    add_profile,
+    add_start_options,
+    add_worktree_options,
+    start_by_choice,
+    withheld_from,
+)
 
 EXAMPLES = (
     ("synapsectl run claude", "start it and look at it; ctrl-] leaves it running"),
@@ -28,6 +34,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     require_terminal("run", ctx)
     agent = start_by_choice(args, ctx)
     ctx.out.remark(f"[{agent['name']} ({agent['id']}) at {agent['endpoint']}; {args.detach_keys or 'no key'} detaches]")
+    if withheld := withheld_from(agent):
+        ctx.out.remark(f"[{withheld}]")
     if drift := agent.get("drift"):
         ctx.out.remark(f"[{drift}]")
     code = attach(ctx, agent["id"], detach, read_only=False, ends_as_program=True)

@@ -148,6 +148,8 @@ def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
         "pid": agent["pid"],
         "endpoint": agent["endpoint"],
         "cwd": agent["cwd"],
+        "process": agent.get("attributes"),
+        "withheld": agent.get("withheld"),
     }
     for name, value in facts.items():
         if value is not None:

@@ -63,9 +63,11 @@ def view_of(agent: Agent, endpoint: str) -> AgentView:
     return AgentView(**_fields(agent, endpoint))
 
 
-def detail_of(agent: Agent, endpoint: str) -> AgentDetail:
+def detail_of(agent: Agent, endpoint: str, attributes: str | None = None) -> AgentDetail:
+    """`attributes`: what is unusual of its process."""
     return AgentDetail(
         **_fields(agent, endpoint),
+        attributes=attributes,
         alerts=agent.alerts.standing,
         conversation=_conversation(agent),
         prompt=agent.prompt,
@@ -224,6 +226,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     limit, limited = agent.usage.in_force, activity is Activity.LIMITED
     task = agent.turns.current
     version = record.launch.version if record.launch is not None else None
+    withheld = record.launch.withheld if record.launch is not None else []
     return {
         "name": record.name,
         "id": record.id,
@@ -243,6 +246,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "version": version,
         "verified": agent.profile.verified,
         "drift": agent.profile.drift(version),
+        "withheld": "; ".join(withheld) or None,
         "until": iso(limit.resume_at) if limited and limit is not None else None,
         "asks": _gist(telling(agent.prompt.type, agent.prompt.prompt)) if agent.prompt is not None else None,
         "doing": _gist(task.message.text) if task is not None else None,

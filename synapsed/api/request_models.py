@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import SendRequest, StartRequest
 from synapsed.model.agent import PortChoice
+from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import AgentReported, AgentTransition, EmotionUpdate, EventData, ToolExecution
 from synapsed.model.schedule import MESSAGE_MAX, NewSchedule
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
@@ -287,6 +288,12 @@ class ScheduleBody(_Body):
             raise InvalidRequest(f"{field}: {fault['msg'].removeprefix('Value error, ')}", field=field) from None
 
 
+class AttributesIn(ProcessAttributes):
+    """The caller's umask, nice value, CPUs and limits; what is null or not named is as the daemon has it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
 class StartBody(_Body):
     """`control/start`; `env` is the caller's whole environment, null for the daemon's."""
 
@@ -297,6 +304,7 @@ class StartBody(_Body):
     args: list[_NoNul] = []
     env: _Env | None = None
     extra_env: _Env = {}
+    attributes: AttributesIn | None = None
     cols: Annotated[int, Field(ge=1, le=COLS_MAX), _Whole] = 120
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX), _Whole] = 40
     save: bool = False

@@ -13,6 +13,7 @@ from synapsed.documents.budget import Large
 from synapsed.interfaces.link import Attachment, ScreenWatch
 from synapsed.interfaces.store import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, Testimony
+from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.picture import ScreenForm, Shown
@@ -54,6 +55,8 @@ class StartRequest:
     args: tuple[str, ...] = ()
     env: dict[str, str] | None = None
     extra_env: dict[str, str] = field(default_factory=dict)
+    attributes: ProcessAttributes | None = None
+    """What is not known of the caller's process is as the daemon has it."""
     cols: int = 120
     rows: int = 40
     save: bool = False

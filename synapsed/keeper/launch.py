@@ -17,6 +17,9 @@ from .spawn import spawn
 from .spec import LaunchRefused, Spec
 from .spool import Spool
 
+OWN_FILES = 256
+"""Files that a keeper may have open at least: its spool's, its program's, its clients'."""
+
 _USAGE = "usage: keeper --ptyprocess DIR [--foreground] [--spec FILE]"
 
 
@@ -34,11 +37,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _limit_files(soft: int) -> None:
-    """The soft limit of who started the daemon, which has raised its own; it never gets higher by this."""
+    """The soft limit of who started the daemon, which has raised its own; it never gets higher by this, nor too low for
+    the keeper: its program gets its own."""
     if soft:
+        wanted = max(soft, OWN_FILES)
         now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if now == resource.RLIM_INFINITY or soft < now:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if now == resource.RLIM_INFINITY or wanted < now:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _options(arguments: list[str]) -> tuple[str, bool, str | None]:

@@ -139,6 +139,7 @@ class Keeper:
             "started_at": self._started_at,
             "exit": self.exit_record,
             "terminals": True,
+            "withheld": self.program.withheld,
         }
 
     # --- signals

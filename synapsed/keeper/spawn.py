@@ -1,17 +1,20 @@
-"""Spawning the program, on a terminal of its own or on pipes, with a clean slate: signals, mask, umask, fds."""
+"""Spawning the program, on a terminal of its own or on pipes, with a clean slate: signals, mask, fds. It has
+the umask, the priority, the processors and the limits of whoever wanted it."""
 
 import errno
 import os
 import signal
 import sys
 
+from .attributes import give
 from .spec import LaunchRefused, Spec
 
 
 class Program:
-    """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name."""
+    """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name; `withheld`
+    is what of its attributes it could not have, in words."""
 
-    __slots__ = ("_keep", "input", "outputs", "pid", "terminal")
+    __slots__ = ("_keep", "input", "outputs", "pid", "terminal", "withheld")
 
     def __init__(
         self, pid: int, *, input_fd: int, outputs: dict[str, int], terminal: bool, keep: object = None
@@ -20,6 +23,7 @@ class Program:
         self.input = input_fd
         self.outputs = outputs
         self.terminal = terminal
+        self.withheld: list[str] = []
         self._keep = keep
         for fd in {input_fd, *outputs.values()}:
             os.set_blocking(fd, False)
@@ -31,12 +35,23 @@ def spawn(spec: Spec, ptyprocess_dir: str) -> Program:
         raise LaunchRefused("cwd_missing", f"the working directory {spec.cwd} does not exist or is no directory")
     path = _resolve(spec)
     argv = [path, *spec.argv[1:]]
+    hear, tell = os.pipe()
     try:
         if spec.transport == "pipes":
-            return _spawn_pipes(spec, argv)
-        return _spawn_pty(spec, argv, ptyprocess_dir)
+            program = _spawn_pipes(spec, argv, tell)
+        else:
+            program = _spawn_pty(spec, argv, ptyprocess_dir, tell)
+        os.close(tell)
+        tell = -1
+        with os.fdopen(os.dup(hear), encoding="utf-8") as told:  # all is there: the child's end closed with its exec
+            program.withheld = told.read().splitlines()
     except OSError as error:
         raise LaunchRefused("exec_failed", f"{path} could not be started: {_reason(error, path)}") from None
+    finally:
+        os.close(hear)
+        if tell >= 0:
+            os.close(tell)
+    return program
 
 
 def _resolve(spec: Spec) -> str:
@@ -65,17 +80,19 @@ def _reason(error: OSError, path: str) -> str:
     return str(error)
 
 
-def _clean_slate(spec: Spec) -> None:
-    """Runs in the child just before exec: nothing of the keeper's own set-up may reach the program."""
+def _clean_slate(spec: Spec, tell: int) -> None:
+    """Runs in the child just before exec: nothing of the keeper's own set-up may reach the program. What it could not
+    be given is written to `tell`."""
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.umask(spec.umask)
     os.chdir(spec.cwd)
+    if withheld := give(spec):
+        os.write(tell, "\n".join(withheld).encode())
 
 
-def _spawn_pty(spec: Spec, argv: list[str], ptyprocess_dir: str) -> Program:
+def _spawn_pty(spec: Spec, argv: list[str], ptyprocess_dir: str, tell: int) -> Program:
     # ptyprocess takes shutil's `which` where it can, and shutil brings bz2, lzma and re: 1.2 MB for each agent. The
     # path is resolved already, so its own small fallback serves.
     shutil = sys.modules.get("shutil")
@@ -93,9 +110,16 @@ def _spawn_pty(spec: Spec, argv: list[str], ptyprocess_dir: str) -> Program:
 
     def prepare() -> None:
         _utf8_erase(0)
-        _clean_slate(spec)
+        _clean_slate(spec, tell)
 
-    process = PtyProcess.spawn(argv, env=spec.env, preexec_fn=prepare, dimensions=(spec.rows, spec.cols))
+    keeper = os.getpid()
+    try:
+        process = PtyProcess.spawn(
+            argv, env=spec.env, preexec_fn=prepare, dimensions=(spec.rows, spec.cols), pass_fds=(tell,)
+        )
+    finally:
+        if os.getpid() != keeper:
+            os._exit(127)  # the limits left no room even for its exec
     # Reaping, stopping and closing are the keeper's; ptyprocess would do them again when it is collected, by sleeping.
     process.closed = True
     return Program(process.pid, input_fd=process.fd, outputs={"pty": process.fd}, terminal=True, keep=process)
@@ -112,14 +136,14 @@ def _utf8_erase(fd: int) -> None:
         termios.tcsetattr(fd, termios.TCSANOW, attributes)
 
 
-def _spawn_pipes(spec: Spec, argv: list[str]) -> Program:
+def _spawn_pipes(spec: Spec, argv: list[str], tell: int) -> Program:
     child_in, parent_in = os.pipe()
     parent_out, child_out = os.pipe()
     parent_err, child_err = os.pipe()
     report, trouble = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(spec, argv, (child_in, child_out, child_err), trouble)
+        _become(spec, argv, (child_in, child_out, child_err), trouble, tell)
     for fd in (child_in, child_out, child_err, trouble):
         os.close(fd)
     number = os.read(report, 16)
@@ -132,13 +156,13 @@ def _spawn_pipes(spec: Spec, argv: list[str]) -> Program:
     return Program(pid, input_fd=parent_in, outputs={"stdout": parent_out, "stderr": parent_err}, terminal=False)
 
 
-def _become(spec: Spec, argv: list[str], stdio: tuple[int, int, int], trouble: int) -> None:
+def _become(spec: Spec, argv: list[str], stdio: tuple[int, int, int], trouble: int, tell: int) -> None:
     """The forked child's side: exec or report the errno. Never returns. All fds but 0-2 close themselves on exec."""
     try:
         os.setsid()
         for target, fd in enumerate(stdio):
             os.dup2(fd, target)
-        _clean_slate(spec)
+        _clean_slate(spec, tell)
         os.execve(argv[0], argv, spec.env)  # noqa: S606 - the user's own command, as an argv
     except OSError as error:
         os.write(trouble, str(error.errno).encode())

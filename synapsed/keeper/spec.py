@@ -2,12 +2,16 @@
 
 import json
 import os
+import resource
 
 FORMAT = 1
 """Version of the launch specification."""
 
 MAX_CELLS = 4096
 """Columns or rows of a window at most; more is a mistake of the caller."""
+
+MAX_CPU = 65_535
+"""The highest number of a processor."""
 
 
 class LaunchRefused(Exception):
@@ -24,12 +28,16 @@ class Spec:
     __slots__ = (
         "argv",
         "cols",
+        "cpus",
         "cwd",
         "env",
         "launch_id",
         "linger_s",
+        "nice",
+        "oom_score_adj",
         "open_files",
         "retention",
+        "rlimits",
         "rows",
         "socket",
         "spool_at_least",
@@ -61,6 +69,10 @@ class Spec:
         self.cols = _integer(fields, "cols", 1, MAX_CELLS, 80)
         self.rows = _integer(fields, "rows", 1, MAX_CELLS, 24)
         self.umask = _integer(fields, "umask", 0, 0o777, 0o022)
+        self.nice = _optional(fields, "nice", -20, 20)
+        self.oom_score_adj = _optional(fields, "oom_score_adj", -1000, 1000)
+        self.cpus = _cpus(fields)
+        self.rlimits = _rlimits(fields)
         self.spool_at_least = _integer(fields, "spool_at_least", 0, 1 << 62, 0)
         self.retention = _integer(fields, "retention", 1, 1 << 50, 64 * 1024 * 1024)
         self.linger_s = _integer(fields, "linger_s", 0, 10 * 365 * 86400, 7 * 86400)
@@ -116,6 +128,37 @@ def _environment(fields: dict[str, object]) -> dict[str, str]:
         if not key or "=" in key or not isinstance(text, str) or "\0" in key + text:
             raise _bad(f"env: {key!r} is no variable with a string value")
     return dict(value)
+
+
+def _optional(fields: dict[str, object], name: str, low: int, high: int) -> int | None:
+    return None if fields.get(name) is None else _integer(fields, name, low, high, low)
+
+
+def _cpus(fields: dict[str, object]) -> list[int] | None:
+    """An empty list stands for all."""
+    value = fields.get("cpus")
+    if value is None:
+        return None
+    if value == "all":
+        return []
+    if not isinstance(value, list) or not value:
+        raise _bad("cpus must be 'all' or a list of processors")
+    return [_integer({"cpus": cpu}, "cpus", 0, MAX_CPU, 0) for cpu in value]
+
+
+def _rlimits(fields: dict[str, object]) -> dict[str, tuple[int, int]]:
+    value = fields.get("rlimits", {})
+    if not isinstance(value, dict):
+        raise _bad("rlimits must be an object")
+    return {name: (_bound(pair, 0), _bound(pair, 1)) for name, pair in value.items()}
+
+
+def _bound(pair: object, place: int) -> int:
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise _bad("rlimits: a limit is [soft, hard]")
+    if pair[place] is None:
+        return resource.RLIM_INFINITY
+    return _integer({"rlimits": pair[place]}, "rlimits", 0, (1 << 63) - 1, 0)
 
 
 def _integer(fields: dict[str, object], name: str, low: int, high: int, default: int) -> int:

@@ -73,6 +73,13 @@ class LaunchSpec:
     rows: int = 24
     transport: Literal["pty", "pipes"] = "pty"
     umask: int = 0o022
+    nice: int | None = None
+    """None, here and below: as the keeper has it."""
+    oom_score_adj: int | None = None
+    """At least."""
+    cpus: Sequence[int] | Literal["all"] | None = None
+    rlimits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    """Soft and hard limits of the program by their names without `RLIMIT_`; None is unlimited."""
     spool_at_least: int = 0
     """Highest spool offset that the daemon knows: no smaller one is given to new output."""
     retention: int = 64 * 1024 * 1024
@@ -84,7 +91,8 @@ class LaunchSpec:
     linger_s: int = 7 * 86400
     """Seconds that a keeper waits for its exit to be acknowledged."""
     open_files: int = 0
-    """Soft limit of files that keeper and program may have open; 0: the one that the keeper is started with."""
+    """Soft limit of files that the keeper may have open, and the program where `rlimits` says nothing of it; 0: the one
+    that the keeper is started with."""
     limits: Limits = field(default_factory=Limits)
     """Of the program and all that it starts; for launchers that can."""
 
@@ -116,6 +124,8 @@ class LaunchedKeeper(KeeperAddress):
     spool_start: int
     """Offset at which this launch's output begins."""
     started_at: float
+    withheld: tuple[str, ...] = ()
+    """What of its attributes the program could not have."""
 
     @classmethod
     def told(cls, spec: LaunchSpec, output: bytes) -> "LaunchedKeeper":
@@ -130,6 +140,7 @@ class LaunchedKeeper(KeeperAddress):
             pid_start=facts["pid_start"] or 0,
             spool_start=facts["launch_start"],
             started_at=facts["started_at"],
+            withheld=tuple(facts.get("withheld", ())),
         )
 
 

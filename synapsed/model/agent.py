@@ -205,6 +205,8 @@ class AgentView(BaseModel):
     """The version that its profile was measured on."""
     drift: str | None = None
     """What a person should know where these differ."""
+    withheld: str | None = None
+    """What its process could not have of the shell that started it: a lower nice value, limits, CPUs."""
     host: str | None = None
     """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
     they are there."""
@@ -272,6 +274,8 @@ class AgentDetail(AgentView):
 
     alerts: list[str] = []
     """What is wrong with it and stands until it is mended, for people."""
+    attributes: str | None = None
+    """What is not usual of its process: `umask 077, nice 10`."""
     conversation: Conversation | None = None
     prompt: Prompt | None = None
     screen: str = ""

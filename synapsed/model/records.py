@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from synapsed.model.attributes import ProcessAttributes
+
 
 class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore")
@@ -28,6 +30,8 @@ class LaunchRecord(_Record):
     resumed: bool = False
     version: str | None = None
     """The program's, where it told it."""
+    withheld: list[str] = []
+    """What of its process attributes the program could not have, for people."""
 
 
 class LimitRecord(_Record):
@@ -56,6 +60,8 @@ class AgentRecord(_Record):
     args: list[str] = []
     env: dict[str, str] | None = None
     extra_env: dict[str, str] = {}
+    attributes: ProcessAttributes | None = None
+    """Those of the shell that started it; None for the daemon's own."""
     desired: Literal["running", "stopped"] = "running"
     state: str = "stopped"
     """The process state last written (`ProcessState`)."""

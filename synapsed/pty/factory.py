@@ -46,6 +46,7 @@ from synapsed.keepers.launchers import (
     sweep_launch,
 )
 from synapsed.launch_plan import LaunchPlan, ProgramEnd
+from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
@@ -144,6 +145,7 @@ class PtyLinkFactory:
             cols=record.cols,
             rows=record.rows,
             transport=profile.transport,
+            **_given(launch.attributes),
             spool_at_least=checkpoint.offset if checkpoint is not None else 0,
             term_grace_s=math.ceil(profile.exit.grace_ms / 1000),
             limits=launch.limits,
@@ -161,7 +163,12 @@ class PtyLinkFactory:
             spool_start=keeper.spool_start,
             started_at=keeper.started_at,
             resumed=launch.resumed,
+            withheld=list(keeper.withheld),
         )
+        if launched.withheld:
+            log.warning(
+                "not all of its process attributes could be given", agent=record.name, withheld=launched.withheld
+            )
         await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path, record, launched)
         return await self._link(record, profile, launched, context, checkpoint=None, adopted=False)
 
@@ -319,6 +326,13 @@ class PtyLinkFactory:
             spool_start=hello.launch_start,
             started_at=hello.started_at,
         )
+
+
+def _given(attributes: ProcessAttributes) -> dict[str, Any]:
+    """The fields of a launch specification for them."""
+    limits = {name: (limit.soft, limit.hard) for name, limit in attributes.limits.items()}
+    given = attributes.model_dump(exclude={"limits"}, exclude_none=True)
+    return {**given, "rlimits": limits}
 
 
 async def _connected(launch_id: str, socket: str) -> KeeperClient:

@@ -110,7 +110,8 @@ class AgentDirectory:
 
     def detail(self, agent_id: str) -> AgentDetail:
         agent = agent_of(self._agents, agent_id)
-        return views.detail_of(agent, self._planner.endpoint(agent.record))
+        record = agent.record
+        return views.detail_of(agent, self._planner.endpoint(record), self._planner.unusual(record))
 
     async def explain(self, agent_id: str) -> list[Testimony]:
         return await views.explanation_of(agent_of(self._agents, agent_id))

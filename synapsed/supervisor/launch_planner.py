@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from synapsed.agents import views
@@ -10,6 +10,7 @@ from synapsed.agents.agent import Agent
 from synapsed.agents.instructions import colleague, instructions
 from synapsed.config import Config
 from synapsed.launch_plan import LaunchPlan
+from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.records import AgentRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
@@ -28,6 +29,8 @@ class ManagerSettings:
     environ: Mapping[str, str]
     tool_dir: Path | None
     """Where synapsectl is."""
+    attributes: ProcessAttributes = field(default_factory=ProcessAttributes)
+    """What the daemon was started with."""
     mcp: bool = True
     """Whether `synapsectl mcp` has what it takes: programs are told of it."""
     on_config: Callable[[Config], None] = lambda _: None
@@ -62,7 +65,16 @@ class Planner:
         plan = environment.launch_plan(record, profile, program=program, env=env)
         told = self._instructions(record, profile) if config.instructions else None
         mcp = config.mcp and settings.mcp
-        return replace(plan, limits=config.limits, mcp=mcp, instructions=told)
+        return replace(plan, limits=config.limits, attributes=self.attributes(record), mcp=mcp, instructions=told)
+
+    def attributes(self, record: AgentRecord) -> ProcessAttributes:
+        """Of its process: those of the shell that started it, else the daemon's own."""
+        own = self._settings.attributes
+        return own if record.attributes is None else record.attributes.over(own)
+
+    def unusual(self, record: AgentRecord) -> str | None:
+        """What a person should know of these, in one line."""
+        return self.attributes(record).unusual(self._settings.attributes)
 
     def endpoint(self, record: AgentRecord) -> str:
         """The agent's base URL."""

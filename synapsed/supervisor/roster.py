@@ -123,6 +123,7 @@ class Roster:
             args=list(request.args),
             env=request.env,
             extra_env=request.extra_env,
+            attributes=request.attributes,
             cols=request.cols,
             rows=request.rows,
             accept_agents=request.accept_agents,

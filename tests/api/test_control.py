@@ -70,12 +70,14 @@ async def test_start(api: Api):
     body = {
         "profile": "dummy", "name": "d", "port": 8195, "cwd": "/tmp", "args": ["-x", ""], "env": {"A": "1"},
         "extra_env": {"B": "="}, "cols": 100, "rows": 30,
+        "attributes": {"umask": 63, "nice": 10, "cpus": [0], "limits": {"NOFILE": {"soft": 16, "hard": None}}},
     }  # fmt: skip
     status, view = await api.json(api.unix, "POST", "/control/start", json=body)
     assert (status, view["name"], view["port"]) == (200, "d", 8195)
     ((_, request),) = api.control.calls
     assert (request.args, request.env, request.extra_env) == (("-x", ""), {"A": "1"}, {"B": "="})
     assert (request.cols, request.rows) == (100, 30)
+    assert request.attributes.model_dump(exclude_none=True) == body["attributes"] | {"limits": {"NOFILE": {"soft": 16}}}
     status, error = await api.json(api.unix, "POST", "/control/start", json=body)
     assert (status, error["error"]["code"]) == (409, "NAME_TAKEN")
     status, error = await api.json(api.unix, "POST", "/control/start", json={"profile": "nope"})
@@ -97,6 +99,10 @@ async def test_start(api: Api):
         ({"cols": 0}, "cols"),
         ({"rows": 100_000}, "rows"),
         ({"naem": "x"}, "naem"),
+        ({"attributes": {"umask": 512}}, "attributes.umask"),
+        ({"attributes": {"umask": "077"}}, "attributes.umask"),
+        ({"attributes": {"colour": "blue"}}, "attributes.colour"),
+        ({"attributes": {"limits": {"NOFILE": {"soft": 2, "hard": 1}}}}, "attributes.limits.NOFILE"),
     ],
 )
 async def test_a_start_that_is_wrong(api: Api, change, field):

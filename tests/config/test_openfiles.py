@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.openfiles import LOG_MAX, MANY, OwnLog
+from synapsed.openfiles import LOG_MAX, MANY, OwnLog, keep_private
 
 RAISE = "from synapsed.openfiles import raise_limit; import resource; print(raise_limit(), resource.getrlimit(7))"
 
@@ -59,6 +59,15 @@ def test_a_log_that_grows_is_put_aside_while_the_daemon_runs(tmp_path: Path) -> 
         subprocess.run([sys.executable, "-c", LOOK, str(path)], stdout=file, stderr=file, check=True)
     assert path.read_bytes() == b"the next\nto both\n"
     assert (tmp_path / "daemon.log.1").stat().st_size == LOG_MAX + len("one more\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_that_launchd_has_made_is_its_owners_alone(own: tuple[Path, int], tmp_path: Path) -> None:
+    path, fd = own
+    path.chmod(0o644)
+    keep_private(tmp_path / "elsewhere", fd)
+    assert path.stat().st_mode & 0o777 == 0o644
+    keep_private(tmp_path, fd)
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -24,6 +24,7 @@ from synapsed.errors import (
 from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
 from synapsed.model.agent import ProcessState
+from synapsed.model.attributes import ProcessAttributes, ResourceLimit
 from synapsed.model.events import AgentAlert
 from synapsed.model.task import TaskState
 from synapsed.pty.output_times import OutputTimes
@@ -313,6 +314,25 @@ async def test_fifty_agents_start_and_come_back(world: World) -> None:
     await world.daemon()
     assert {v.id for v in world.manager.directory.agents() if v.state == "running"} == {v.id for v in views}
     assert StartRequest(profile="fake").cols == 120
+
+
+async def test_the_shells_umask_and_limits_are_kept_for_restarts_and_the_next_daemon(world: World) -> None:
+    files = {"NOFILE": ResourceLimit(soft=1024, hard=None)}
+    shell = ProcessAttributes(umask=0o077, nice=10, limits={"FSIZE": ResourceLimit(soft=1, hard=1)})
+    known = await world.start(attributes=shell, save=True)
+    unknown = await world.start(name="other")
+    assert world.factory.launched[0][1].attributes == shell
+    assert world.manager.directory.detail(known.id).attributes == "umask 077, nice 10"
+    await world.manager.close(keep_agents=True)
+    world.attributes = ProcessAttributes(umask=0o027, nice=0, cpus="all", limits=files)
+    await world.daemon()
+    for agent in (known, unknown):
+        await world.manager.restart(agent.id)
+    await until(lambda: len(world.factory.launched) == 4, "both were launched")
+    told = {record.name: plan.attributes for record, plan in world.factory.launched[2:]}
+    assert told["other"] == world.attributes
+    assert told["fake"] == ProcessAttributes(umask=0o077, nice=10, cpus="all", limits={**files, **shell.limits})
+    assert world.manager.directory.detail(unknown.id).attributes == "umask 027"
 
 
 async def test_a_saved_agent_is_in_the_configuration(world: World) -> None:

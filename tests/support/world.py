@@ -11,6 +11,7 @@ from synapsed.config import AgentConfig, Config
 from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentView, ProcessState
+from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
 from synapsed.paths import Paths
@@ -89,6 +90,8 @@ class World:
         self.memory = Memory(total=100, available=100)
         self.shutdowns: list[bool] = []
         self.elsewhere: Elsewhere | None = None
+        self.attributes = ProcessAttributes()
+        """What the daemon is started with."""
         self.managers: list[Manager] = []
         self.manager: Manager
 
@@ -99,6 +102,7 @@ class World:
             control_token=self.control_token,
             environ={"PATH": "/usr/bin:/bin", "HOME": "/root", "TERM": "dumb", "SYNAPSE_AGENT_ID": "another"},
             tool_dir=Path("/opt/tool"),
+            attributes=self.attributes,
         )
         self.manager = Manager(
             settings,

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from synapsed import attachwire as wire
 from synapsed.api.framed_terminal import FramedConnection
-from synapsed.errors import HTTP_STATUS, NotInFleet, NotReady, SynapsedError, TaskNotFound, UnknownAgent
+from synapsed.errors import HTTP_STATUS, InvalidRequest, NotInFleet, NotReady, SynapsedError, TaskNotFound, UnknownAgent
 from synapsed.listening import stop_listening
 from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState, agent_id
 from synapsed.model.task import Artifact, Message, Prompt, PromptOption, Task, TaskError, TaskState, TextPart
@@ -112,6 +112,8 @@ class FakeDaemon:
         self.requests: list[tuple[str, str, Any]] = []
         self.starts_as: dict[str, Any] = {}
         """What is else of an agent that is started."""
+        self.unknown: frozenset[str] = frozenset()
+        """Keys of a start that this daemon, an older one, does not know."""
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
         self.inbox: list[dict[str, Any]] = []
@@ -443,6 +445,8 @@ class FakeDaemon:
 
     async def _start_agent(self, request: web.Request) -> web.Response:
         body = await request.json()
+        for key in self.unknown & body.keys():
+            raise InvalidRequest(f"{key}: no such key", field=key)
         name = body.get("name") or body["profile"]
         detail = agent(name, kind=body["profile"], cwd=body["cwd"], **self.starts_as)
         self.agents[detail.name] = detail

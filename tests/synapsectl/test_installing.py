@@ -56,6 +56,11 @@ def test_what_is_written_for_systemd(settings: ServiceSettings, tmp_path: Path) 
     assert (files["service.env"].mode, files["synapsed.service"].mode) == (0o600, 0o644)
 
 
+def test_the_service_sets_no_umask(settings: ServiceSettings, tmp_path: Path) -> None:
+    """It would be that of agents, too, of whose shell nothing is known; the daemon sets its own."""
+    assert "UMask" not in units(settings, tmp_path)["synapsed.service"].text
+
+
 def test_the_environment_file_is_read_back_as_it_was(settings: ServiceSettings, tmp_path: Path) -> None:
     file = units(settings, tmp_path)["service.env"]._replace(path=tmp_path / "service.env")
     file.write()
@@ -92,7 +97,6 @@ ALLOWED = {
     "AbandonProcessGroup": bool,
     "ProcessType": str,
     "SoftResourceLimits": dict,
-    "Umask": int,
     "StandardErrorPath": str,
 }
 """The keys of launchd.plist(5) that are used, with their types."""
@@ -115,7 +119,7 @@ def test_the_plist_key_by_key(settings: ServiceSettings, tmp_path: Path) -> None
     assert plist["ProcessType"] in {"Background", "Standard", "Adaptive", "Interactive"}
     assert set(plist["SoftResourceLimits"]) <= {"NumberOfFiles", "NumberOfProcesses", "Core", "CPU", "Data", "Stack"}
     assert all(type(limit) is int for limit in plist["SoftResourceLimits"].values())
-    assert plist["Umask"] == 0o077
+    assert "Umask" not in plist, "it would be that of agents, too, of whose shell nothing is known"
     for key in ("WorkingDirectory", "StandardErrorPath"):
         assert Path(plist[key]).is_absolute()
 

@@ -1,6 +1,8 @@
 """The verbs against the fake daemon: what they ask for, what they print, how they end."""
 
 import json
+import os
+import resource
 
 from synapsed import errors
 from tests.synapsectl.conftest import Ctl
@@ -65,6 +67,44 @@ def test_start_passes_this_shell_on(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert (body["cwd"], body["args"], body["extra_env"]) == ("/", ["--flag", "x"], {"K": "a=b"})
     assert body["env"]["COLOUR"] == "blue"
     assert (body["cols"], body["rows"]) == (120, 40)
+
+
+def test_start_passes_on_umask_and_limits(daemon: FakeDaemon, ctl: Ctl) -> None:
+    before = os.umask(0o027)
+    try:
+        assert ctl("start", "dummy", "--clean-env").code == 0
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    attributes = daemon.requests[-1][2]["attributes"]
+    assert attributes["umask"] == 0o027
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    unlimited = resource.RLIM_INFINITY
+    assert attributes["limits"]["CORE"] == {
+        "soft": None if soft == unlimited else soft,
+        "hard": None if hard == unlimited else hard,
+    }
+
+
+def test_what_a_program_could_not_have_is_said_at_its_start_and_by_status(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.starts_as = {"withheld": "nice -5 (it has 0)", "attributes": "umask 077"}
+    started = ctl("start", "dummy")
+    assert started.err == "synapsectl: dummy: not given to its program as this shell has it: nice -5 (it has 0)\n"
+    shown = ctl("status", "dummy").out.splitlines()
+    assert [line.split(None, 1) for line in shown if line.startswith(("  process", "  withheld"))] == [
+        ["process", "umask 077"],
+        ["withheld", "nice -5 (it has 0)"],
+    ]
+    assert "nice" not in ctl("list").err
+
+
+def test_a_daemon_that_is_older_than_the_tool_starts_agents_all_the_same(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.unknown = frozenset({"attributes"})
+    started = ctl("start", "dummy")
+    assert started.code == 0, started
+    assert "umask and limits, which this daemon, older than the tool, does not know" in started.err
+    daemon.unknown = frozenset({"env"})
+    assert ctl("start", "dummy").code == 2
 
 
 def test_start_never_passes_on_what_is_another_agents(daemon: FakeDaemon, ctl: Ctl) -> None:

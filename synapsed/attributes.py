@@ -1,0 +1,87 @@
+"""What a process has of who started it besides its environment: umask, nice value, CPUs, resource limits.
+
+Standard library only: the person's tool measures its shell's with it, the daemon its own before it makes room for
+itself.
+"""
+
+import contextlib
+import os
+import resource
+from pathlib import Path
+
+ALIASES = frozenset({"OFILE", "VMEM"})
+"""Other names of NOFILE and AS."""
+
+HINDERING = ("AS", "CPU", "DATA", "FSIZE", "NPROC", "RSS")
+"""Limits under which a daemon fails sooner or later. Of NOFILE `openfiles` takes care."""
+
+ENOUGH = {"NOFILE": 1024, "NPROC": 1024}
+"""Those of which a daemon wants no more than this."""
+
+OOM_SCORE_ADJ = Path("/proc/self/oom_score_adj")
+
+_ALL_CPUS = range(4096)
+"""The kernel leaves out those that are not there, or not for this process."""
+
+
+def measured() -> dict[str, object]:
+    """This process's, as `model.attributes.ProcessAttributes` takes them; what the platform lacks is left out. To be
+    called while there are no other threads: the umask can only be read by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    found: dict[str, object] = {
+        "umask": umask,
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "limits": {
+            name: {"soft": _told(soft), "hard": _told(hard)} for name, (soft, hard) in sorted(_limits().items())
+        },
+    }
+    if hasattr(os, "sched_getaffinity"):
+        cpus = sorted(os.sched_getaffinity(0))
+        found["cpus"] = "all" if len(cpus) >= (os.cpu_count() or 1) else cpus
+    with contextlib.suppress(OSError, ValueError):
+        found["oom_score_adj"] = int(OOM_SCORE_ADJ.read_text(encoding="ascii"))
+    return found
+
+
+def make_room() -> None:
+    """Raise the soft limits that a daemon would fail under to the hard ones."""
+    for name in HINDERING:
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            number = getattr(resource, f"RLIMIT_{name}")
+            hard = resource.getrlimit(number)[1]
+            resource.setrlimit(number, (hard, hard))
+
+
+def become_ordinary() -> None:
+    """Have ordinary priority and all CPUs, as far as this process may: whoever started it meant another one."""
+    with contextlib.suppress(OSError):
+        if os.getpriority(os.PRIO_PROCESS, 0) > 0:
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
+    if hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, _ALL_CPUS)
+
+
+def hindrances() -> list[str]:
+    """What of this process's a daemon that it starts cannot get rid of, in words."""
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    told = [f"nice {nice}"] if nice > 0 and os.geteuid() != 0 else []
+    for name, (_, hard) in sorted(_limits().items()):
+        most = _told(hard)
+        if name in {*HINDERING, *ENOUGH} and most is not None and most < ENOUGH.get(name, most + 1):
+            told.append(f"limit {name} {most}")
+    return told
+
+
+def _limits() -> dict[str, tuple[int, int]]:
+    names = {name.removeprefix("RLIMIT_") for name in dir(resource) if name.startswith("RLIMIT_")}
+    found = {}
+    for name in names - ALIASES:
+        with contextlib.suppress(ValueError, OSError):  # the kernel is older than the C library
+            found[name] = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+    return found
+
+
+def _told(value: int) -> int | None:
+    return None if value < 0 or value >= resource.RLIM_INFINITY > 0 else value
