@@ -184,12 +184,12 @@ class Daemon:
             config = await asyncio.to_thread(load_config, self._paths)
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
+            up.enter_context(self._signals(stop, manager))  # before anybody can know that it is there
             listeners = Listeners(servers, config, self._paths, clock=self._clock, late_port=self._late_port)
             listen, tls = await self._listen(up, listeners, parts, config)
             if lock.before is not None:
                 await asyncio.to_thread(lead_here, Path(lock.before.socket), self._paths)
             upkeep = self._upkeep(lock, parts)
-            up.enter_context(self._signals(stop, manager))
             parts.store.failed.add_done_callback(stop.fail)
             async with asyncio.TaskGroup() as group:
                 background = [

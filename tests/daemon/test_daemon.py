@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from http.client import HTTPException
@@ -424,3 +426,24 @@ async def test_who_waits_for_the_control_socket_finds_the_agents_ports(
         await asyncio.gather(running, return_exceptions=True)
         os.umask(umask)
     assert early == [False]
+
+
+_AS_IT_LISTENS = """
+import os, signal, sys
+from synapsed import cli, listeners
+control = listeners.Listeners.control
+async def signalled(self, inherited):
+    await control(self, inherited)
+    os.kill(os.getpid(), signal.SIGINT)
+listeners.Listeners.control = signalled
+sys.argv = ["synapsed", "run"]
+sys.exit(cli.main())
+"""
+
+
+def test_a_signal_that_comes_as_it_begins_to_listen_ends_it_in_order(tmp_path: Path):
+    daemon = Daemon(tmp_path)
+    command = [sys.executable, "-c", _AS_IT_LISTENS]
+    done = subprocess.run(command, env=daemon.env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "daemon ended" in done.stderr
