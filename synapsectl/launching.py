@@ -106,6 +106,11 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
     given = {key: value for key, value in body.items() if value is not None}
     with ctx.busy(f"starting {args.name or args.profile}"):
         started: dict[str, Any] = ctx.client.post("/control/start", given, timeout=SLOW_TIMEOUT)
+    if names := started.pop("activated", None):
+        ctx.out.note(
+            f"of this shell's environment, {', '.join(names)} went along and may decide which code runs there; "
+            "'[environment] drop' keeps such variables back"
+        )
     return started
 
 

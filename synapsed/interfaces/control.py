@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from synapsed.documents.budget import Large
 from synapsed.interfaces.link import Attachment, ScreenWatch
 from synapsed.interfaces.store import EventLog, TaskFilter
-from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, Testimony
+from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, StartedAgent, Testimony
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.picture import ScreenForm, Shown
@@ -147,7 +147,7 @@ class Directory(Protocol):
 class Processes(Protocol):
     """The programs of the agents, and the daemon's own life."""
 
-    async def start(self, request: StartRequest) -> AgentView: ...
+    async def start(self, request: StartRequest) -> StartedAgent: ...
 
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
 

@@ -26,7 +26,7 @@ from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, Synapse
 from synapsed.interfaces import ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.launch_plan import LinkFactory
 from synapsed.library import ProfileLibrary
-from synapsed.model.agent import AgentView
+from synapsed.model.agent import AgentView, StartedAgent
 from synapsed.model.events import REMOVED, StateChanged
 from synapsed.model.external import alias_of
 from synapsed.model.records import AgentRecord, TurnRecord
@@ -295,7 +295,7 @@ class Manager:
 
     # --- Processes ---
 
-    async def start(self, request: StartRequest) -> AgentView:
+    async def start(self, request: StartRequest) -> StartedAgent:
         await self._order.turn()
         self._check_open()
         profile = self._library.get(request.profile)
@@ -303,7 +303,7 @@ class Manager:
             self._check_free(request.conversation, profile)
         record = self._roster.enter(request, profile)
         try:
-            self._planner.plan(record, profile)  # the program must exist before the agent does
+            plan = self._planner.plan(record, profile)  # the program must exist before the agent does
         except BaseException:
             self._roster.leave(record)
             raise
@@ -319,7 +319,8 @@ class Manager:
         if request.save:
             await save_started(self._settings.paths, record, request)
         log.info("agent started", agent=record.name, profile=profile.name, port=record.port)
-        return self.directory.view(record.id)
+        view = self.directory.view(record.id)
+        return StartedAgent.model_construct(**view.__dict__, activated=environment.brought(record, plan.env))
 
     def _check_free(self, conversation: str, profile: Profile) -> None:
         """Two programs in one conversation would write over each other."""

@@ -44,6 +44,7 @@ from synapsed.model.agent import (
     ConversationAnswer,
     ProcessState,
     ProfileAnswer,
+    StartedAgent,
     Testimony,
     agent_id,
     resolve,
@@ -336,14 +337,15 @@ class FakeProcesses:
     def __init__(self, fake: "FakeControl") -> None:
         self._fake = fake
 
-    async def start(self, request: StartRequest) -> AgentView:
+    async def start(self, request: StartRequest) -> StartedAgent:
         self._fake.calls.append(("start", request))
         if request.profile != "dummy":
             raise UnknownProfile(f"no profile {request.profile!r}", profile=request.profile)
         if request.name is not None and request.name in {view.name for view in self._fake.views.values()}:
             raise NameTaken(f"{request.name!r} is in use", name=request.name)
         port = request.port or 8190 + len(self._fake.views)
-        return self._fake.add(request.name or f"dummy-{port}", port=port, cwd=request.cwd or "/tmp")
+        view = self._fake.add(request.name or f"dummy-{port}", port=port, cwd=request.cwd or "/tmp")
+        return StartedAgent.model_construct(**view.__dict__)
 
     async def stop(self, agent_id_: str, *, remove: bool = False) -> AgentView:
         self._fake.calls.append(("stop", agent_id_, remove))

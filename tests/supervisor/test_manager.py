@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config import AgentConfig
+from synapsed.config import AgentConfig, EnvironmentConfig
 from synapsed.errors import (
     AmbiguousAddress,
     InvalidRequest,
@@ -23,7 +23,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
-from synapsed.model.agent import ProcessState
+from synapsed.model.agent import ProcessState, StartedAgent
 from synapsed.model.events import AgentAlert
 from synapsed.model.task import TaskState
 from synapsed.pty.output_times import OutputTimes
@@ -143,6 +143,27 @@ async def test_the_environment(world: World) -> None:
     assert world.manager.directory.token_owner("stolen") is None
     await world.manager.restart(AGENT)
     assert world.factory.launched[1][1].env == env
+
+
+async def test_what_never_travels_stays_behind_and_the_configuration_overrules_that(world: World) -> None:
+    world.environment = EnvironmentConfig(keep=["NVIM"], drop=["SECRET_*"])
+    await world.daemon()
+    env = {"PATH": "/bin", "GIT_DIR": ".git", "NVIM": "/n", "SECRET_KEY": "s", "PYTHONPATH": "/p", "ENV": "e"}
+    started = await world.start(env=env, extra_env={"GIT_DIR": "asked for", "ENV": "x"})
+    launched = world.factory.launched[0][1].env
+    assert {name: launched.get(name) for name in env} == {
+        "PATH": "/bin:/opt/tool",
+        "GIT_DIR": "asked for",
+        "NVIM": "/n",
+        "SECRET_KEY": None,
+        "PYTHONPATH": "/p",
+        "ENV": "x",
+    }
+    assert isinstance(started, StartedAgent)
+    assert started.activated == ["PYTHONPATH"], "what was asked for by name needs no telling"
+    clean = await world.start(name="clean")
+    assert isinstance(clean, StartedAgent)
+    assert clean.activated == []
 
 
 async def test_without_a_caller_the_daemon_s_environment(world: World) -> None:

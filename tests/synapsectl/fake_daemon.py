@@ -112,6 +112,7 @@ class FakeDaemon:
         self.requests: list[tuple[str, str, Any]] = []
         self.starts_as: dict[str, Any] = {}
         """What is else of an agent that is started."""
+        self.activated: list[str] = []
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
         self.inbox: list[dict[str, Any]] = []
@@ -446,7 +447,7 @@ class FakeDaemon:
         name = body.get("name") or body["profile"]
         detail = agent(name, kind=body["profile"], cwd=body["cwd"], **self.starts_as)
         self.agents[detail.name] = detail
-        return web.json_response(self._view(detail))
+        return web.json_response({**self._view(detail), "activated": self.activated})
 
     async def _shutdown(self, request: web.Request) -> web.Response:
         threading.Thread(target=self.die).start()

@@ -49,7 +49,7 @@ from synapsed.errors import (
     WouldDeadlock,
 )
 from synapsed.interfaces import Control
-from synapsed.model.agent import AgentView, ConversationAnswer, ProfileAnswer
+from synapsed.model.agent import AgentView, ConversationAnswer, ProfileAnswer, StartedAgent
 from synapsed.model.automated import Automated
 from synapsed.model.task import Task
 
@@ -132,7 +132,7 @@ def routes() -> list[web.RouteDef]:
     allowed=person("start agents"),
     errors=(*LAUNCHING, ConfigError, UnknownProfile, NameTaken, ConversationTaken, PortsExhausted),
 )
-async def start(request: web.Request, body: StartBody, control: Control) -> AgentView:
+async def start(request: web.Request, body: StartBody, control: Control) -> StartedAgent:
     return await to_the_end(control.processes.start(body.request()))
 
 
