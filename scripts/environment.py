@@ -1,4 +1,4 @@
-"""The table in `docs/environment.md` of what never travels, made from `synapsed.inherited`.
+"""The tables in `docs/environment.md` of what never travels and of what is brought, made from `synapsed.inherited`.
 
 python -m scripts.environment
 """
@@ -6,19 +6,25 @@ python -m scripts.environment
 from collections.abc import Iterable
 from pathlib import Path
 
-from synapsed.inherited import LEFTOVERS, ON_PATH, OWN_VENV, Leftover
+from synapsed.inherited import CONNECTION, LEFTOVERS, ON_PATH, OWN_VENV, Leftover
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "environment.md"
 BEGIN = "<!-- made by python -m scripts.environment from here -->"
 END = "<!-- to here -->"
+BEGIN_BROUGHT = "<!-- made by python -m scripts.environment: connection -->"
+END_BROUGHT = "<!-- to here: connection -->"
 
 
 def document() -> str:
-    """`docs/environment.md` with its table as it is to be."""
-    before, rest = DOCUMENT.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{_table()}\n{END}{after}"
+    """`docs/environment.md` as it is to be."""
+    text = _between(DOCUMENT.read_text(), BEGIN, END, _table())
+    return _between(text, BEGIN_BROUGHT, END_BROUGHT, f"{_listed(CONNECTION)}\n")
+
+
+def _between(text: str, begin: str, end: str, made: str) -> str:
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{made}\n{end}{rest.split(end)[1]}"
 
 
 def _table() -> str:

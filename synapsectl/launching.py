@@ -11,6 +11,7 @@ from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import UsageError
 from synapsectl.prompts import tell_waiting
+from synapsectl.shell import environment, is_text, note_activated
 
 DEFAULT_SIZE = (120, 40)
 """Columns and rows of an agent that nobody looks at."""
@@ -93,7 +94,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "port": False if args.no_port else args.port,
         "cwd": _directory(args.cwd),
         "args": [_clean("an argument", argument) for argument in args.rest or []],
-        "env": None if args.clean_env else _environment(ctx),
+        "env": None if args.clean_env else environment(ctx),
         "extra_env": dict(_variable(setting) for setting in args.env),
         "cols": columns,
         "rows": rows,
@@ -106,11 +107,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
     given = {key: value for key, value in body.items() if value is not None}
     with ctx.busy(f"starting {args.name or args.profile}"):
         started: dict[str, Any] = ctx.client.post("/control/start", given, timeout=SLOW_TIMEOUT)
-    if names := started.pop("activated", None):
-        ctx.out.note(
-            f"of this shell's environment, {', '.join(names)} went along and may decide which code runs there; "
-            "'[environment] drop' keeps such variables back"
-        )
+    note_activated(ctx, started.pop("activated", []))
     return started
 
 
@@ -151,22 +148,8 @@ def _watch(agent: dict[str, Any], ctx: CommandContext) -> tuple[dict[str, Any], 
     return agent, None
 
 
-def _environment(ctx: CommandContext) -> dict[str, str]:
-    """This shell's environment; a variable that is no UTF-8 cannot be told to the daemon."""
-    environ = ctx.own_environment
-    kept = {key: value for key, value in environ.items() if _is_text(key) and _is_text(value)}
-    if left := sorted(environ.keys() - kept.keys()):
-        ctx.out.note(f"left out of the environment, because they are not UTF-8: {', '.join(map(ascii, left))}")
-    return kept
-
-
-def _is_text(value: str) -> bool:
-    """False for what holds bytes that are no UTF-8."""
-    return not any("\udc80" <= character <= "\udcff" for character in value)
-
-
 def _clean(what: str, value: str) -> str:
-    if not _is_text(value):
+    if not is_text(value):
         raise UsageError(f"{what} is not UTF-8: {value!a}")
     return value
 

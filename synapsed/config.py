@@ -130,6 +130,8 @@ class EnvironmentConfig(_Section):
     """Goes along, whatever the table and `drop` say."""
     drop: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
     """Stays behind."""
+    update: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
+    """What `restart` and `attach` bring of a person's shell besides what tells how its login is reached."""
 
 
 class HostsConfig(_Section):

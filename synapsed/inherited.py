@@ -365,6 +365,34 @@ ACTIVATED = (
 )
 """Set on purpose, and said at the start: which code runs depends on it."""
 
+CONNECTION = (
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DESKTOP_SESSION",
+    "DISPLAY",
+    "HYPRLAND_INSTANCE_SIGNATURE",
+    "I3SOCK",
+    "KRB5CCNAME",
+    "MSYSTEM",
+    "NIRI_SOCKET",
+    "SSH_AGENT_PID",
+    "SSH_ASKPASS",
+    "SSH_AUTH_SOCK",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SWAYSOCK",
+    "WAYLAND_DISPLAY",
+    "WSL_INTEROP",
+    "XAUTHORITY",
+    "XDG_CURRENT_DESKTOP",
+    "XDG_RUNTIME_DIR",
+    "XDG_SEAT",
+    "XDG_SESSION_*",
+    "XDG_VTNR",
+)
+"""How a login is reached: another one has others, which `restart` and `attach` bring (tmux's `update-environment`, and
+what desktops have come to set since). Not PATH: it belongs to what was activated in the shell of the start, which
+stays; one without the other would be a mixture that nobody has chosen."""
+
 _OPTION = re.compile(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+')
 """A word of NODE_OPTIONS; what stands in quotes may have blanks."""
 _DEBUGS = ("--inspect", "--debug-port")
@@ -398,6 +426,12 @@ def activated(environ: Mapping[str, str]) -> list[str]:
     """The names of what decides in `environ` which code runs, sorted."""
     plain = environ.get("CONDA_DEFAULT_ENV") == "base"  # it is so in every shell
     return sorted(name for name in environ if _matches(ACTIVATED, name) and not (plain and name == "CONDA_DEFAULT_ENV"))
+
+
+def select(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
+    """The variables of `environ` that match one of `patterns`."""
+    matches = _names(tuple(patterns))
+    return {name: value for name, value in environ.items() if matches(name)}
 
 
 def without(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:

@@ -19,6 +19,8 @@ from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Artifact, Message, Task
 
+type Bringing = Literal["connection", "missing", "all"]
+
 PERSON = Origin("person")
 """A person of whom nothing more is known."""
 
@@ -117,6 +119,10 @@ class Directory(Protocol):
         """All but what its screen shows, which `Terminals.visible` tells."""
         ...
 
+    async def gone(self, agent_id: str) -> list[str]:
+        """The names of variables of the environment of the agent's next start that lead to what is not there."""
+        ...
+
     async def explain(self, agent_id: str) -> list[Testimony]:
         """The chain of evidence for what is believed of the agent, strongest channel first: its process, then what
         its link tells."""
@@ -154,6 +160,12 @@ class Processes(Protocol):
     async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
         """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
         of the daemon does not forget it."""
+        ...
+
+    async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:
+        """Keep for the agent's next start, of the environment of a shell, what tells how its login is reached
+        (`connection`), what of that replaces something that is gone (`missing`), or `all`. Returns the names of what
+        is another now; with `all`, of what decides which code runs."""
         ...
 
     async def park(self, agent_id: str) -> AgentView:

@@ -283,3 +283,5 @@ class AgentDetail(AgentView):
     prompt: Prompt | None = None
     screen: str = ""
     error: str | None = None
+    gone: list[str] = []
+    """Names of variables that its next program is told, and that lead to what is not there any more."""

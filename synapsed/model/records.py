@@ -55,6 +55,8 @@ class AgentRecord(_Record):
     cwd: str
     args: list[str] = []
     env: dict[str, str] | None = None
+    connection: dict[str, str] = {}
+    """What later shells brought of theirs, over `env`; as secret as that."""
     extra_env: dict[str, str] = {}
     desired: Literal["running", "stopped"] = "running"
     state: str = "stopped"

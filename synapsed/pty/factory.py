@@ -364,7 +364,7 @@ def _note(
     agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord, launched: LaunchRecord | None = None
 ) -> None:
     """The agent's environment, which holds secrets, stays out of it: the program that runs has it."""
-    agent = record.model_dump(mode="json", exclude={"launch", "env", "extra_env"})
+    agent = record.model_dump(mode="json", exclude={"launch", "env", "connection", "extra_env"})
     content: dict[str, Any] = {"launch_id": launch_id, "socket": str(socket), "agent": agent}
     if launched is not None:
         content["launch"] = launched.model_dump(mode="json")

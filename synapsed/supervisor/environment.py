@@ -19,10 +19,11 @@ from uuid import uuid4
 
 from synapsed.config import EnvironmentConfig
 from synapsed.errors import ConfigError, ProgramNotFound
-from synapsed.inherited import activated, inherited, without
+from synapsed.inherited import activated, inherited, select, without
 from synapsed.launch_plan import LaunchPlan
 from synapsed.model.records import AgentRecord
 from synapsed.profiles import Profile
+from synapsed.supervisor.shell_environment import PLACES
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """What the agent's terminal is: the emulator behind its PTY."""
@@ -45,9 +46,8 @@ def agent_environment(
     rules: EnvironmentConfig,
 ) -> dict[str, str]:
     """The whole environment of `record`'s program. `own` is the daemon's; `tool_dir` is where synapsectl is."""
-    base = own if record.env is None else record.env
-    env = inherited(base, own=sys.prefix, keep=rules.keep, drop=rules.drop)
-    env = without(env, profile.unset_env)
+    base = {**(own if record.env is None else record.env), **record.connection}
+    env = without(travelling(base, rules), profile.unset_env)
     env |= TERMINAL
     env |= profile.env
     env |= record.extra_env
@@ -65,6 +65,17 @@ def agent_environment(
         path = f"{path}{os.pathsep}{tool_dir}"  # at the end: it must not hide anything of the user's
     env["PATH"] = path
     return env
+
+
+def stored(record: AgentRecord, *, own: Mapping[str, str], rules: EnvironmentConfig) -> dict[str, str]:
+    """What of the places that an environment may name (`PLACES`) the agent's next program is told."""
+    base = {**(own if record.env is None else record.env), **record.connection}
+    return {**travelling(select(base, PLACES), rules), **record.extra_env}
+
+
+def travelling(environ: Mapping[str, str], rules: EnvironmentConfig) -> dict[str, str]:
+    """What of a shell's environment, or of the daemon's, goes to an agent."""
+    return inherited(environ, own=sys.prefix, keep=rules.keep, drop=rules.drop)
 
 
 def brought(record: AgentRecord, env: Mapping[str, str]) -> list[str]:

@@ -23,7 +23,8 @@ from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.configfile import check_parking, load_config
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, SynapsedError
-from synapsed.interfaces import ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
+from synapsed.inherited import activated
+from synapsed.interfaces import Bringing, ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.launch_plan import LinkFactory
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentView, StartedAgent
@@ -43,6 +44,7 @@ from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, save_started
+from synapsed.supervisor.shell_environment import gone, renewed
 from synapsed.supervisor.startup_order import StartOrder, each
 from synapsed.supervisor.terminals import AgentTerminals
 from synapsed.tasks import transitions
@@ -342,6 +344,18 @@ class Manager:
     async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
         await agent_of(self._agents, agent_id).restart(when_idle=when_idle)
         return self.directory.view(agent_id)
+
+    async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:
+        agent, rules = agent_of(self._agents, agent_id), self._roster.config.environment
+        before = agent.record
+        fields = await asyncio.to_thread(
+            renewed, before, env, bringing, own=self._settings.environ, update=rules.update, is_gone=gone
+        )
+        if fields:
+            await agent.amend(**fields)
+        if bringing == "all":
+            return activated(environment.travelling(env, rules))
+        return sorted(name for name, _ in fields.get("connection", {}).items() - before.connection.items())
 
     async def park(self, agent_id: str) -> AgentView:
         await agent_of(self._agents, agent_id).park("as asked")

@@ -65,6 +65,7 @@ def test_everything(paths: Paths) -> None:
         ("[agents.x]\nrestart = { polcy = 1 }\n", r":2: .*polcy'; did you mean 'policy'\?"),
         ("[environment]\nkeep = ['GIT DIR']\n", r":2: .*environment.keep.*shell pattern of names such as 'GIT_\*'"),
         ("[environment]\ndrop = ['A=1']\n", r":2: .*environment.drop.*must be a variable's name"),
+        ("[environment]\nupdate = ['']\n", r":2: .*environment.update"),
         ("[agnts.x]\n", r":1: unknown key 'agnts'; did you mean 'agents'\?"),
         ("[agents.x]\ncolour = {}\n", r":2: unknown key 'agents.x.colour'"),
         ('[agents.x]\nlimits = { memory = "lots" }\n', r":2: agents.x.limits.memory"),

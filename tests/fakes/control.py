@@ -26,6 +26,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import (
     PERSON,
+    Bringing,
     ConfigChange,
     DirectTerminal,
     DirectWay,
@@ -168,6 +169,7 @@ class FakeControl:
         """What becomes of a task that got its input; by default it is completed."""
         self.views: dict[str, AgentView] = {}
         self.calls: list[tuple[Any, ...]] = []
+        self.gone: list[str] = []
         self.ports: dict[int, str] = {}
         self.pids: dict[int, str] = {}
         self.tokens: dict[str, str] = {}
@@ -296,6 +298,9 @@ class FakeDirectory:
         except KeyError:
             raise UnknownAgent(f"no agent {agent_id_}", address=agent_id_) from None
 
+    async def gone(self, agent_id_: str) -> list[str]:
+        return self._fake.gone
+
     def detail(self, agent_id_: str) -> AgentDetail:
         view = self.view(agent_id_)
         return AgentDetail(**view.model_dump(), prompt=self._fake.prompts.get(agent_id_))
@@ -362,6 +367,10 @@ class FakeProcesses:
             update={"state": ProcessState.RUNNING, "pid": 4243}
         )
         return self._fake.views[agent_id_]
+
+    async def bring(self, agent_id_: str, env: dict[str, str], bringing: Bringing) -> list[str]:
+        self._fake.calls.append(("bring", agent_id_, env, bringing))
+        return sorted(env)
 
     async def park(self, agent_id_: str) -> AgentView:
         self._fake.calls.append(("park", agent_id_))

@@ -1,13 +1,16 @@
 """What an agent, and the daemon that a verb starts, have of the environment around them."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.ground.person import Person, living_somewhere
+from tests.synapsectl.pty_tool import PtyTool
 
 IDENTITY = ("-c", "user.name=me", "-c", "user.email=me@here")
 
@@ -28,6 +31,15 @@ def environment_of(pid: object) -> dict[str, str]:
 
 def of_git(pid: object) -> list[str]:
     return [name for name in environment_of(pid) if name.startswith("GIT_")]
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(path))
+        sock.listen()
+        yield
+    path.unlink()
 
 
 class Repositories:
@@ -75,3 +87,36 @@ def test_an_agent_of_a_git_hook_commits_to_its_own_repository(person: Person, tm
     assert of_git(person.pid) == ["GIT_CONFIG_NOSYSTEM"], "the person's own"
     assert git.subjects(git.own) == ["by-c", "by-p", "first"]
     assert git.subjects(git.theirs) == git.subjects(git.bare) == ["first", "theirs"]
+
+
+@pytest.mark.night
+def test_a_restart_after_the_next_login(person: Person) -> None:
+    old, new = person.home / "a1", person.home / "a2"
+
+    def sock() -> str:
+        return environment_of(person.ready("g")["pid"])["SSH_AUTH_SOCK"]
+
+    with listening(new):
+        with listening(old):
+            logged_in = {**person.login, "SSH_AUTH_SOCK": str(old)}
+            assert person.ctl("start", "generic", "--name", "g", "--", "bash", "--norc", env=logged_in).code == 0
+            assert "environment" not in person.ctl("status", "g").out
+            assert person.ctl("restart", "g", env={**person.login, "SSH_AUTH_SOCK": str(new)}).code == 0
+            assert sock() == str(old), "it is no person's shell, and nothing is gone"
+        assert "SSH_AUTH_SOCK of its environment" in person.ctl("status", "g").out
+        assert "g is started with SSH_AUTH_SOCK" in person.ctl("doctor").out
+        for env in (person.login, {**person.cron, "SSH_AUTH_SOCK": str(new)}):
+            assert person.ctl("restart", "g", env=env).code == 0
+            assert sock() == str(old)
+        tool = PtyTool("restart", "g", env={**person.login, "SSH_AUTH_SOCK": str(new), "ONLY_HERE": "1"})
+        assert tool.end() == 0, tool.shown
+        tool.close()
+        assert sock() == str(new)
+        assert str(new) not in next((person.state / "agents").glob("*/launch.json")).read_text()
+        assert "ONLY_HERE" not in environment_of(person.ready("g")["pid"])
+        assert "environment" not in person.ctl("status", "g").out
+        env = {**person.login, "SSH_AUTH_SOCK": str(new), "ONLY_HERE": "1"}
+        assert person.ctl("restart", "g", "--env-from-here", env=env).code == 0
+        assert environment_of(person.ready("g")["pid"])["ONLY_HERE"] == "1"
+        told = person.ctl("events", "--json", "--after", "0").out + person.ctl("list", "--json").out
+        assert str(new) not in told

@@ -296,6 +296,7 @@ class FakeDaemon:
                 web.post("/control/agents/{agent}/interrupt", self._interrupt),
                 web.post("/control/agents/{agent}/input", self._agent_input),
                 web.post("/control/agents/{agent}/{verb:stop|restart|park|kill}", self._verb),
+                web.post("/control/agents/{agent}/environment", self._environment),
                 web.post("/control/agents/{agent}/keys", self._keys),
                 web.get("/control/agents/{agent}/history", self._history),
             ]
@@ -485,6 +486,10 @@ class FakeDaemon:
     async def _interrupt(self, request: web.Request) -> web.Response:
         self._find(request)
         return web.json_response({"interrupted": self.interrupted})
+
+    async def _environment(self, request: web.Request) -> web.Response:
+        self._find(request)
+        return web.json_response({"names": self.activated})
 
     async def _verb(self, request: web.Request) -> web.Response:
         detail = self._find(request)
