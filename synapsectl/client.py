@@ -110,6 +110,17 @@ class Client:
         TimedOut."""
         return document_of(self.request("POST", path, None, body=body or {}, timeout=timeout, key=key))
 
+    def tell(self, path: str, body: Mapping[str, Any], *, timeout: float) -> socket.socket:
+        """Send `body` and wait for no answer; it is heard while the connection is open. Raises NoDaemon, OSError."""
+        connection = self.connect()
+        try:
+            connection.settimeout(timeout)
+            self._send(connection, "POST", path, None, body=body, accept="application/json")
+        except OSError:
+            connection.close()
+            raise
+        return connection
+
     def delete(self, path: str) -> Any:
         """The JSON that answers. Raises ApiError, NoDaemon, TimedOut."""
         return document_of(self.request("DELETE", path, None))

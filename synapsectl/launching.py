@@ -11,6 +11,7 @@ from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import ApiError, UsageError
 from synapsectl.prompts import tell_waiting
+from synapsectl.shell import environment, is_text, note_activated
 from synapsed.attributes import measured
 
 DEFAULT_SIZE = (120, 40)
@@ -94,7 +95,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "port": False if args.no_port else args.port,
         "cwd": _directory(args.cwd),
         "args": [_clean("an argument", argument) for argument in args.rest or []],
-        "env": None if args.clean_env else _environment(ctx),
+        "env": None if args.clean_env else environment(ctx),
         "extra_env": dict(_variable(setting) for setting in args.env),
         "attributes": measured(),
         "cols": columns,
@@ -107,7 +108,9 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     given = {key: value for key, value in body.items() if value is not None}
     with ctx.busy(f"starting {args.name or args.profile}"):
-        return _started(given, ctx)
+        started = _started(given, ctx)
+    note_activated(ctx, started.pop("activated", []))
+    return started
 
 
 def _started(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
@@ -169,22 +172,8 @@ def _watch(agent: dict[str, Any], ctx: CommandContext) -> tuple[dict[str, Any], 
     return agent, None
 
 
-def _environment(ctx: CommandContext) -> dict[str, str]:
-    """This shell's environment; a variable that is no UTF-8 cannot be told to the daemon."""
-    environ = ctx.own_environment
-    kept = {key: value for key, value in environ.items() if _is_text(key) and _is_text(value)}
-    if left := sorted(environ.keys() - kept.keys()):
-        ctx.out.note(f"left out of the environment, because they are not UTF-8: {', '.join(map(ascii, left))}")
-    return kept
-
-
-def _is_text(value: str) -> bool:
-    """False for what holds bytes that are no UTF-8."""
-    return not any("\udc80" <= character <= "\udcff" for character in value)
-
-
 def _clean(what: str, value: str) -> str:
-    if not _is_text(value):
+    if not is_text(value):
         raise UsageError(f"{what} is not UTF-8: {value!a}")
     return value
 

@@ -180,7 +180,7 @@ def _start(ctx: CommandContext, log: Path, umask: int) -> None:
         log.replace(log.with_suffix(".log.1"))
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     begins = os.fstat(output).st_size
-    environ = ctx.own_environment
+    environ = lasting_environment(ctx)
     try:
         alive = spawn_detached(own_python.command("synapsed.cli", "run", "--late-port"), environ, output, umask=umask)
     finally:
@@ -193,6 +193,22 @@ def _start(ctx: CommandContext, log: Path, umask: int) -> None:
     ctx.out.note(f"no daemon was running: started one (pid {pid}, log {log})")
     if told := hindrances():
         ctx.out.note(f"this shell's {', '.join(told)} holds for the daemon too: end it and start it from another shell")
+
+
+def lasting_environment(ctx: CommandContext) -> dict[str, str]:
+    """This shell's environment for a daemon, which outlives what is around the shell. A configuration that cannot be
+    read is what the daemon complains of."""
+    import sys
+    import tomllib
+
+    from synapsed.inherited import inherited
+
+    try:
+        rules = tomllib.loads(ctx.paths.config_file.read_text(encoding="utf-8-sig")).get("environment", {})
+        keep, drop = ([str(each) for each in rules.get(key, ())] for key in ("keep", "drop"))
+    except (OSError, ValueError, AttributeError, TypeError):
+        keep, drop = [], []
+    return inherited(ctx.environ, own=sys.prefix, keep=keep, drop=drop)
 
 
 def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, umask: int = 0o077) -> int:

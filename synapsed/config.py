@@ -111,6 +111,29 @@ class A2aConfig(_Section):
     push: PushPolicy = PushPolicy()
 
 
+PATTERNS_MAX = 200
+
+_Variable = Annotated[
+    str,
+    _like(
+        r"[A-Za-z0-9_*?!\[\]-]{1,256}",
+        "a variable's name, or a shell pattern of names such as 'GIT_*': letters, digits, '_', '*', '?' and '[...]'",
+    ),
+]
+
+
+class EnvironmentConfig(_Section):
+    """`[environment]`: what of a shell's environment goes to agents, and to a daemon that a verb starts, where that is
+    to be otherwise than the table says (`synapsed.inherited`)."""
+
+    keep: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
+    """Goes along, whatever the table and `drop` say."""
+    drop: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
+    """Stays behind."""
+    update: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
+    """What `restart` and `attach` bring of a person's shell besides what tells how its login is reached."""
+
+
 class HostsConfig(_Section):
     """`[hosts]`: the way to the daemons of other hosts."""
 
@@ -359,6 +382,7 @@ class Config(_Section):
     api: ApiConfig = ApiConfig()
     attach: AttachConfig = AttachConfig()
     instructions: InstructionsConfig = InstructionsConfig()
+    environment: EnvironmentConfig = EnvironmentConfig()
 
     a2a: A2aConfig = A2aConfig()
     hosts: HostsConfig = HostsConfig()

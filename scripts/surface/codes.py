@@ -22,8 +22,8 @@ from synapsed.api.problems import _HTTP_CODES
 from synapsed.channelspec import ErrorCode
 from synapsed.errors import EXIT_CODES as EXIT_OF
 from synapsed.errors import HTTP_STATUS
+from synapsed.inherited import LEFTOVERS
 from synapsed.model.figures import FAST_S, SLOW_S
-from synapsed.supervisor.environment import NEVER_INHERITED
 from synapsed.telemetry.families import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,7 +155,10 @@ def environment() -> Iterator[str]:
         yield from (f"known {next(filter(None, found))}" for found in _READ.findall(text))
         if "environ" in text:
             yield from (f"known {name}" for names in _NAMES.findall(text) for name in re.findall(r"\w+", names))
-    yield from (f"kept from agents {pattern}" for pattern in NEVER_INHERITED)
+    for row in LEFTOVERS:
+        when = f" beside {row.beside}" if row.beside else f" that is {' or '.join(row.values)}"
+        when = when if row.beside or row.values != ("*",) else ""
+        yield from (f"kept from agents {pattern}{when}" for pattern in row.patterns)
     yield from (f"given to the service {name}" for name in (*CARRIED, *LOCALE))
     yield from (f"given to the shell of a login {name}" for name in OF_A_LOGIN)
     for names, about in ENVIRONMENT:

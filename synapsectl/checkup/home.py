@@ -12,9 +12,11 @@ from typing import Any
 
 from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
+from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 from synapsectl.service.settings import env_file, user_env_file
+from synapsectl.shell import brings
 from synapsectl.spawn import holds_lock, is_elsewhere
 from synapsed import __version__
 from synapsed.installed import GONE, NEWER, commit, with_commit
@@ -49,6 +51,7 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
         yield from _outsiders(agents or [])
     if agents is not None:
         yield from _automation(ctx)
+        yield from _environments(ctx, agents)
     yield _registry(ctx, stale, daemon=agents is not None)
 
 
@@ -216,6 +219,21 @@ def _automation(ctx: CommandContext) -> Iterator[Finding]:
     except CtlError:  # a daemon of another version, which has a finding of its own
         return
     yield from look_at_automation(found)
+
+
+def _environments(ctx: CommandContext, agents: list[dict[str, Any]]) -> Iterator[Finding]:
+    """What agents would be started with again, and is gone: a login has ended since."""
+    for agent in agents:
+        if agent.get("host") is not None:
+            continue
+        try:
+            gone = ctx.client.get(agent_path(agent["id"], "status"), {"detail": 1}).get("gone")
+        except CtlError:
+            continue
+        if gone:
+            lead = "leads" if len(gone) == 1 else "lead"
+            detail = f"{agent['name']} is started with {', '.join(gone)}, which {lead} to what is gone"
+            yield Finding("environment", NOTE, detail, brings(agent["name"]))
 
 
 def _stale(ctx: CommandContext) -> list[Path]:

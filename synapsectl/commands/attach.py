@@ -1,6 +1,7 @@
 """`synapsectl attach AGENT`."""
 
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from synapsectl.ahead import DEFAULT_DETACH, BegunAttach, told
@@ -9,6 +10,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
 from synapsectl.keys import Key, parse_keys
 from synapsectl.reach import reach
+from synapsectl.shell import brought_along
 
 if TYPE_CHECKING:
     import argparse
@@ -58,9 +60,12 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     detach = parse_keys(args.detach_keys)
     if ctx.begun is None:
         require_terminal("attach", ctx)
-    ctx, name = reach(ctx, args.agent)
+    there, name = reach(ctx, args.agent)
     hint = told("{name}", args.detach_keys) if detach else ""
-    code = attach(ctx, name, detach, read_only=args.read_only, hint=hint, begun=ctx.begun)
+    # What this host's login has is nothing to an agent on another.
+    along = brought_along(ctx, name) if there is ctx and not args.read_only else nullcontext()
+    with along:
+        code = attach(there, name, detach, read_only=args.read_only, hint=hint, begun=ctx.begun)
     return DONE if code is None else code
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
+from synapsectl.shell import bring, bring_all, note_activated
 
 AT_ONCE = 16
 """Agents asked to stop at the same time."""
@@ -23,6 +24,8 @@ class EachAgent(NamedTuple):
     help: str = ""
     done_with: str = ""
     among_with: Callable[[dict[str, Any]], bool] = lambda _: True
+    starts: bool = False
+    """It starts them: then they get of this shell's environment what is to be brought."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("agents", nargs="*", metavar="agent", help="names, ids, type-ports or types")
@@ -32,6 +35,13 @@ class EachAgent(NamedTuple):
         )
         if self.option is not None:
             parser.add_argument(f"--{self.option.replace('_', '-')}", action="store_true", help=self.help)
+        if self.starts:
+            parser.add_argument(
+                "--env-from-here",
+                action="store_true",
+                help="give it the whole environment of this shell, for good; without this a person's shell brings how "
+                "its login is reached (SSH_AUTH_SOCK, DISPLAY, …)",
+            )
 
     def run(self, args: argparse.Namespace, ctx: CommandContext) -> int:
         """POST the verb for the agents asked for. One that is refused does not keep the others from being served; the
@@ -47,6 +57,8 @@ class EachAgent(NamedTuple):
         body = {self.option: chosen} if self.option is not None else None
         code, after = DONE, []
         with ctx.busy(f"{self.verb} {', '.join(names)}"):
+            if self.starts:
+                self._bring(names, ctx, whole=args.env_from_here)
             results = list(_at_once(ctx, names, self.verb, body))
         for name, result in zip(names, results, strict=True):
             if isinstance(result, ApiError):
@@ -61,6 +73,13 @@ class EachAgent(NamedTuple):
         elif not names:
             ctx.out.note("no agent is known: there is nothing to do")
         return code
+
+    def _bring(self, names: list[str], ctx: CommandContext, *, whole: bool) -> None:
+        if not whole:
+            bring(ctx, names)
+            return
+        activated = {name for agent in names for name in bring_all(ctx, agent)}
+        note_activated(ctx, sorted(activated))
 
 
 def _at_once(
@@ -99,6 +118,7 @@ restart = EachAgent(
     option="when_idle",
     help="not now: when no turn runs and nobody types",
     done_with="is restarted when it is idle",
+    starts=True,
 )
 park = EachAgent("park", "parked", lambda agent: bool(agent["state"] == "running"))
 kill = EachAgent("kill", "killed", lambda agent: agent["pid"] is not None)
@@ -112,6 +132,7 @@ EXAMPLES = {
     "restart": (
         ("synapsectl restart claude", "in its conversation"),
         ("synapsectl restart --all --when-idle", "each when no turn runs"),
+        ("synapsectl restart claude --env-from-here", "with what this shell has: PATH, an activated venv, all"),
     ),
     "park": (("synapsectl park claude", "no memory is used until the next message"),),
     "kill": (("synapsectl kill claude", "its restart policy starts it again"),),

@@ -13,6 +13,7 @@ from synapsectl.launching import (
     start_agent,
     start_by_choice,
 )
+from synapsectl.shell import bring
 from synapsectl.teams import members_of
 
 EXAMPLES = (
@@ -55,6 +56,7 @@ def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContex
             if name not in known:
                 agent = start_agent(argparse.Namespace(**{**vars(args), "profile": name, "name": name}), ctx)
             elif known[name]["pid"] is None:
+                bring(ctx, [name])
                 agent = ctx.client.post(agent_path(name, "restart", control=True), timeout=SLOW_TIMEOUT)
             else:
                 agent = known[name]

@@ -13,6 +13,7 @@ from synapsectl.errors import DONE
 from synapsectl.output import clip
 from synapsectl.prompts import SCREEN, behind, example, hands
 from synapsectl.reach import reach
+from synapsectl.shell import brings
 
 EXAMPLES = (
     ("synapsectl status claude", "what it does, asks and shows"),
@@ -92,6 +93,13 @@ def _conversation(known: dict[str, Any] | None) -> str | None:
     return note if name in note and note else " · ".join(part for part in (name, note) if part) or None
 
 
+def _gone(agent: dict[str, Any]) -> str | None:
+    """What its environment names and is not there."""
+    if not (names := agent.get("gone")):
+        return None
+    return f"{', '.join(names)} of its environment: {brings(agent['name'])}"
+
+
 def _queue(agent: dict[str, Any]) -> str | None:
     """How many messages wait, and behind what."""
     if not agent["queue"]:
@@ -139,6 +147,7 @@ def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
         "drift": agent.get("drift"),
         "error": agent.get("error"),
         "alert": "; ".join(agent.get("alerts") or []) or None,
+        "gone": _gone(agent),
         "held": None if prompt else agent["held"],
         "until": clock_time(agent["until"], datetime.now(UTC)) if agent.get("until") else None,
         "conversation": _conversation(agent.get("conversation")),

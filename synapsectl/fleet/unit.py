@@ -18,7 +18,7 @@ from synapsectl.service.launchd import plist_words
 from synapsectl.service.manager import Finished, NoServiceManager, run_tool
 from synapsectl.service.settings import CARRIED, LOCALE, template
 from synapsectl.service.systemd import quoted_word
-from synapsectl.spawn import spawn_detached
+from synapsectl.spawn import lasting_environment, spawn_detached
 from synapsed import own_python
 
 SERVICE = "synapsed-broker.service"
@@ -201,7 +201,7 @@ class BrokerProcess:
         )
         command = own_python.command("synapsed.cli", "broker", "--log-file")
         try:
-            os.close(spawn_detached(command, self._ctx.own_environment, log))
+            os.close(spawn_detached(command, lasting_environment(self._ctx), log))
         finally:
             os.close(log)
 

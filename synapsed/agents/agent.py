@@ -294,6 +294,11 @@ class Agent:
         await self._actor.call(self.usage.forget, "restarted")
         await self._actor.ask(self.process.stop, again=True)
 
+    async def amend(self, **fields: Any) -> None:
+        """Change the record durably, for the next start."""
+        await self.adopt()
+        await self._actor.call(self.process.amend, **fields)
+
     async def signal(self, signum: int) -> None:
         await self.adopt()
         await asyncio.wait([await self._actor.call(self.process.signal, signum)])

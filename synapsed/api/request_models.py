@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from synapsed.errors import InvalidRequest
-from synapsed.interfaces import SendRequest, StartRequest
+from synapsed.interfaces import Bringing, SendRequest, StartRequest
 from synapsed.model.agent import PortChoice
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import AgentReported, AgentTransition, EmotionUpdate, EventData, ToolExecution
@@ -322,6 +322,13 @@ class StopBody(_Body):
 
 class RestartBody(_Body):
     when_idle: bool = False
+
+
+class EnvironmentBody(_Body):
+    """`control/agents/{agent}/environment`; `env` is the whole environment of the caller's shell."""
+
+    env: _Env
+    bring: Bringing = "connection"
 
 
 class ReloadBody(_Body):

@@ -174,6 +174,12 @@ class Pressed(_Answer):
     status: Literal["pressed"]
 
 
+class EnvironmentAnswer(_Answer):
+    """Names of variables: what is another now, or, where all was brought, what of it decides which code runs."""
+
+    names: list[str]
+
+
 class InterruptedAnswer(_Answer):
     interrupted: bool
 

@@ -13,7 +13,6 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -159,15 +158,13 @@ class CompanionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedLaunch:
-    """How to start the program. `env` is set over its environment, `unset_env` (shell patterns) is taken out of what
-    it would inherit; `files` are written, 0600, before the start."""
+    """How to start the program. `env` is set over its environment; `files` are written, 0600, before the start."""
 
     argv: tuple[str, ...]
     """That of the program alone."""
     companion: "CompanionPlan | None" = None
     """How it is started beside a server."""
     env: Mapping[str, str]
-    unset_env: tuple[str, ...]
     files: Mapping[Path, bytes]
 
 
@@ -182,11 +179,6 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def without_nesting(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """`environ` without the variables that match one of `patterns`."""
-    return {name: value for name, value in environ.items() if not any(fnmatchcase(name, p) for p in patterns)}
 
 
 def plan(
@@ -255,7 +247,6 @@ def plan(
         if server is None
         else _beside(server, line(fixed, _injected(profile, server, injections)), expand),
         env=env,
-        unset_env=tuple(profile.unset_env),
         files={names[name]: content for name, content in written.items()},
     )
 

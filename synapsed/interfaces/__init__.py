@@ -6,6 +6,7 @@ tests as the real one.
 
 from synapsed.interfaces.control import (
     PERSON,
+    Bringing,
     ConfigChange,
     Control,
     Directory,
@@ -49,6 +50,7 @@ __all__ = [
     "PERSON",
     "AgentLink",
     "Attachment",
+    "Bringing",
     "ConfigChange",
     "Control",
     "Delivering",

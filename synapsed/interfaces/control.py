@@ -12,13 +12,15 @@ from typing import Any, Literal, Protocol
 from synapsed.documents.budget import Large
 from synapsed.interfaces.link import Attachment, ScreenWatch
 from synapsed.interfaces.store import EventLog, TaskFilter
-from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, Testimony
+from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, StartedAgent, Testimony
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Artifact, Message, Task
+
+type Bringing = Literal["connection", "missing", "all"]
 
 PERSON = Origin("person")
 """A person of whom nothing more is known."""
@@ -120,6 +122,10 @@ class Directory(Protocol):
         """All but what its screen shows, which `Terminals.visible` tells."""
         ...
 
+    async def gone(self, agent_id: str) -> list[str]:
+        """The names of variables of the environment of the agent's next start that lead to what is not there."""
+        ...
+
     async def explain(self, agent_id: str) -> list[Testimony]:
         """The chain of evidence for what is believed of the agent, strongest channel first: its process, then what
         its link tells."""
@@ -150,13 +156,19 @@ class Directory(Protocol):
 class Processes(Protocol):
     """The programs of the agents, and the daemon's own life."""
 
-    async def start(self, request: StartRequest) -> AgentView: ...
+    async def start(self, request: StartRequest) -> StartedAgent: ...
 
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
 
     async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
         """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
         of the daemon does not forget it."""
+        ...
+
+    async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:
+        """Keep for the agent's next start, of the environment of a shell, what tells how its login is reached
+        (`connection`), what of that replaces something that is gone (`missing`), or `all`. Returns the names of what
+        is another now; with `all`, of what decides which code runs."""
         ...
 
     async def park(self, agent_id: str) -> AgentView:

@@ -220,6 +220,13 @@ class AgentView(BaseModel):
         return self.model_copy(update={"asks": None, "doing": None})
 
 
+class StartedAgent(AgentView):
+    """The agent that was started."""
+
+    activated: list[str] = []
+    """The names of variables of the caller's environment that went along and decide which code runs."""
+
+
 class Testimony(BaseModel):
     """What one channel says of an agent (`status --explain`): `since` is RFC 3339, None where it is not known;
     `decides`: what is believed rests on this one."""
@@ -280,3 +287,5 @@ class AgentDetail(AgentView):
     prompt: Prompt | None = None
     screen: str = ""
     error: str | None = None
+    gone: list[str] = []
+    """Names of variables that its next program is told, and that lead to what is not there any more."""

@@ -59,6 +59,8 @@ class AgentRecord(_Record):
     cwd: str
     args: list[str] = []
     env: dict[str, str] | None = None
+    connection: dict[str, str] = {}
+    """What later shells brought of theirs, over `env`; as secret as that."""
     extra_env: dict[str, str] = {}
     attributes: ProcessAttributes | None = None
     """Those of the shell that started it; None for the daemon's own."""

@@ -24,7 +24,6 @@ from synapsed.channels.launch_additions import (
     program_mark,
     was_refused,
     with_companion,
-    without_nesting,
 )
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost
@@ -103,8 +102,7 @@ class PtyLinkFactory:
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
         if profile.version is None:
             return None
-        env = without_nesting(launch.env, profile.unset_env)
-        return await self.versions.read(profile.version, launch.program, env=env, cwd=record.cwd)
+        return await self.versions.read(profile.version, launch.program, env=launch.env, cwd=record.cwd)
 
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
         self.screens.begin()
@@ -138,7 +136,7 @@ class PtyLinkFactory:
             launch_id=launch_id,
             agent=record.name,
             argv=argv,
-            env={**without_nesting(launch.env, command.unset_env), **command.env},
+            env={**launch.env, **command.env},
             cwd=record.cwd,
             state_dir=context.agent_dir,
             socket_path=self.paths.keeper_sockets / f"{launch_id[:12]}.sock",
@@ -380,7 +378,7 @@ def _note(
     agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord, launched: LaunchRecord | None = None
 ) -> None:
     """The agent's environment, which holds secrets, stays out of it: the program that runs has it."""
-    agent = record.model_dump(mode="json", exclude={"launch", "env", "extra_env"})
+    agent = record.model_dump(mode="json", exclude={"launch", "env", "connection", "extra_env"})
     content: dict[str, Any] = {"launch_id": launch_id, "socket": str(socket), "agent": agent}
     if launched is not None:
         content["launch"] = launched.model_dump(mode="json")

@@ -25,7 +25,7 @@ from synapsed.model.agent import (
 )
 from synapsed.model.external import unknown
 from synapsed.model.records import AgentRecord
-from synapsed.supervisor import environment
+from synapsed.supervisor import environment, shell_environment
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.registry import RegistryFollower
 from synapsed.supervisor.roster import Roster
@@ -112,6 +112,11 @@ class AgentDirectory:
         agent = agent_of(self._agents, agent_id)
         record = agent.record
         return views.detail_of(agent, self._planner.endpoint(record), self._planner.unusual(record))
+
+    async def gone(self, agent_id: str) -> list[str]:
+        record, rules = agent_of(self._agents, agent_id).record, self._roster.config.environment
+        env = environment.stored(record, own=self._settings.environ, rules=rules)
+        return sorted(await asyncio.to_thread(shell_environment.gone, env))
 
     async def explain(self, agent_id: str) -> list[Testimony]:
         return await views.explanation_of(agent_of(self._agents, agent_id))

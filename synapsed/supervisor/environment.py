@@ -1,63 +1,29 @@
 """What an agent's program is run with: its environment, its program, its conversation. Pure but for looking on PATH.
 
-The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without what
-belongs to another agent or to the caller's terminal, plus the agent's own variables. Later wins: base, the
+The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without what never
+travels (`synapsed.inherited`), plus the agent's own variables. Later wins: base, the
 profile's `env`, the agent's `env`, the agent's identity.
 
 `env_file`: variables in lines of `NAME=value`, as shells and service managers read them.
 """
 
-import fnmatch
 import hashlib
 import hmac
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
+from synapsed.config import EnvironmentConfig
 from synapsed.errors import ConfigError, ProgramNotFound
+from synapsed.inherited import activated, inherited, select, without
 from synapsed.launch_plan import LaunchPlan
 from synapsed.model.records import AgentRecord
 from synapsed.profiles import Profile
-
-NEVER_INHERITED = (
-    # another agent's identity
-    "SYNAPSE_*",
-    # the service manager's business with the daemon
-    "NOTIFY_SOCKET",
-    "WATCHDOG_*",
-    "LISTEN_*",
-    "INVOCATION_ID",
-    "JOURNAL_STREAM",
-    "MAINPID",
-    "MANAGERPID",
-    "SYSTEMD_EXEC_PID",
-    # the caller's terminal, which is not the agent's
-    "LINES",
-    "COLUMNS",
-    "WINDOWID",
-    "TERM",
-    "TERMCAP",
-    "COLORTERM",
-    "TERM_PROGRAM*",
-    "TERM_SESSION_ID",
-    "LC_TERMINAL*",
-    "TMUX*",
-    "STY",
-    "ZELLIJ*",
-    "KITTY_*",
-    "WEZTERM_*",
-    "ALACRITTY_*",
-    "GHOSTTY_*",
-    "ITERM_*",
-    "KONSOLE_*",
-    "VTE_VERSION",
-    "WT_SESSION",
-    "OLDPWD",
-)
-"""Patterns of variables that an agent never inherits."""
+from synapsed.supervisor.shell_environment import PLACES
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """What the agent's terminal is: the emulator behind its PTY."""
@@ -77,11 +43,11 @@ def agent_environment(
     control_socket: Path,
     token: str,
     tool_dir: Path | None,
+    rules: EnvironmentConfig,
 ) -> dict[str, str]:
     """The whole environment of `record`'s program. `own` is the daemon's; `tool_dir` is where synapsectl is."""
-    base = own if record.env is None else record.env
-    unwanted = (*NEVER_INHERITED, *profile.unset_env)
-    env = {key: value for key, value in base.items() if not any(fnmatch.fnmatchcase(key, p) for p in unwanted)}
+    base = {**(own if record.env is None else record.env), **record.connection}
+    env = without(travelling(base, rules), profile.unset_env)
     env |= TERMINAL
     env |= profile.env
     env |= record.extra_env
@@ -99,6 +65,22 @@ def agent_environment(
         path = f"{path}{os.pathsep}{tool_dir}"  # at the end: it must not hide anything of the user's
     env["PATH"] = path
     return env
+
+
+def stored(record: AgentRecord, *, own: Mapping[str, str], rules: EnvironmentConfig) -> dict[str, str]:
+    """What of the places that an environment may name (`PLACES`) the agent's next program is told."""
+    base = {**(own if record.env is None else record.env), **record.connection}
+    return {**travelling(select(base, PLACES), rules), **record.extra_env}
+
+
+def travelling(environ: Mapping[str, str], rules: EnvironmentConfig) -> dict[str, str]:
+    """What of a shell's environment, or of the daemon's, goes to an agent."""
+    return inherited(environ, own=sys.prefix, keep=rules.keep, drop=rules.drop)
+
+
+def brought(record: AgentRecord, env: Mapping[str, str]) -> list[str]:
+    """The names of what of the shell's environment decides which code runs in `env`, its program's."""
+    return [name for name in activated(env) if name in (record.env or ()) and name not in record.extra_env]
 
 
 def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str) -> str:

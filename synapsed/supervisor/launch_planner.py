@@ -59,6 +59,7 @@ class Planner:
             control_socket=settings.paths.control_socket,
             token=environment.agent_token(settings.control_token, record.id),
             tool_dir=settings.tool_dir,
+            rules=self._roster.config.environment,
         )
         command = config.command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)

@@ -23,10 +23,11 @@ from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.configfile import check_parking, load_config
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, SynapsedError
-from synapsed.interfaces import ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
+from synapsed.inherited import activated
+from synapsed.interfaces import Bringing, ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.launch_plan import LinkFactory
 from synapsed.library import ProfileLibrary
-from synapsed.model.agent import AgentView
+from synapsed.model.agent import AgentView, StartedAgent
 from synapsed.model.events import REMOVED, StateChanged
 from synapsed.model.external import alias_of
 from synapsed.model.records import AgentRecord, TurnRecord
@@ -43,6 +44,7 @@ from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, save_started
+from synapsed.supervisor.shell_environment import gone, renewed
 from synapsed.supervisor.startup_order import StartOrder, each
 from synapsed.supervisor.terminals import AgentTerminals
 from synapsed.tasks import transitions
@@ -295,7 +297,7 @@ class Manager:
 
     # --- Processes ---
 
-    async def start(self, request: StartRequest) -> AgentView:
+    async def start(self, request: StartRequest) -> StartedAgent:
         await self._order.turn()
         self._check_open()
         profile = self._library.get(request.profile)
@@ -303,7 +305,7 @@ class Manager:
             self._check_free(request.conversation, profile)
         record = self._roster.enter(request, profile)
         try:
-            self._planner.plan(record, profile)  # the program must exist before the agent does
+            plan = self._planner.plan(record, profile)  # the program must exist before the agent does
         except BaseException:
             self._roster.leave(record)
             raise
@@ -319,7 +321,8 @@ class Manager:
         if request.save:
             await save_started(self._settings.paths, record, request)
         log.info("agent started", agent=record.name, profile=profile.name, port=record.port)
-        return self.directory.view(record.id)
+        view = self.directory.view(record.id)
+        return StartedAgent.model_construct(**view.__dict__, activated=environment.brought(record, plan.env))
 
     def _check_free(self, conversation: str, profile: Profile) -> None:
         """Two programs in one conversation would write over each other."""
@@ -341,6 +344,18 @@ class Manager:
     async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
         await agent_of(self._agents, agent_id).restart(when_idle=when_idle)
         return self.directory.view(agent_id)
+
+    async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:
+        agent, rules = agent_of(self._agents, agent_id), self._roster.config.environment
+        before = agent.record
+        fields = await asyncio.to_thread(
+            renewed, before, env, bringing, own=self._settings.environ, update=rules.update, is_gone=gone
+        )
+        if fields:
+            await agent.amend(**fields)
+        if bringing == "all":
+            return activated(environment.travelling(env, rules))
+        return sorted(name for name, _ in fields.get("connection", {}).items() - before.connection.items())
 
     async def park(self, agent_id: str) -> AgentView:
         await agent_of(self._agents, agent_id).park("as asked")

@@ -106,6 +106,7 @@ def _at_once(old: Config, new: Config) -> list[ConfigChange]:
         ("[attach]", old.attach != new.attach),
         ("[instructions]", old.instructions != new.instructions),
         ("[teams]", old.teams != new.teams),
+        ("[environment]", old.environment != new.environment),
     )
     changes += [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
     if old.notify != new.notify:

@@ -229,7 +229,7 @@ def _configure(record: AgentRecord, name: str, config: AgentConfig) -> None:
     record.accept_agents = config.accept_agents
     record.args = list(config.args)
     record.extra_env = dict(config.env)
-    record.env = None
+    record.env, record.connection = None, {}
     if config.cwd is not None:
         record.cwd = str(Path(config.cwd).expanduser())
     if config.port is not None and (config.port or None) != record.port:

@@ -1,6 +1,7 @@
 """The person's verbs on the Unix socket, and who else gets them."""
 
 import asyncio
+import json
 import os
 import stat
 
@@ -20,6 +21,7 @@ PERSONS = [
     ("POST", "/control/start", {"profile": "dummy"}),
     ("POST", "/control/agents/codex/stop", None),
     ("POST", "/control/agents/codex/restart", None),
+    ("POST", "/control/agents/codex/environment", {"env": {"SSH_AUTH_SOCK": "/a"}}),
     ("POST", "/control/agents/codex/park", None),
     ("POST", "/control/agents/codex/kill", None),
     ("POST", "/control/agents/codex/interrupt", None),
@@ -124,6 +126,16 @@ async def test_lifecycle(api: Api):
     ]
     status, body = await api.json(api.unix, "POST", "/control/agents/claude/stop")
     assert (status, body["error"]["code"]) == (404, "UNKNOWN_AGENT")
+
+
+async def test_only_a_person_gives_an_agent_an_environment(api: Api):
+    path, env = "/control/agents/claude/environment", {"SSH_AUTH_SOCK": "/a"}
+    assert await api.json(api.unix, "POST", path, json={"env": env}) == (200, {"names": ["SSH_AUTH_SOCK"]})
+    assert api.control.calls == [("bring", CLAUDE, env, "connection")]
+    for wrong in ({}, {"env": {"A=B": "x"}}, {"env": {"A": "x\0"}}, {"env": env, "bring": "some"}):
+        status, body = await api.json(api.unix, "POST", path, json=wrong)
+        assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+        assert "/a" not in json.dumps(body)
 
 
 async def test_answering_a_prompt_outside_any_task(api: Api):

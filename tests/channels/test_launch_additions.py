@@ -18,9 +18,9 @@ from synapsed.channels.launch_additions import (
     needs_port,
     plan,
     prepare,
-    without_nesting,
 )
 from synapsed.errors import ConfigError
+from synapsed.inherited import without
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Instructions, Profile, Resume
 from tests.channels.conftest import Launch
@@ -146,7 +146,7 @@ def test_placeholder_that_leads_nowhere_names_the_profile(launch: Launch) -> Non
 
 def test_only_what_makes_an_agent_think_it_is_nested_is_taken_out(library: ProfileLibrary) -> None:
     environ = {"PATH": "/bin", "CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "x", "CLAUDE_CONFIG_DIR": "/c"}
-    assert without_nesting(environ, library.get("claude").unset_env) == {"PATH": "/bin", "CLAUDE_CONFIG_DIR": "/c"}
+    assert without(environ, library.get("claude").unset_env) == {"PATH": "/bin", "CLAUDE_CONFIG_DIR": "/c"}
 
 
 @pytest.mark.parametrize("launch", ["claude"], indirect=True)
@@ -264,6 +264,6 @@ def test_each_launch_has_its_own_hook_client(tmp_path: Path) -> None:
     context = LaunchContext(
         agent_id="a", agent_dir=tmp_path / "a", hooks_socket=tmp_path / "hooks.sock", conversation="c", home=tmp_path
     )
-    prepare(context, InjectedLaunch(argv=("true",), env={}, unset_env=(), files={}))
+    prepare(context, InjectedLaunch(argv=("true",), env={}, files={}))
     assert context.hook_client.read_bytes() == Path(hookclient.__file__).read_bytes()
     assert context.hook_client.parent == context.launch_dir

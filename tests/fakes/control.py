@@ -26,6 +26,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import (
     PERSON,
+    Bringing,
     ConfigChange,
     DirectTerminal,
     DirectWay,
@@ -44,6 +45,7 @@ from synapsed.model.agent import (
     ConversationAnswer,
     ProcessState,
     ProfileAnswer,
+    StartedAgent,
     Testimony,
     agent_id,
     resolve,
@@ -167,6 +169,7 @@ class FakeControl:
         """What becomes of a task that got its input; by default it is completed."""
         self.views: dict[str, AgentView] = {}
         self.calls: list[tuple[Any, ...]] = []
+        self.gone: list[str] = []
         self.ports: dict[int, str] = {}
         self.pids: dict[int, str] = {}
         self.tokens: dict[str, str] = {}
@@ -295,6 +298,9 @@ class FakeDirectory:
         except KeyError:
             raise UnknownAgent(f"no agent {agent_id_}", address=agent_id_) from None
 
+    async def gone(self, agent_id_: str) -> list[str]:
+        return self._fake.gone
+
     def detail(self, agent_id_: str) -> AgentDetail:
         view = self.view(agent_id_)
         return AgentDetail(**view.model_dump(), prompt=self._fake.prompts.get(agent_id_))
@@ -336,14 +342,15 @@ class FakeProcesses:
     def __init__(self, fake: "FakeControl") -> None:
         self._fake = fake
 
-    async def start(self, request: StartRequest) -> AgentView:
+    async def start(self, request: StartRequest) -> StartedAgent:
         self._fake.calls.append(("start", request))
         if request.profile != "dummy":
             raise UnknownProfile(f"no profile {request.profile!r}", profile=request.profile)
         if request.name is not None and request.name in {view.name for view in self._fake.views.values()}:
             raise NameTaken(f"{request.name!r} is in use", name=request.name)
         port = request.port or 8190 + len(self._fake.views)
-        return self._fake.add(request.name or f"dummy-{port}", port=port, cwd=request.cwd or "/tmp")
+        view = self._fake.add(request.name or f"dummy-{port}", port=port, cwd=request.cwd or "/tmp")
+        return StartedAgent.model_construct(**view.__dict__)
 
     async def stop(self, agent_id_: str, *, remove: bool = False) -> AgentView:
         self._fake.calls.append(("stop", agent_id_, remove))
@@ -360,6 +367,10 @@ class FakeProcesses:
             update={"state": ProcessState.RUNNING, "pid": 4243}
         )
         return self._fake.views[agent_id_]
+
+    async def bring(self, agent_id_: str, env: dict[str, str], bringing: Bringing) -> list[str]:
+        self._fake.calls.append(("bring", agent_id_, env, bringing))
+        return sorted(env)
 
     async def park(self, agent_id_: str) -> AgentView:
         self._fake.calls.append(("park", agent_id_))

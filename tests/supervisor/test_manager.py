@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config import AgentConfig
+from synapsed.config import AgentConfig, EnvironmentConfig
 from synapsed.errors import (
     AmbiguousAddress,
     InvalidRequest,
@@ -23,7 +23,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
-from synapsed.model.agent import ProcessState
+from synapsed.model.agent import ProcessState, StartedAgent
 from synapsed.model.attributes import ProcessAttributes, ResourceLimit
 from synapsed.model.events import AgentAlert
 from synapsed.model.task import TaskState
@@ -144,6 +144,62 @@ async def test_the_environment(world: World) -> None:
     assert world.manager.directory.token_owner("stolen") is None
     await world.manager.restart(AGENT)
     assert world.factory.launched[1][1].env == env
+
+
+async def test_what_never_travels_stays_behind_and_the_configuration_overrules_that(world: World) -> None:
+    world.environment = EnvironmentConfig(keep=["NVIM"], drop=["SECRET_*"])
+    await world.daemon()
+    env = {"PATH": "/bin", "GIT_DIR": ".git", "NVIM": "/n", "SECRET_KEY": "s", "PYTHONPATH": "/p", "ENV": "e"}
+    started = await world.start(env=env, extra_env={"GIT_DIR": "asked for", "ENV": "x"})
+    launched = world.factory.launched[0][1].env
+    assert {name: launched.get(name) for name in env} == {
+        "PATH": "/bin:/opt/tool",
+        "GIT_DIR": "asked for",
+        "NVIM": "/n",
+        "SECRET_KEY": None,
+        "PYTHONPATH": "/p",
+        "ENV": "x",
+    }
+    assert isinstance(started, StartedAgent)
+    assert started.activated == ["PYTHONPATH"], "what was asked for by name needs no telling"
+    clean = await world.start(name="clean")
+    assert isinstance(clean, StartedAgent)
+    assert clean.activated == []
+
+
+async def test_a_shell_brings_its_connection_for_the_next_start(world: World, tmp_path: Path) -> None:
+    was, there = tmp_path / "was", tmp_path / "there"
+    there.mkdir()
+    view = await world.start(env={"PATH": "/bin", "XDG_RUNTIME_DIR": str(was), "KEY": "k"})
+    assert await world.manager.directory.gone(view.id) == ["XDG_RUNTIME_DIR"]
+    shell = {"PATH": "/other", "XDG_RUNTIME_DIR": str(there), "DISPLAY": ":1"}
+    assert await world.manager.bring(view.id, shell, "connection") == ["DISPLAY", "XDG_RUNTIME_DIR"]
+    assert await world.manager.bring(view.id, shell, "connection") == []
+    assert await world.manager.directory.gone(view.id) == []
+    await world.manager.close(keep_agents=True)
+    await world.daemon()  # another one, which knows it too
+    await world.manager.restart(view.id)
+    launched = world.factory.launched[-1][1].env
+    found = {name: launched.get(name) for name in (*shell, "KEY")}
+    assert found == {**shell, "PATH": "/bin:/opt/tool", "KEY": "k"}
+    assert await world.manager.bring(view.id, {"PATH": "/bin:/all", "NODE_OPTIONS": "-x"}, "all") == ["NODE_OPTIONS"]
+    await world.manager.restart(view.id)
+    launched = world.factory.launched[-1][1].env
+    assert [launched.get(name) for name in ("PATH", "DISPLAY", "KEY")] == ["/bin:/all:/opt/tool", None, None]
+
+
+async def test_a_configured_agent_has_it_as_long_as_the_daemon_lives(world: World) -> None:
+    world.agents = {"auto": AgentConfig(profile="fake", autostart=True)}
+    await world.daemon()
+    world.link.ready()
+    identity = world.manager.directory.resolve("auto")
+    assert await world.manager.bring(identity, {"DISPLAY": ":1"}, "connection") == ["DISPLAY"]
+    await world.manager.restart(identity)
+    assert world.factory.launched[-1][1].env["DISPLAY"] == ":1"
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    await world.manager.restart(identity)
+    assert "DISPLAY" not in world.factory.launched[-1][1].env, "the next daemon has an environment of its own login"
 
 
 async def test_without_a_caller_the_daemon_s_environment(world: World) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from synapsed.agents.parking import Memory
 from synapsed.apispec import ApiConfig
-from synapsed.config import AgentConfig, Config
+from synapsed.config import AgentConfig, Config, EnvironmentConfig
 from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentView, ProcessState
@@ -86,6 +86,7 @@ class World:
         self.factory = FakeLinkFactory()
         self.agents: dict[str, AgentConfig] = {}
         self.agent_ports = False
+        self.environment = EnvironmentConfig()
         self.control_token = "t" * 43
         self.memory = Memory(total=100, available=100)
         self.shutdowns: list[bool] = []
@@ -98,7 +99,9 @@ class World:
     async def daemon(self, *, adopt: bool = True) -> Manager:
         settings = ManagerSettings(
             paths=self.paths,
-            config=Config(api=ApiConfig(agent_ports=self.agent_ports), agents=self.agents),
+            config=Config(
+                api=ApiConfig(agent_ports=self.agent_ports), agents=self.agents, environment=self.environment
+            ),
             control_token=self.control_token,
             environ={"PATH": "/usr/bin:/bin", "HOME": "/root", "TERM": "dumb", "SYNAPSE_AGENT_ID": "another"},
             tool_dir=Path("/opt/tool"),

@@ -114,6 +114,7 @@ class FakeDaemon:
         """What is else of an agent that is started."""
         self.unknown: frozenset[str] = frozenset()
         """Keys of a start that this daemon, an older one, does not know."""
+        self.activated: list[str] = []
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
         self.inbox: list[dict[str, Any]] = []
@@ -297,6 +298,7 @@ class FakeDaemon:
                 web.post("/control/agents/{agent}/interrupt", self._interrupt),
                 web.post("/control/agents/{agent}/input", self._agent_input),
                 web.post("/control/agents/{agent}/{verb:stop|restart|park|kill}", self._verb),
+                web.post("/control/agents/{agent}/environment", self._environment),
                 web.post("/control/agents/{agent}/keys", self._keys),
                 web.get("/control/agents/{agent}/history", self._history),
             ]
@@ -450,7 +452,7 @@ class FakeDaemon:
         name = body.get("name") or body["profile"]
         detail = agent(name, kind=body["profile"], cwd=body["cwd"], **self.starts_as)
         self.agents[detail.name] = detail
-        return web.json_response(self._view(detail))
+        return web.json_response({**self._view(detail), "activated": self.activated})
 
     async def _shutdown(self, request: web.Request) -> web.Response:
         threading.Thread(target=self.die).start()
@@ -488,6 +490,10 @@ class FakeDaemon:
     async def _interrupt(self, request: web.Request) -> web.Response:
         self._find(request)
         return web.json_response({"interrupted": self.interrupted})
+
+    async def _environment(self, request: web.Request) -> web.Response:
+        self._find(request)
+        return web.json_response({"names": self.activated})
 
     async def _verb(self, request: web.Request) -> web.Response:
         detail = self._find(request)

@@ -112,6 +112,14 @@ def test_start_never_passes_on_what_is_another_agents(daemon: FakeDaemon, ctl: C
     assert not [name for name in daemon.requests[-1][2]["env"] if name.startswith("SYNAPSE_")]
 
 
+def test_start_says_what_came_along_and_decides_which_code_runs(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.activated = ["NODE_OPTIONS", "VIRTUAL_ENV"]
+    result = ctl("start", "dummy", "--json")
+    (told,) = [line for line in result.err.splitlines() if "VIRTUAL_ENV" in line]
+    assert "of this shell's environment, NODE_OPTIONS, VIRTUAL_ENV went along" in told
+    assert "activated" not in json.loads(result.out)
+
+
 def test_clean_env_leaves_the_environment_to_the_daemon(daemon: FakeDaemon, ctl: Ctl) -> None:
     ctl("start", "dummy", "--clean-env")
     assert "env" not in daemon.requests[-1][2]

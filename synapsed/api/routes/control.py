@@ -12,11 +12,21 @@ from synapsed.api.idempotency_key import once
 from synapsed.api.memory_reservation import release
 from synapsed.api.operation import WithHeaders, granted, operation, person
 from synapsed.api.query import Query, Resumed, Text, between
-from synapsed.api.request_models import InputBody, KeysBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
+from synapsed.api.request_models import (
+    EnvironmentBody,
+    InputBody,
+    KeysBody,
+    ReloadBody,
+    RestartBody,
+    ShutdownBody,
+    StartBody,
+    StopBody,
+)
 from synapsed.api.response_models import (
     ChangesAnswer,
     DaemonPaths,
     DaemonStatus,
+    EnvironmentAnswer,
     InputProvided,
     InterruptedAnswer,
     Pressed,
@@ -49,7 +59,7 @@ from synapsed.errors import (
     WouldDeadlock,
 )
 from synapsed.interfaces import Control
-from synapsed.model.agent import AgentView, ConversationAnswer, ProfileAnswer
+from synapsed.model.agent import AgentView, ConversationAnswer, ProfileAnswer, StartedAgent
 from synapsed.model.automated import Automated
 from synapsed.model.task import Task
 
@@ -104,6 +114,7 @@ def routes() -> list[web.RouteDef]:
         web.post("/control/start", start),
         web.post(f"{agent}/stop", stop),
         web.post(f"{agent}/restart", restart),
+        web.post(f"{agent}/environment", environment),
         web.post(f"{agent}/park", park),
         web.post(f"{agent}/kill", kill),
         web.post(f"{agent}/interrupt", interrupt),
@@ -132,7 +143,7 @@ def routes() -> list[web.RouteDef]:
     allowed=person("start agents"),
     errors=(*LAUNCHING, ConfigError, UnknownProfile, NameTaken, ConversationTaken, PortsExhausted),
 )
-async def start(request: web.Request, body: StartBody, control: Control) -> AgentView:
+async def start(request: web.Request, body: StartBody, control: Control) -> StartedAgent:
     return await to_the_end(control.processes.start(body.request()))
 
 
@@ -144,6 +155,17 @@ async def stop(request: web.Request, body: StopBody, control: Control) -> AgentV
 @operation("Restart an agent", "the agent", allowed=granted("stop_agents", "restart agents"), errors=LAUNCHING)
 async def restart(request: web.Request, body: RestartBody, control: Control) -> AgentView:
     return (await to_the_end(control.processes.restart(agent_id_of(request), when_idle=body.when_idle))).unseen()
+
+
+@operation(
+    "Keep a shell's environment for the agent's next start",
+    "names of variables",
+    allowed=person("give agents an environment"),
+    errors=(NotReady,),
+)
+async def environment(request: web.Request, body: EnvironmentBody, control: Control) -> EnvironmentAnswer:
+    names = await to_the_end(control.processes.bring(agent_id_of(request), body.env, body.bring))
+    return EnvironmentAnswer(names=names)
 
 
 @operation(

@@ -37,7 +37,8 @@ async def status(request: web.Request, query: StatusQuery, control: Control) -> 
         explain = await control.directory.explain(agent_id) if sees else []
     if query.detail:
         screen = (await control.terminals.visible(agent_id))[-DETAIL_CHARACTERS:] if sees else ""
-        return StatusDetail.model_construct(**{**detail.__dict__, "screen": screen}, explain=explain)
+        gone = await control.directory.gone(agent_id) if sees else []
+        return StatusDetail.model_construct(**{**detail.__dict__, "screen": screen, "gone": gone}, explain=explain)
     return SeedStatus(
         status=seed_status(detail.state, detail.activity, asks=detail.prompt is not None),
         context=await control.terminals.context(agent_id, CONTEXT_CHARACTERS) if sees else "",
