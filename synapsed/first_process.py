@@ -1,8 +1,8 @@
 """The first process of a container (pid 1), which the kernel gives every process whose parent has ended.
 
-Keepers are among them, and what they leave behind: a daemon does not wait for what it has not started, so they would stay
-as zombies. The first process hands on signals, reaps, and ends as the daemon does. (`docker run --init` puts another
-program there.)
+Keepers are among them, and what they leave behind: a daemon does not wait for what it has not started, so they would
+stay as zombies. The first process hands on signals, reaps, and ends as the daemon does. (`docker run --init` puts
+another program there.)
 """
 
 import os

@@ -91,6 +91,13 @@ class Person:
 
         return eventually(look, f"{name} is ready")
 
+    def with_dummy(self, name: str) -> None:
+        """The daemon runs, and an agent is ready: also where a machine that is busy takes longer than a verb waits."""
+        eventually(lambda: self.ctl("list").code == 0 or self.ctl("up").code == 0, "a daemon answers")
+        started = self.ctl("start", "dummy", "--name", name)
+        assert started.code == 0, started
+        self.ready(name)
+
     def misplaced(self, *places: Path) -> list[str]:
         """What there is beside the person's home and outside of our folders in it, or is another user's, or may be read
         by others; `places` are the situation's own."""

@@ -46,6 +46,7 @@ class Situation:
     starts: bool = True
     """False: what is started there ends with it, so that only a daemon that runs is asked."""
     gate: bool = False
+    """It is tried in the gate too, on the daemon that runs."""
     says: str = ""
     """Words that `start` has to say there."""
 

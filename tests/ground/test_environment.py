@@ -34,7 +34,7 @@ _numbers = count()
 @pytest.fixture(scope="module")
 def person(installed: Installed) -> Iterator[Person]:
     with living_somewhere(installed) as person:
-        assert person.ctl("start", "dummy", "--name", "d").code == 0
+        person.with_dummy("d")
         yield person
 
 

@@ -24,8 +24,7 @@ def redirected(to: str) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def person(installed: Installed) -> Iterator[Person]:
     with living_somewhere(installed) as person:
-        assert person.ctl("start", "dummy", "--name", "d").code == 0
-        person.ready("d")
+        person.with_dummy("d")
         yield person
 
 

@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,22 @@ from tests.ground.installed import Installed
 from tests.ground.person import Person, is_alive, living_somewhere
 from tests.ground.situations import ROOT_ONLY, SITUATIONS, Called, Situation
 from tests.support.daemon import Ctl, eventually
+from tests.support.shadows import Shadows
 
 ANSWER = "äöü € 🙂 'quoted' \"twice\" \\ $HOME"
 AS_ROOT = sys.platform == "linux" and os.getuid() == 0
 
 
-def cases(situations: list[Situation]) -> list[object]:
-    return [pytest.param(one, id=one.name, marks=[] if one.gate else [pytest.mark.night]) for one in situations]
+STARTED_IN_THE_GATE = (
+    "a job of cron",
+    "a state directory without its whole path",
+    "one more file that leads to who reads the output",
+)
+
+
+def cases(gate: Sequence[str], situations: Sequence[Situation]) -> list[object]:
+    night = [pytest.mark.night]
+    return [pytest.param(one, id=one.name, marks=[] if one.name in gate else night) for one in situations]
 
 
 def skip_without(needed: str) -> None:
@@ -35,12 +46,11 @@ def assert_plain(done: Ctl, code: int = 0) -> None:
 def person(installed: Installed) -> Iterator[Person]:
     """One whose daemon runs, with an agent."""
     with living_somewhere(installed) as person:
-        assert person.ctl("start", "dummy", "--name", "d").code == 0
-        person.ready("d")
+        person.with_dummy("d")
         yield person
 
 
-@pytest.mark.parametrize("situation", cases([*SITUATIONS]))
+@pytest.mark.parametrize("situation", cases([one.name for one in SITUATIONS if one.gate], SITUATIONS))
 def test_the_daemon_that_runs_is_found(situation: Situation, person: Person, tmp_path: Path) -> None:
     skip_without(situation.needs)
     there = Called(situation, person, tmp_path / "f")
@@ -53,7 +63,7 @@ def test_the_daemon_that_runs_is_found(situation: Situation, person: Person, tmp
     assert person.misplaced() == []
 
 
-@pytest.mark.parametrize("situation", cases([one for one in SITUATIONS if one.starts]))
+@pytest.mark.parametrize("situation", cases(STARTED_IN_THE_GATE, [one for one in SITUATIONS if one.starts]))
 def test_one_is_started_there(situation: Situation, installed: Installed, tmp_path: Path) -> None:
     skip_without(situation.needs)
     with living_somewhere(installed) as person:
@@ -102,4 +112,64 @@ def test_there_are_enough_of_them() -> None:
     names = [one.name for one in SITUATIONS]
     assert len(names) == len(set(names))
     assert len(names) >= 40
+    assert set(STARTED_IN_THE_GATE) <= set(names)
     assert len([one for one in SITUATIONS if one.ours]) >= 10
+
+
+@pytest.mark.night
+def test_a_folder_of_shadows(installed: Installed, tmp_path: Path) -> None:
+    """Modules with the names of the standard library's, of ours and of others': none is imported."""
+    shadows = Shadows(tmp_path / "folder")
+    with living_somewhere(installed) as person:
+        for verb in (
+            ("start", "dummy", "--name", "d"),
+            ("send", "d", "--wait", "--", "echo hi"),
+            ("start", "generic", "--name", "sh", "--", "bash", "--norc"),
+            ("screen", "d"),
+            ("version", "--json"),
+            ("profiles", "show", "dummy"),
+            ("restart", "d"),
+            ("doctor",),
+            ("shutdown",),
+        ):
+            done = person.ctl(*verb, cwd=shadows.folder)
+            assert_plain(done, done.code if verb == ("doctor",) else 0)
+            assert shadows.imported() == [], verb
+        for words in (("version",), ("check-config",)):
+            assert_plain(person.run(str(installed.daemon), *words, cwd=shadows.folder))
+        with subprocess.Popen([installed.daemon, "run"], env=person.cron, cwd=shadows.folder) as daemon:
+            try:
+                eventually(lambda: person.ctl("list", env=person.cron).code == 0, "it answers")
+                assert_plain(person.ctl("start", "dummy", "--name", "e", cwd=shadows.folder))
+                sent = person.ctl("send", "e", "--wait", "--", "echo hi", cwd=shadows.folder)
+                assert sent.out == "hi\n"
+                assert_plain(person.ctl("shutdown"))
+            finally:
+                daemon.terminate()
+        assert shadows.imported() == []
+
+
+@pytest.mark.night
+def test_many_shells_at_once_start_one(installed: Installed, tmp_path: Path) -> None:
+    """Each of another kind, all of them before there is a daemon."""
+    with living_somewhere(installed) as person:
+        names = (
+            "a login",
+            "a job of cron",
+            "a home by a link",
+            "WSL, whose runtime directory is everybody's",
+            "docker exec",
+            "a runtime directory that is gone",
+            "the language C",
+            "SYNAPSED_HOME that is named by nothing",
+        )
+        there = [Called(one, person, tmp_path / f"f{n}") for n, one in enumerate(SITUATIONS) if one.name in names]
+        with ThreadPoolExecutor(len(there)) as pool:
+            started = [*pool.map(lambda one: one[1].ctl("start", "dummy", "--name", f"d{one[0]}"), enumerate(there))]
+        for done in started:
+            assert_plain(done)
+        assert sum("started one" in done.err for done in started) == 1, started
+        listed = {row["name"]: row["pid"] for row in person.ctl("list", "--json").json}
+        assert sorted(listed) == [f"d{n}" for n in range(len(names))]
+        sent = person.ctl("send", "--all", "--wait", "--", "echo hi", env=person.cron)
+        assert (sent.code, sent.out.count("hi")) == (0, len(names)), sent
