@@ -229,6 +229,7 @@ SITUATIONS = (
             "--inh-caps=-all",
         ),
         needs=ROOT_ONLY,
+        starts=False,
     ),
     # --- what is inherited ---
     Situation(name="a umask of 0", first="umask 000", ours=False, gate=True),
