@@ -3,7 +3,7 @@
 import os
 import sys
 
-from synapsed.own_python import leave_this_folder
+from synapsed.own_python import leave_this_folder, open_streams
 
 USAGE = 2
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
     leave_this_folder()
+    open_streams()
     from synapsectl.ahead import INTERRUPTED, begin
 
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -1,5 +1,6 @@
 """One call of the tool: finds the verb, imports its module only, turns errors into exit codes."""
 
+import errno
 import io
 import os
 import sys
@@ -17,6 +18,9 @@ from synapsectl.verbs import ALIASES, QUICK_VERBS, VERBS
 USAGE = 2
 PIPE_CLOSED = 141
 """128 + SIGPIPE: whoever read our output has enough."""
+NOT_WRITTEN = 74
+"""EX_IOERR of <sysexits.h>: what was to be said has not been written, and all else was done."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 if TYPE_CHECKING:
@@ -38,6 +42,12 @@ def run_verb(arguments: Sequence[str], begun: BegunAttach | None) -> int:
         code = INTERRUPTED
     except BrokenPipeError:
         code = PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _drop_unsaid(sys.stdout)
+        out.note(f"the output cannot be written: {error.strerror}")
+        code = NOT_WRITTEN
     for stream in (sys.stdout, sys.stderr):
         _drop_unsaid(stream)
     return code
@@ -74,7 +84,11 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
     if arguments[0] == "--version":
         arguments[0] = "version"
     name = ALIASES.get(arguments[0], arguments[0])
-    args, run = _quick(name, arguments[1:]) or _parsed([name, *arguments[1:]])
+    try:
+        args, run = _quick(name, arguments[1:]) or _parsed([name, *arguments[1:]])
+    except SystemExit:
+        sys.stdout.flush()  # the help: it may find no room, or no reader
+        raise
     as_json = bool(getattr(args, "json", False))
     try:
         code = run(args, CommandContext(os.environ, out, as_json=as_json, begun=begun))

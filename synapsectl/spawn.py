@@ -3,6 +3,7 @@
 import fcntl
 import os
 import select
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,9 @@ LOG_MAX = 4 * 1024 * 1024
 """Bytes of the log at which the next start puts it aside as daemon.log.1."""
 
 CANNOT_RUN = 127
+
+FILES_WITHOUT_A_LIST = 1024
+"""Numbers of files that are looked at where the system does not list those that are open."""
 
 SHUT_DOWN = "shut-down"
 """A file beside the log: when a person ended a daemon last."""
@@ -227,6 +231,7 @@ def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, uma
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        _inherit_nothing()
         os.set_inheritable(end, True)
         os.umask(umask)
         become_ordinary()
@@ -234,6 +239,20 @@ def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, uma
         os.execve(argv[0], argv, environ)  # noqa: S606 - our own interpreter
     finally:
         os._exit(CANNOT_RUN)
+
+
+def _inherit_nothing() -> None:
+    """What is started next gets no file but stdin, stdout and stderr, and no signal blocked: a lock of the caller's
+    (`flock 9`), or a pipe that somebody reads to its end, would be held for as long as it lives."""
+    try:
+        numbers = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - it has the descriptor that lists too
+    except OSError:
+        numbers = list(range(FILES_WITHOUT_A_LIST))
+    for number in numbers:
+        if number > 2:
+            with suppress(OSError):
+                os.set_inheritable(number, False)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _wait_for(ctx: CommandContext, alive: int, log: Path, begins: int) -> None:

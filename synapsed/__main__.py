@@ -1,10 +1,11 @@
 """`python -m synapsed`, and the installed script."""
 
-from synapsed.own_python import leave_this_folder
+from synapsed.own_python import leave_this_folder, open_streams
 
 
 def main() -> int:
     leave_this_folder()
+    open_streams()
     from synapsed.cli import main as run  # with the modules of Python that a folder may have too
 
     return run()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from synapsed import __version__
+from synapsed.first_process import leave_to_a_child
 from synapsed.installed import commit, with_commit
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def versions() -> dict[str, object]:
 
 
 def _run(args: argparse.Namespace) -> int:
+    leave_to_a_child()
     from synapsed import attributes
 
     started_with = attributes.measured()

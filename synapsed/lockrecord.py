@@ -14,6 +14,8 @@ from typing import NamedTuple
 from synapsed.locks import is_locked
 
 LINES = 7
+NEWLINE = "\0"
+"""For one in the path of the socket, which has none of these."""
 LOCK_MAX = 4096
 """Bytes that are read of it."""
 KEEPER_LOCK = "keeper.lock"
@@ -45,13 +47,15 @@ class LockRecord(NamedTuple):
         lines = text.split("\n")
         try:
             pid, host, boot, socket, namespace, since, machine = lines[:LINES]
-            return cls(int(pid), RunningPlace(host, boot, namespace, machine), socket, float(since))
+            place = RunningPlace(host, boot, namespace, machine)
+            return cls(int(pid), place, socket.replace(NEWLINE, "\n"), float(since))
         except ValueError:
             return None
 
     def text(self) -> str:
         place = self.place
-        lines = (self.pid, place.host, place.boot, self.socket, place.namespace, f"{self.since:.0f}", place.machine)
+        socket = self.socket.replace("\n", NEWLINE)
+        lines = (self.pid, place.host, place.boot, socket, place.namespace, f"{self.since:.0f}", place.machine)
         return "".join(f"{line}\n" for line in lines)
 
     def is_at(self, here: RunningPlace) -> bool:

@@ -50,6 +50,18 @@ def leave_this_folder() -> None:
     sys.path[:] = [place for place in sys.path if place not in named or place == PACKAGES]
 
 
+def open_streams() -> None:
+    """From now on, stdin, stdout and stderr are there: one that was closed is the null device. Else the next file that
+    is opened would be taken for it, and Python has None."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free: this one
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays
+            setattr(sys, name, stream)
+
+
 def _main() -> object:
     if PACKAGES not in sys.path:  # it is neither installed there nor linked from there: a source tree
         sys.path.insert(0, PACKAGES)

@@ -32,20 +32,40 @@ class NoHome(Exception):
     """Nothing tells where this user's files are; the message is for people."""
 
 
+XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
+"""Variables that mean nothing without a whole path, says the specification of the base directories."""
+
+
 def settle_home(environ: "MutableMapping[str, str]") -> None:
     """HOME is set, or the system knows it, when this returns. A user whom the system does not know has none: with a
-    SYNAPSED_HOME that is `/`, as containers have it. Raises NoHome, also where SYNAPSED_HOME leads nowhere."""
-    named = environ.get("SYNAPSED_HOME")
-    if named and not named.startswith("/"):
+    SYNAPSED_HOME that is `/`, as containers have it. All paths are whole ones then: a daemon, and whoever is in another
+    folder, would take others for them. Raises NoHome, also where the current folder is needed, and gone."""
+    for name in XDG:
+        if not environ.get(name, "/").startswith("/"):
+            del environ[name]
+    for name in ("SYNAPSED_HOME", "SYNAPSED_A2A_HOME", "HOME"):
+        if (path := environ.get(name)) and not path.startswith("/"):
+            try:
+                environ[name] = os.path.join(os.getcwd(), path)
+            except OSError:
+                raise NoHome(f"{name} is {path!r}, and the current folder, where that would be, is gone") from None
+    if not environ.get("HOME") and not os.path.expanduser("~").startswith("/"):
+        if not environ.get("SYNAPSED_HOME"):
+            raise NoHome(f"HOME is not set, and the system does not know uid {os.getuid()}: set HOME, or SYNAPSED_HOME")
+        environ["HOME"] = "/"
+    _check_text(environ)
+
+
+def _check_text(environ: "Mapping[str, str]") -> None:
+    """Raises NoHome where a place has a name that cannot be told: answers are JSON."""
+    home = environ.get("HOME", "/")
+    places = [state_directory(environ), runtime_directory(environ), environ.get("SYNAPSED_A2A_HOME") or home]
+    for place in places if environ.get("SYNAPSED_HOME") else [*places, environ.get("XDG_CONFIG_HOME") or home]:
         try:
-            os.getcwd()
-        except OSError:
-            raise NoHome(f"SYNAPSED_HOME is {named!r}, and the current folder, where that would be, is gone") from None
-    if environ.get("HOME") or os.path.expanduser("~").startswith("/"):
-        return
-    if not named:
-        raise NoHome(f"HOME is not set, and the system does not know uid {os.getuid()}: set HOME, or SYNAPSED_HOME")
-    environ["HOME"] = "/"
+            place.encode()
+        except UnicodeEncodeError:
+            others = "name others with SYNAPSED_HOME and SYNAPSED_A2A_HOME"
+            raise NoHome(f"the name of the folder {place!r} is not UTF-8: {others}") from None
 
 
 def control_socket(environ: "Mapping[str, str]") -> str:
@@ -71,7 +91,8 @@ def runtime_directory(environ: "Mapping[str, str]") -> str:
     """What is of use only while the daemon runs."""
     if home := environ.get("SYNAPSED_HOME"):
         return _plain(os.path.join(_absolute(home), "run"))
-    if runtime := environ.get("XDG_RUNTIME_DIR"):
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    if runtime and _is_ours_alone(runtime):
         return _plain(os.path.join(runtime, "synapsed"))
     before = _plain(os.path.join(environ.get("TMPDIR") or "/tmp", f"synapsed-{os.getuid()}"))
     if _has_lock(before):
@@ -99,6 +120,17 @@ def _has_lock(folder: str) -> bool:
     """Whether a daemon of the versions that had their place in a shared folder has run there since it was emptied last:
     its successor takes the same lock, or there would be two."""
     return why_not_our_folder(folder) is None and os.path.exists(os.path.join(folder, "lock"))
+
+
+def _is_ours_alone(folder: str) -> bool:
+    """Returns False for a runtime directory that the specification forbids: `su` leaves the last user's in place, and
+    WSL has one for everybody. One that is not there yet, or reached by a link, is as good as any."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return True
+    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return own and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def why_not_our_folder(folder: str) -> str | None:

@@ -54,6 +54,7 @@ def exits() -> Iterator[str]:
     """Exit codes: of `synapsectl` with what leads to each, and of `synapsed`."""
     yield from (f"synapsectl {number}: {about}" for number, about in EXIT_CODES)
     yield f"synapsectl {dispatch.PIPE_CLOSED}: PIPE_CLOSED"
+    yield f"synapsectl {dispatch.NOT_WRITTEN}: NOT_WRITTEN"
     yield f"synapsectl {INTERRUPTED}: INTERRUPTED"
     yield from (f"synapsectl {number} for the daemon's {code}" for code, number in EXIT_OF.items())
     yield from (f"synapsed {value}: {name}" for name, value in vars(cli).items() if name.startswith("EXIT_"))

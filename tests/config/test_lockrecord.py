@@ -19,6 +19,12 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_record(str(lock)) == RECORD
 
 
+def test_a_path_may_have_any_character(tmp_path: Path) -> None:
+    odd = RECORD._replace(socket="/home/one\ntwo/\\n/ü/control.sock")
+    (tmp_path / "lock").write_text(odd.text())
+    assert read_record(str(tmp_path / "lock")) == odd
+
+
 @pytest.mark.parametrize("text", ["", "7\n", "x\na\nb\nc\nd\n1\n", "\n" * 9])
 def test_what_is_no_record(text: str, tmp_path: Path) -> None:
     (tmp_path / "lock").write_text(text)

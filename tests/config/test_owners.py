@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.owners import mend, told_foreign, user_name, why_not_as_root
-from synapsed.sockets import NoHome, control_socket, lock_file, settle_home
+from synapsed.sockets import NoHome, control_socket, lock_file, runtime_directory, settle_home
 
 STRANGER = 54_321
 
@@ -81,3 +81,37 @@ def test_a_folder_that_is_gone_is_asked_for_where_it_matters_only(
     settle_home({"SYNAPSED_HOME": "/srv/s", "HOME": "/home/me"})
     with pytest.raises(NoHome, match="the current folder, where that would be, is gone"):
         settle_home({"SYNAPSED_HOME": "s", "HOME": "/home/me"})
+
+
+def test_paths_are_whole_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon is in another folder than who starts it."""
+    monkeypatch.chdir(tmp_path)
+    environ = {"HOME": "me", "SYNAPSED_HOME": "s", "SYNAPSED_A2A_HOME": "a", "XDG_STATE_HOME": "/x"}
+    settle_home(environ)
+    assert environ == {
+        "HOME": f"{tmp_path}/me", "SYNAPSED_HOME": f"{tmp_path}/s", "SYNAPSED_A2A_HOME": f"{tmp_path}/a",
+        "XDG_STATE_HOME": "/x",
+    }  # fmt: skip
+    environ = {"HOME": "/home/me", "XDG_STATE_HOME": "x", "XDG_CONFIG_HOME": "./c", "XDG_RUNTIME_DIR": "../r"}
+    settle_home(environ)
+    assert environ == {"HOME": "/home/me"}, "they mean nothing, and nobody is to take them for something"
+
+
+@pytest.mark.parametrize("name", ["HOME", "SYNAPSED_HOME", "SYNAPSED_A2A_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"])
+def test_a_name_that_cannot_be_told(name: str) -> None:
+    with pytest.raises(NoHome, match="is not UTF-8: name others with SYNAPSED_HOME"):
+        settle_home({"HOME": "/home/me", name: os.fsdecode(b"/caf\xe9")})
+
+
+def test_a_runtime_directory_is_this_users_alone(tmp_path: Path) -> None:
+    """`su` leaves another user's in place, and WSL has one for everybody."""
+    environ = {"HOME": "/home/me", "TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "rt")}
+    own, other = str(tmp_path / "rt/synapsed"), "/home/me/.local/state/synapsed/run"
+    assert runtime_directory(environ) == own, "it comes with the next login"
+    (tmp_path / "rt").mkdir(mode=0o700)
+    assert runtime_directory(environ) == own
+    (tmp_path / "rt").chmod(0o1777)
+    assert runtime_directory(environ) == other
+    (tmp_path / "rt").rmdir()
+    (tmp_path / "rt").touch()
+    assert runtime_directory(environ) == other

@@ -1,24 +1,26 @@
-"""A person with a home of their own, who comes by it in different ways: from a login, by cron, through a link."""
+"""A person with a home of their own, who has the wheel installed, and comes by it in different ways: from a login, by
+cron, through a link."""
 
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from synapsed.lockrecord import LockRecord, read_record
+from tests.ground.installed import Installed
 from tests.support.daemon import NO_PORTS, PATIENCE_S, Ctl, eventually
+from tests.support.leftovers import OWNER
 
-CLEAN = ("PATH", "PYTHONPATH", "LANG", "PYTHONDEVMODE")
-"""What a test's own environment has to do with it."""
+PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class Person:
-    def __init__(self, home: Path, config: str = NO_PORTS) -> None:
+    def __init__(self, home: Path, installed: Installed, config: str = NO_PORTS) -> None:
         self.home = home
+        self.installed = installed
         self.runtime = home / "rt"
         self.runtime.mkdir(parents=True, mode=0o700)
         self.state = home / ".local/state/synapsed"
@@ -26,25 +28,38 @@ class Person:
         (home / ".config/synapsed/config.toml").write_text(config)
 
     @property
-    def login(self) -> dict[str, str]:
-        """The environment of a session."""
-        return {**self.cron, "XDG_RUNTIME_DIR": str(self.runtime), "TERM": "xterm-256color"}
+    def bare(self) -> dict[str, str]:
+        """What no process of a test is without: whose it is, so that it ends where the test runs out of time."""
+        return {OWNER: os.environ[OWNER]} if OWNER in os.environ else {}
 
     @property
     def cron(self) -> dict[str, str]:
-        """That of a job, or of ssh without a login."""
-        kept = {name: os.environ[name] for name in CLEAN if name in os.environ}
-        return {**kept, "HOME": str(self.home), "TMPDIR": str(self.home)}
+        """The environment of a job, or of ssh without a login."""
+        return {**self.bare, "PATH": PATH, "LANG": "C.UTF-8", "HOME": str(self.home), "TMPDIR": str(self.home)}
+
+    @property
+    def login(self) -> dict[str, str]:
+        """That of a session."""
+        return {**self.cron, "XDG_RUNTIME_DIR": str(self.runtime), "TERM": "xterm-256color"}
 
     def ctl(
-        self, *arguments: str, env: Mapping[str, str] | None = None, around: Sequence[str] = (), cwd: Path | None = None
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
+        cwd: Path | str | None = None,
     ) -> Ctl:
+        """Runs a verb of the installed tool, below the command `around` if one is given."""
+        return self.run(*around, str(self.installed.tool), *arguments, env=env, cwd=cwd)
+
+    def run(self, *command: str, env: Mapping[str, str] | None = None, cwd: Path | str | None = None) -> Ctl:
         done = subprocess.run(
-            [*around, sys.executable, "-m", "synapsectl", *arguments],
+            command,
             env=self.login if env is None else env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
             timeout=2 * PATIENCE_S,
             check=False,
             cwd=cwd or self.home,
@@ -76,6 +91,29 @@ class Person:
 
         return eventually(look, f"{name} is ready")
 
+    def with_dummy(self, name: str) -> None:
+        """The daemon runs, and an agent is ready: also where a machine that is busy takes longer than a verb waits."""
+        eventually(lambda: self.ctl("list").code == 0 or self.ctl("up").code == 0, "a daemon answers")
+        started = self.ctl("start", "dummy", "--name", name)
+        assert started.code == 0, started
+        self.ready(name)
+
+    def misplaced(self, *places: Path) -> list[str]:
+        """What there is beside the person's home and outside of our folders in it, or is another user's, or may be read
+        by others; `places` are the situation's own."""
+        ours = (self.state, self.home / ".config/synapsed", self.home / ".a2a", self.runtime / "synapsed")
+        above = {parent for place in (*ours, *places) for parent in place.parents}
+        found = []
+        for path in self.home.parent.rglob("*"):
+            status = path.lstat()
+            if not any(path.is_relative_to(place) for place in (*ours, *places)) and path not in above:
+                found.append(str(path))
+            elif status.st_uid != os.geteuid():
+                found.append(f"{path} is {status.st_uid}'s")
+            elif path.is_relative_to(self.state) and not path.is_symlink() and status.st_mode & 0o077:
+                found.append(f"{path} has the mode {status.st_mode & 0o777:o}")
+        return found
+
 
 def is_alive(pid: int) -> bool:
     """Also where nobody reaps it."""
@@ -86,10 +124,10 @@ def is_alive(pid: int) -> bool:
 
 
 @contextmanager
-def living_somewhere(config: str = NO_PORTS) -> Iterator[Person]:
+def living_somewhere(installed: Installed, config: str = NO_PORTS, home: str = "home") -> Iterator[Person]:
     """A person whose home has a path that is short enough for sockets, and whom nothing is left of."""
     with tempfile.TemporaryDirectory(prefix="ground-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        person = Person(Path(folder) / "home", config)
+        person = Person(Path(folder) / home, installed, config)
         try:
             yield person
         finally:

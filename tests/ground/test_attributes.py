@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.ground.installed import Installed
 from tests.ground.person import living_somewhere
 from tests.support.daemon import eventually
 
@@ -26,8 +27,8 @@ def attributes(pid: object) -> tuple[int, int, tuple[int, int]]:
 
 @pytest.mark.night
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
-def test_they_reach_programs_and_nothing_of_ours() -> None:
-    with living_somewhere() as person:
+def test_they_reach_programs_and_nothing_of_ours(installed: Installed) -> None:
+    with living_somewhere(installed) as person:
         started = person.ctl("start", "dummy", "--name", "d", around=SHELL)
         assert started.code == 0, started
         assert "limit FSIZE 4096000, limit NOFILE 300 holds for the daemon too" in started.err

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ground.installed import Installed
 from tests.ground.person import Person, living_somewhere
 from tests.synapsectl.pty_tool import PtyTool
 
@@ -20,8 +21,8 @@ exec "{python}" -m synapsectl start generic --name {name} --cwd "{own}" -- bash 
 
 
 @pytest.fixture
-def person() -> Iterator[Person]:
-    with living_somewhere() as person:
+def person(installed: Installed) -> Iterator[Person]:
+    with living_somewhere(installed) as person:
         yield person
 
 

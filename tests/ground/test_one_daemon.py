@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.ground.installed import Installed
 from tests.ground.person import Person, living_somewhere
 from tests.support.daemon import eventually
 
 
 @pytest.fixture
-def person() -> Iterator[Person]:
-    with living_somewhere() as person:
+def person(installed: Installed) -> Iterator[Person]:
+    with living_somewhere(installed) as person:
         yield person
 
 

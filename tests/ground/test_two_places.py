@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.ground.installed import Installed
 from tests.ground.person import Person, is_alive, living_somewhere
 
 pytestmark = [
@@ -20,8 +21,8 @@ BOX = ("unshare", "--pid", "--fork", "--mount-proc", "--uts", "sh", "-c", 'hostn
 
 
 @pytest.fixture
-def person() -> Iterator[Person]:
-    with living_somewhere() as person:
+def person(installed: Installed) -> Iterator[Person]:
+    with living_somewhere(installed) as person:
         yield person
 
 

@@ -79,8 +79,13 @@ SECTIONS = (
     ),
     Section(
         name="daemons",
-        about="tests with real daemons: verbs, routes, terminals, the ground; the documents' commands",
-        rooms=("daemon", "docs", "ground", "synapsectl", "tui"),
+        about="tests with real daemons: verbs, routes, terminals; the documents' commands",
+        rooms=("daemon", "docs", "synapsectl", "tui"),
+    ),
+    Section(
+        name="ground",
+        about="the installed wheel from every login, shell, folder, container and host",
+        rooms=("ground",),
     ),
     Section(name="suite", about="the suite's own tests", rooms=("suite",)),
     Section(name="browser", about="the page in Chromium", rooms=("web",), install=("tests.web.programs",)),
