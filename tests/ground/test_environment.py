@@ -2,7 +2,6 @@
 
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.synapsectl.pty_tool import PtyTool
 IDENTITY = ("-c", "user.name=me", "-c", "user.email=me@here")
 
 HOOK = """#!/bin/sh
-exec "{python}" -m synapsectl start generic --name {name} --cwd "{own}" -- bash --norc </dev/null >>"{log}" 2>&1
+exec "{tool}" start generic --name {name} --cwd "{own}" -- bash --norc </dev/null >>"{log}" 2>&1
 """
 
 
@@ -63,8 +62,8 @@ class Repositories:
         assert done.returncode == 0, done
         return done.stdout
 
-    def hook(self, path: Path, name: str, python: str) -> None:
-        path.write_text(HOOK.format(python=python, name=name, own=self.own, log=self.log))
+    def hook(self, path: Path, name: str, tool: Path) -> None:
+        path.write_text(HOOK.format(tool=tool, name=name, own=self.own, log=self.log))
         path.chmod(0o755)
 
     def subjects(self, repository: Path) -> list[str]:
@@ -73,8 +72,8 @@ class Repositories:
 
 def test_an_agent_of_a_git_hook_commits_to_its_own_repository(person: Person, tmp_path: Path) -> None:
     git = Repositories(person, tmp_path)
-    git.hook(git.theirs / ".git/hooks/post-commit", "c", sys.executable)
-    git.hook(git.bare / "hooks/post-receive", "p", sys.executable)
+    git.hook(git.theirs / ".git/hooks/post-commit", "c", person.installed.tool)
+    git.hook(git.bare / "hooks/post-receive", "p", person.installed.tool)
     git.git(git.worktree, "commit", "-q", "--allow-empty", "-m", "theirs")
     git.git(git.worktree, "push", "-q", str(git.bare), "topic")
     told = git.log.read_text()
