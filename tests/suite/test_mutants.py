@@ -125,15 +125,34 @@ def test_lines_are_told_of_functions_and_after_an_end_by_force(tmp_path: Path) -
     assert lines.executed(tmp_path / "lines", tmp_path) == {"synapsed/__init__.py": [5]}
 
 
-def test_a_mutant_is_judged_by_the_tests_of_its_room() -> None:
-    reach = Reach()
-    room, daemons, night, later = stages("synapsed/moods/scorer.py", reach)
-    assert (room.paths, "tests/daemon/test_moods.py" in daemons.paths) == (("tests/moods",), True)
-    assert (night.paths, later.paths) == (room.paths, daemons.paths)
-    assert ["night" in one.marks for one in (room, daemons, night, later)] == [True, True, False, False]
-    assert stages("synapsed/sandbox.py", reach)[0].paths == ("tests/terminal/test_sandbox.py",)
-    assert "tests/synapsectl/test_manual.py" in stages("synapsectl/commands/worktree.py", reach)[0].paths
-    assert all(one.startswith("tests/daemon/") for one in stages("synapsed/premises.py", reach)[0].paths)
+def test_a_test_is_told_with_the_wanted_lines_that_it_executes(tmp_path: Path) -> None:
+    (tmp_path / "synapsed").mkdir()
+    (tmp_path / "synapsed" / "__init__.py").write_text("def f(n):\n    if n:\n        return 1\n    return 2\n")
+    for name, body in {"one": "f(0) == 2", "two": "f(1) == 1", "three": "True"}.items():
+        (tmp_path / f"test_{name}.py").write_text(f"from synapsed import f\n\ndef test_it():\n    assert {body}\n")
+    environ = lines.environ(tmp_path / "lines", tmp_path, {"synapsed/__init__.py": [2, 3]})
+    environ["PYTHONPATH"] += f":{tmp_path}:{ROOT}"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *lines.PLUGIN, "-n", "0"]
+    subprocess.run(command, cwd=tmp_path, env=os.environ | environ, check=True, stdout=subprocess.DEVNULL)
+    spots, seconds = lines.executed_by(tmp_path / "lines")
+    assert spots == {
+        "synapsed/__init__.py:2": ["test_one.py", "test_two.py"],
+        "synapsed/__init__.py:3": ["test_two.py"],
+    }
+    assert seconds.keys() == {"test_one.py", "test_two.py", "test_three.py"}
+
+
+def test_a_mutant_is_judged_by_the_tests_that_execute_it_those_of_its_room_first() -> None:
+    reach, tests = Reach(), ["tests/daemon/test_moods.py", "tests/moods/test_scorer.py"]
+    room, others, night, later = stages("synapsed/moods/scorer.py", tests, reach)
+    assert (room.paths, others.paths) == (("tests/moods/test_scorer.py",), ("tests/daemon/test_moods.py",))
+    assert (night.paths, later.paths) == (room.paths, others.paths)
+    assert ["night" in one.marks for one in (room, others, night, later)] == [True, True, False, False]
+    assert [one.verdict for one in (room, others, night, later)] == ["new", "new, by others", "old only", "old only"]
+    tests = ["tests/daemon/test_daemon.py", "tests/terminal/test_sandbox.py"]
+    assert stages("synapsed/sandbox.py", tests, reach)[0].paths == ("tests/terminal/test_sandbox.py",)
+    assert stages("synapsectl/client.py", ["tests/synapsectl/test_top.py"], reach)[0].verdict == "new"
+    assert stages("synapsed/premises.py", [], reach) == []
 
 
 def test_the_table_names_what_lives() -> None:
