@@ -2,7 +2,7 @@
 
 Only files of tests that execute the mutant's line are run (`tests.mutants.lines`); one run of all tests, before any is
 planted, tells which these are. A mutant is killed by a test that fails with it, by itself too, and passes without. A
-run that takes FACTOR times as long as without the mutant, and LEAST_S at least, kills too: what hangs is told.
+run that takes FACTOR times as long as without the mutant, and LEAST_S at least, kills too, if it is the mutant's doing.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from tests.runs.gate import workers
 from tests.runs.reach import ROOT, Reach
 from tests.runs.table import GATE_MARKS, ORDINARY_MARKS
 
-__all__ = ["Stage", "judge", "stages", "table"]
+__all__ = ["TIME_LIMIT", "Ran", "Stage", "Tree", "judge", "stages", "table"]
 
 FACTOR, LEAST_S = 5, 120.0
 FLAKES = 3
@@ -177,24 +177,29 @@ class Tree:
         return Baseline(*lines.executed_by(folder))
 
     def killer(self, stage: Stage, mutant: Mutant, limit_s: float) -> str | None:
-        """Returns the test that fails with the mutant, by itself too, and passes without; None if it lives."""
+        """Returns the test that fails with the mutant, by itself too, and passes without; None if it lives.
+
+        A run that hangs kills, if it takes less than half the limit without the mutant. Raises SystemExit if not: the
+        machine is too busy to tell.
+        """
         left_out = list[str]()
         for _ in range(FLAKES):
-            more = [f"--deselect={test}" for test in left_out]
+            tests = [*stage.paths, *(f"--deselect={test}" for test in left_out)]
             with self.planted(mutant):
-                ran = self.run(stage, "-x", "-n", "2", *stage.paths, *more, limit_s=limit_s)
-                if ran.code in PASSED:
-                    return None
-                if ran.code is None:
-                    return TIME_LIMIT
-                if not ran.failed:
-                    return f"pytest ended with {ran.code}"
-                alone = self.run(stage, "-x", "-n", "0", ran.failed[0], limit_s=LEAST_S)
-            if alone.code not in PASSED:
-                without = self.run(stage, "-x", "-n", "0", ran.failed[0], limit_s=LEAST_S)
-                if without.code in PASSED:
-                    return ran.failed[0]
-            left_out.append(ran.failed[0])
+                ran = self.run(stage, "-x", "-n", "2", *tests, limit_s=limit_s)
+                failed = next(iter(ran.failed), None)
+                alone = failed and self.run(stage, "-x", "-n", "0", failed, limit_s=LEAST_S)
+            if ran.code in PASSED:
+                return None
+            if ran.code is None:
+                if self.run(stage, "-n", "2", *tests, limit_s=limit_s / 2).code is None:
+                    raise SystemExit(f"{limit_s / 2:.0f} s are too few without any mutant: {' '.join(stage.paths)}")
+                return TIME_LIMIT
+            if failed is None or not alone:
+                return f"pytest ended with {ran.code}"
+            if alone.code not in PASSED and self.run(stage, "-n", "0", failed, limit_s=LEAST_S).code in PASSED:
+                return failed
+            left_out.append(failed)
         return None
 
 

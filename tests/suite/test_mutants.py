@@ -1,17 +1,19 @@
 """Mutants: what is drawn, where nothing is, and how the lines that a run executes are told."""
 
 import ast
+import contextlib
 import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.mutants import lines
 from tests.mutants.draw import Mutant, applied, draw, mutants
-from tests.mutants.judge import stages, table
+from tests.mutants.judge import TIME_LIMIT, Ran, Stage, Tree, stages, table
 from tests.runs.reach import ROOT, Reach
 
 BARRED = '''
@@ -35,6 +37,7 @@ class Spot:
         self.log.warning("it is", of=n < 1)
         f(help=n + 1)(f"{n + 1}", n=cast(Literal[1], n))
 '''
+MUTANT = Mutant("synapsed/a/b.py", 3, 1, "call", "f()", "pass")
 CALL = 'f(help=n + 1)(f"{n + 1}", n=cast(Literal[1], n))'
 
 
@@ -155,9 +158,52 @@ def test_a_mutant_is_judged_by_the_tests_that_execute_it_those_of_its_room_first
     assert stages("synapsed/premises.py", [], reach) == []
 
 
+class Scripted(Tree):
+    """Runs nothing: `with_it` and `without` say how each run ends, and which tests have failed."""
+
+    def __init__(self, with_it: list[tuple[int | None, list[str]]], without: list[int | None]) -> None:
+        self._with_it, self._without, self._in_it = iter(with_it), iter(without), False
+
+    @contextlib.contextmanager
+    def planted(self, mutant: Mutant) -> Iterator[None]:
+        self._in_it = True
+        yield
+        self._in_it = False
+
+    def run(self, *arguments: object, **more: object) -> Ran:
+        code, failed = next(self._with_it) if self._in_it else (next(self._without), [])
+        return Ran(code, failed, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("with_it", "without", "killer"),
+    [
+        ([(0, [])], [], None),
+        ([(5, [])], [], None),  # none of them is of the gate
+        ([(1, ["a"]), (1, ["a"])], [0], "a"),
+        ([(1, ["a"]), (1, ["a"]), (0, [])], [1], None),  # it fails as well without the mutant
+        ([(1, ["a"]), (0, []), (1, ["b"]), (1, ["b"])], [0], "b"),
+        ([(1, ["a"]), (None, [])], [0], "a"),
+        ([(None, [])], [0], TIME_LIMIT),
+        ([(None, [])], [1], TIME_LIMIT),
+        ([(3, [])], [], "pytest ended with 3"),
+    ],
+)
+def test_what_kills_a_mutant(
+    with_it: list[tuple[int | None, list[str]]], without: list[int | None], killer: str | None
+) -> None:
+    found = Scripted(with_it, without).killer(Stage("new", ("tests/a",), "", "gate"), MUTANT, 600.0)
+    assert found == killer
+
+
+def test_a_busy_machine_kills_no_mutant() -> None:
+    with pytest.raises(SystemExit, match="300 s are too few without any mutant: tests/a"):
+        Scripted([(None, [])], [None]).killer(Stage("new", ("tests/a",), "", "gate"), MUTANT, 600.0)
+
+
 def test_the_table_names_what_lives() -> None:
     fields = {"line": 3, "column": 1, "kind": "call", "before": "f()", "after": "pass", "test": None, "executed": True}
     results = [{"file": "synapsed/a/b.py", "killed_by": one} | fields for one in ("new", "none", "none")]
     rows = table(results)
     assert rows[2:4] == ["| synapsed/a | 1 | 0 | 0 | 2 |", "| all | 1 | 0 | 0 | 2 |"]
-    assert rows[4:] == [f"none: {Mutant('synapsed/a/b.py', 3, 1, 'call', 'f()', 'pass')}"] * 2
+    assert rows[4:] == [f"none: {MUTANT}"] * 2
