@@ -134,8 +134,8 @@ def test_a_test_is_told_with_the_wanted_lines_that_it_executes(tmp_path: Path) -
     for name, body in {"one": "f(0) == 2", "two": "f(1) == 1", "three": "True"}.items():
         (tmp_path / f"test_{name}.py").write_text(f"from synapsed import f\n\ndef test_it():\n    assert {body}\n")
     environ = lines.environ(tmp_path / "lines", tmp_path, {"synapsed/__init__.py": [2, 3]})
-    environ["PYTHONPATH"] += f":{tmp_path}:{ROOT}"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *lines.PLUGIN, "-n", "0"]
+    environ |= {"PYTHONPATH": f"{environ['PYTHONPATH']}:{tmp_path}:{ROOT}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *lines.PLUGIN]
     subprocess.run(command, cwd=tmp_path, env=os.environ | environ, check=True, stdout=subprocess.DEVNULL)
     spots, seconds = lines.executed_by(tmp_path / "lines")
     assert spots == {
