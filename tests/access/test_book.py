@@ -1,13 +1,14 @@
-"""The file of devices and tokens is the user's alone, or it counts for nothing."""
+"""The file of devices and tokens: the user's alone, or it counts for nothing, and written no oftener than must be."""
 
 from pathlib import Path
 
 import pytest
 
-from synapsed.access.book import AccessBook
+from synapsed.access.book import SEEN_EVERY_S, AccessBook
 from synapsed.access.grants import DESK
 from synapsed.clock import SystemClock
 from synapsed.errors import ConfigError
+from tests.fakes.clock import FakeClock
 
 
 async def kept(path: Path) -> None:
@@ -34,3 +35,25 @@ async def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (path := tmp_path / "access.json").symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(ConfigError, match=r"access\.json"):
         await AccessBook(path, SystemClock()).load()
+
+
+async def test_a_device_that_is_seen_is_written_now_and_then(tmp_path: Path) -> None:
+    book = AccessBook(path := tmp_path / "access.json", clock := FakeClock())
+    device, _ = await book.pair("a browser", DESK)
+    path.unlink()
+    clock.jump(SEEN_EVERY_S - 1)
+    await book.seen(device.id)
+    assert not path.exists(), "each request would write the file"
+    clock.jump(1)
+    await book.seen(device.id)
+    assert path.exists()
+    assert [one.seen for one in book.devices] == [clock.wall()]
+
+
+async def test_a_removed_device_is_seen_no_more(tmp_path: Path) -> None:
+    book = AccessBook(tmp_path / "access.json", clock := FakeClock())
+    device, _ = await book.pair("a browser", DESK)
+    await book.remove_device(device.id)
+    clock.jump(SEEN_EVERY_S)
+    await book.seen(device.id)
+    assert book.devices == []

@@ -154,4 +154,5 @@ def test_what_there_is_room_for() -> None:
         limits = DoorLimits.of(files, proxied=False)
         assert limits.foreign <= limits.listener <= limits.tcp
         assert limits.tcp + limits.listener < files or files < 512
+        assert limits.listener == limits.tcp // 2  # one that is full leaves the others as much
     assert DoorLimits.of(1024, proxied=True).foreign > 32

@@ -2,10 +2,11 @@
 
     python -m tests.mutants lines FILE [PYTEST ARGUMENTS]     # what the tests execute that the gate leaves out
     python -m tests.mutants draw --lines FILE --seed 1 --count 60 > mutants.json
-    python -m tests.mutants judge mutants.json --out results.json [--limit N] [--resume] [--tree FOLDER]
+    python -m tests.mutants judge mutants.json --out results.json [--limit N] [--resume] [--tree FOLDER] [--tests PATH]
     python -m tests.mutants table results.json
 
 `judge` makes a worktree of the commit that is checked out here, which it keeps (`git worktree remove --force FOLDER`).
+It judges by all tests, or by those that `--tests` names (`--tests tests/store tests/tasks`).
 """
 
 import argparse
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     judged.add_argument("--limit", type=int)
     judged.add_argument("--resume", action="store_true")
     judged.add_argument("--tree", type=Path, default=Path(tempfile.gettempdir()) / "synapsed-mutants")
+    judged.add_argument("--tests", nargs="+", default=["tests"])
     shown = verbs.add_parser("table")
     shown.add_argument("results", type=Path)
     args, more = parser.parse_known_args(arguments)
@@ -56,7 +58,9 @@ def main(arguments: Sequence[str]) -> int:
             print(json.dumps([asdict(one) for one in found], indent=1))
         case "judge":
             mutants = [draw.Mutant(**one) for one in json.loads(args.mutants.read_text())]
-            results = judge.judge(mutants, args.out, folder=args.tree, limit=args.limit, resume=args.resume)
+            results = judge.judge(
+                mutants, args.out, folder=args.tree, limit=args.limit, resume=args.resume, paths=args.tests
+            )
             print(*judge.table(results), sep="\n")
         case _:
             print(*judge.table(json.loads(args.results.read_text())["results"]), sep="\n")

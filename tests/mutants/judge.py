@@ -1,8 +1,8 @@
 """Judges mutants: each is planted in a worktree of its own, where first the gate's tests run, then all that there are.
 
-A mutant is killed by a test that fails with it and passes without. A test that fails, and passes by itself, is a flake:
-it is left out. A run that takes FACTOR times as long as without the mutant, and LEAST_S at least, kills too. Tests that
-do not execute the mutant's line are not run (`tests.mutants.lines`).
+Only files of tests that execute the mutant's line are run (`tests.mutants.lines`); one run of all tests, before any is
+planted, tells which these are. A mutant is killed by a test that fails with it, by itself too, and passes without. A
+run that takes FACTOR times as long as without the mutant, and LEAST_S at least, kills too, if it is the mutant's doing.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ import psutil
 
 from tests.mutants import lines
 from tests.mutants.draw import Mutant, applied, room
+from tests.runs.gate import workers
 from tests.runs.reach import ROOT, Reach
 from tests.runs.table import GATE_MARKS, ORDINARY_MARKS
 
-__all__ = ["Stage", "judge", "stages", "table"]
+__all__ = ["TIME_LIMIT", "Ran", "Stage", "Tree", "judge", "stages", "table"]
 
 FACTOR, LEAST_S = 5, 120.0
 FLAKES = 3
@@ -52,31 +53,24 @@ class Stage:
     marks: str
     profile: str
 
-    @property
-    def key(self) -> str:
-        return " ".join((self.profile, *self.paths))
 
+def stages(file: str, tests: Sequence[str], reach: Reach) -> list[Stage]:
+    """Of `tests`, which execute the mutant's line: the gate's of the file's room, its others; then the same at night.
 
-def stages(file: str, reach: Reach) -> list[Stage]:
-    """The gate's tests of the file's room, those that start daemons; then the same at night.
-
-    Where a room has no folder, it is the tests that import the file, and those of the tool that can reach it; else
-    those with daemons, or whatever can reach it.
+    Where a room has no folder, its tests are those that import the file, or the tool's.
     """
     place = room(file).split("/")[1]
-    reached = reach.tests_of([file])
-    daemons = [test for test in reached if test.startswith("tests/daemon/") and place != "daemon"]
     if any((ROOT / "tests" / place).rglob("test_*.py")):
-        own = [f"tests/{place}"]
+        own = [one for one in tests if one.startswith(f"tests/{place}/")]
     else:
-        tool = [test for test in reached if file.startswith("synapsectl/") and test.startswith("tests/synapsectl/")]
-        own = sorted({*reach.importers(file), *tool})
-    own, daemons = (own, [test for test in daemons if test not in own]) if own else (daemons or reached, [])
+        near, tool = reach.importers(file), "tests/synapsectl/" if file.startswith("synapsectl/") else "-"
+        own = [one for one in tests if one in near or one.startswith(tool)]
+    others = [one for one in tests if one not in own]
     found = [
         Stage("new", tuple(own), GATE_MARKS, "gate"),
-        Stage("new, by daemons", tuple(daemons), GATE_MARKS, "gate"),
+        Stage("new, by others", tuple(others), GATE_MARKS, "gate"),
         Stage("old only", tuple(own), ORDINARY_MARKS, "suite"),
-        Stage("old only", tuple(daemons), ORDINARY_MARKS, "suite"),
+        Stage("old only", tuple(others), ORDINARY_MARKS, "suite"),
     ]
     return [one for one in found if one.paths]
 
@@ -90,15 +84,19 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A stage without a mutant: how long it took, what fails there already, and which mutants' lines it executed."""
+    """All tests without a mutant: which files of them execute which line, and how many seconds each file takes."""
 
-    seconds: float
-    red: list[str]
-    executed: list[str] = field(default_factory=list)
+    tests: Mapping[str, Sequence[str]]
+    seconds: Mapping[str, float]
 
-    @property
-    def limit_s(self) -> float:
-        return max(LEAST_S, FACTOR * self.seconds)
+    def of(self, mutant: Mutant) -> list[str]:
+        if mutant.file.startswith(lines.ISOLATED):  # these tell nothing
+            place = f"tests/{room(mutant.file).split('/')[1]}/"
+            return sorted({*self.tests.get(_spot(mutant), ()), *(one for one in self.seconds if one.startswith(place))})
+        return [*self.tests.get(_spot(mutant), ())]
+
+    def limit_s(self, stage: Stage) -> float:
+        return max(LEAST_S, FACTOR * sum(self.seconds.get(file, 0.0) for file in stage.paths))
 
 
 class Tree:
@@ -166,69 +164,85 @@ class Tree:
             failed = []
         return Ran(code, failed, round(seconds, 1))
 
-    def baseline(self, stage: Stage, of: Sequence[Mutant]) -> Baseline:
+    def baseline(self, drawn: Sequence[Mutant], paths: Sequence[str]) -> Baseline:
+        """Runs the tests in `paths` with as few drawn examples as the gate has; failures do not matter to the lines."""
         folder = self.folder / ".pytest_cache" / "mutants-lines"
-        ran = self.run(stage, *lines.PLUGIN, "-n", "2", *stage.paths, environ=lines.environ(folder, self.folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        wanted = {one.file: sorted({other.line for other in drawn if other.file == one.file}) for one in drawn}
+        environ = lines.environ(folder, self.folder, wanted)
+        stage = Stage("none", tuple(paths), ORDINARY_MARKS, "gate")
+        ran = self.run(stage, *lines.PLUGIN, "-n", str(workers()), *paths, environ=environ)
         if ran.code not in (*PASSED, 1):
-            raise SystemExit(f"pytest ended with {ran.code} without any mutant: {stage.key}")
-        hit = lines.executed(folder, self.folder)
-        return Baseline(ran.seconds, ran.failed, [str(one) for one in of if one.line in hit.get(one.file, ())])
+            raise SystemExit(f"pytest ended with {ran.code} without any mutant")
+        return Baseline(*lines.executed_by(folder))
 
-    def killer(self, stage: Stage, baseline: Baseline) -> str | None:
-        """Returns the test that fails with the mutant that is planted, and does by itself; None if it lives."""
-        left_out = list(baseline.red)
+    def killer(self, stage: Stage, mutant: Mutant, limit_s: float) -> str | None:
+        """Returns the test that fails with the mutant, by itself too, and passes without; None if it lives.
+
+        A run that hangs kills, if it takes less than half the limit without the mutant. Raises SystemExit if not: the
+        machine is too busy to tell.
+        """
+        left_out = list[str]()
         for _ in range(FLAKES):
-            more = [f"--deselect={test}" for test in left_out]
-            ran = self.run(stage, "-x", "-n", "2", *stage.paths, *more, limit_s=baseline.limit_s)
+            tests = [*stage.paths, *(f"--deselect={test}" for test in left_out)]
+            with self.planted(mutant):
+                ran = self.run(stage, "-x", "-n", "2", *tests, limit_s=limit_s)
+                failed = next(iter(ran.failed), None)
+                alone = failed and self.run(stage, "-x", "-n", "0", failed, limit_s=LEAST_S)
             if ran.code in PASSED:
                 return None
             if ran.code is None:
+                if self.run(stage, "-n", "2", *tests, limit_s=limit_s / 2).code is None:
+                    raise SystemExit(f"{limit_s / 2:.0f} s are too few without any mutant: {' '.join(stage.paths)}")
                 return TIME_LIMIT
-            if not ran.failed:
+            if failed is None or not alone:
                 return f"pytest ended with {ran.code}"
-            alone = self.run(stage, "-x", "-n", "0", ran.failed[0], limit_s=LEAST_S)
-            if alone.code not in PASSED:
-                return ran.failed[0]
-            left_out.append(ran.failed[0])
+            if alone.code not in PASSED and self.run(stage, "-n", "0", failed, limit_s=LEAST_S).code in PASSED:
+                return failed
+            left_out.append(failed)
         return None
 
 
-def judge(drawn: Sequence[Mutant], out: Path, *, folder: Path, limit: int | None, resume: bool) -> list[dict[str, Any]]:
-    """Judges up to `limit` mutants that `out` has no result of; writes it after each. Returns all its results."""
+def judge(
+    drawn: Sequence[Mutant], out: Path, *, folder: Path, limit: int | None, resume: bool, paths: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Judges up to `limit` mutants that `out` has no result of by the tests in `paths`; writes it after each.
+
+    Returns all its results.
+    """
     kept: dict[str, Any] = json.loads(out.read_text()) if resume and out.exists() else {}
     results: list[dict[str, Any]] = kept.get("results", [])
-    baselines = {key: Baseline(**one) for key, one in kept.get("baselines", {}).items()}
     judged = {_mutant(one) for one in results}
     tree, reach = Tree(folder), Reach()
-    of = {"commit": tree.commit, "drawn": [str(one) for one in drawn]}
-    if any(kept.get(key) != value for key, value in of.items()):
-        baselines = {}
+    of = {"commit": tree.commit, "drawn": [str(one) for one in drawn], "paths": [*paths]}
+    told = kept.get("baseline") if all(kept.get(key) == value for key, value in of.items()) else None
+    baseline = Baseline(**told) if told is not None else tree.baseline(drawn, paths)
     left = [one for one in drawn if one not in judged]
+    _write(out, json.dumps(of | {"results": results, "baseline": asdict(baseline)}, indent=1))
     for number, mutant in enumerate(left[:limit], 1):
-        began, verdict, killer, executed = time.monotonic(), "none", None, False
-        for stage in stages(mutant.file, reach):
-            baseline = baselines.get(stage.key) or tree.baseline(stage, drawn)
-            baselines[stage.key] = baseline
-            if str(mutant) not in baseline.executed and not mutant.file.startswith(lines.ISOLATED):
-                continue
-            executed = executed or str(mutant) in baseline.executed
-            with tree.planted(mutant):
-                killer = tree.killer(stage, baseline)
+        began, verdict, killer, tests = time.monotonic(), "none", None, baseline.of(mutant)
+        for stage in stages(mutant.file, tests, reach):
+            killer = tree.killer(stage, mutant, baseline.limit_s(stage))
             if killer is not None:
                 verdict = stage.verdict
                 break
         seconds = round(time.monotonic() - began, 1)
-        told = {"killed_by": verdict, "test": killer, "executed": executed, "seconds": seconds, "commit": tree.commit}
+        told = {
+            "killed_by": verdict,
+            "test": killer,
+            "executed": bool(tests),
+            "seconds": seconds,
+            "commit": tree.commit,
+        }
         results.append(asdict(mutant) | told)
-        state = {"results": results, "baselines": {key: asdict(one) for key, one in baselines.items()}}
-        _write(out, json.dumps(of | state, indent=1))
+        _write(out, json.dumps(of | {"results": results, "baseline": asdict(baseline)}, indent=1))
         print(f"{number}/{len(left)} {verdict}: {mutant} [{killer}] {seconds} s", file=sys.stderr, flush=True)
     return results
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """The rows of a table by room, and below it the mutants that the gate's tests let live."""
-    verdicts = ("new", "new, by daemons", "old only", "none")
+    verdicts = ("new", "new, by others", "old only", "none")
     counts = Counter((room(one["file"]), one["killed_by"]) for one in results)
     rows = [f"| room | {' | '.join(verdicts)} |", f"|---|{'---|' * len(verdicts)}"]
     for name in sorted({name for name, _ in counts}):
@@ -239,6 +253,10 @@ def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
             seen = "" if one["executed"] else " (no test that told its lines executed it)"
             rows.append(f"{one['killed_by']}: {_mutant(one)}{seen} {one['test'] or ''}".rstrip())
     return rows
+
+
+def _spot(mutant: Mutant) -> str:
+    return f"{mutant.file}:{mutant.line}"
 
 
 def _mutant(result: Mapping[str, Any]) -> Mutant:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
@@ -47,6 +48,18 @@ def factory(paths: Paths, store: Any = None, launcher: Any = None) -> PtyLinkFac
         screens=ScreenPool(),
         rounds=Rounds(FakeClock()),
     )
+
+
+class Launcher:
+    """Starts nothing; closes the store where that is given."""
+
+    def __init__(self, closes: MemoryStore | None = None) -> None:
+        self._closes = closes
+
+    async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+        if self._closes is not None:
+            await self._closes.close()
+        return LaunchedKeeper(spec.launch_id, spec.socket_path, 1, 1, 2, 2, 0, 0.0)
 
 
 def note(paths: Paths, agent: str, launch_id: str, socket: Path) -> None:
@@ -98,13 +111,14 @@ async def test_the_launch_before_is_not_taken_for_one_under_way(paths: Paths) ->
 
 async def test_once_a_keeper_runs_nothing_keeps_its_launch_from_being_recorded(paths: Paths) -> None:
     """Else it would run for nobody, and keep its agent's place for ever."""
-    store = MemoryStore()
-
-    class Launcher:
-        async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
-            await store.close()
-            return LaunchedKeeper(spec.launch_id, spec.socket_path, 1, 1, 2, 2, 0, 0.0)
-
-    made = factory(paths, store, Launcher())
+    made = factory(paths, store := MemoryStore(), Launcher(store))
     link = await made.launch(an_agent(), Profile(name="p", command="p"), LaunchPlan(program="p", env={}))
     assert link.launch.keeper_pid == 1
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_only_arguments_that_choose_the_conversation_are_kept_as_its_choice(paths: Paths, chosen: bool) -> None:
+    """By others the first message would go to a session that nobody chose."""
+    record, plan = an_agent(), LaunchPlan(program="p", env={}, args=("--session", "s1"), chosen=chosen)
+    await factory(paths, MemoryStore(), Launcher()).launch(record, Profile(name="p", command="p"), plan)
+    assert LaunchContext.load(paths.agent(record.id)).chosen_by == (plan.args if chosen else ())

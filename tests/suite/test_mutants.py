@@ -1,17 +1,19 @@
 """Mutants: what is drawn, where nothing is, and how the lines that a run executes are told."""
 
 import ast
+import contextlib
 import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.mutants import lines
 from tests.mutants.draw import Mutant, applied, draw, mutants
-from tests.mutants.judge import stages, table
+from tests.mutants.judge import TIME_LIMIT, Ran, Stage, Tree, stages, table
 from tests.runs.reach import ROOT, Reach
 
 BARRED = '''
@@ -35,6 +37,7 @@ class Spot:
         self.log.warning("it is", of=n < 1)
         f(help=n + 1)(f"{n + 1}", n=cast(Literal[1], n))
 '''
+MUTANT = Mutant("synapsed/a/b.py", 3, 1, "call", "f()", "pass")
 CALL = 'f(help=n + 1)(f"{n + 1}", n=cast(Literal[1], n))'
 
 
@@ -125,15 +128,77 @@ def test_lines_are_told_of_functions_and_after_an_end_by_force(tmp_path: Path) -
     assert lines.executed(tmp_path / "lines", tmp_path) == {"synapsed/__init__.py": [5]}
 
 
-def test_a_mutant_is_judged_by_the_tests_of_its_room() -> None:
-    reach = Reach()
-    room, daemons, night, later = stages("synapsed/moods/scorer.py", reach)
-    assert (room.paths, "tests/daemon/test_moods.py" in daemons.paths) == (("tests/moods",), True)
-    assert (night.paths, later.paths) == (room.paths, daemons.paths)
-    assert ["night" in one.marks for one in (room, daemons, night, later)] == [True, True, False, False]
-    assert stages("synapsed/sandbox.py", reach)[0].paths == ("tests/terminal/test_sandbox.py",)
-    assert "tests/synapsectl/test_manual.py" in stages("synapsectl/commands/worktree.py", reach)[0].paths
-    assert all(one.startswith("tests/daemon/") for one in stages("synapsed/premises.py", reach)[0].paths)
+def test_a_test_is_told_with_the_wanted_lines_that_it_executes(tmp_path: Path) -> None:
+    (tmp_path / "synapsed").mkdir()
+    (tmp_path / "synapsed" / "__init__.py").write_text("def f(n):\n    if n:\n        return 1\n    return 2\n")
+    for name, body in {"one": "f(0) == 2", "two": "f(1) == 1", "three": "True"}.items():
+        (tmp_path / f"test_{name}.py").write_text(f"from synapsed import f\n\ndef test_it():\n    assert {body}\n")
+    environ = lines.environ(tmp_path / "lines", tmp_path, {"synapsed/__init__.py": [2, 3]})
+    environ |= {"PYTHONPATH": f"{environ['PYTHONPATH']}:{tmp_path}:{ROOT}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *lines.PLUGIN]
+    subprocess.run(command, cwd=tmp_path, env=os.environ | environ, check=True, stdout=subprocess.DEVNULL)
+    spots, seconds = lines.executed_by(tmp_path / "lines")
+    assert spots == {
+        "synapsed/__init__.py:2": ["test_one.py", "test_two.py"],
+        "synapsed/__init__.py:3": ["test_two.py"],
+    }
+    assert seconds.keys() == {"test_one.py", "test_two.py", "test_three.py"}
+
+
+def test_a_mutant_is_judged_by_the_tests_that_execute_it_those_of_its_room_first() -> None:
+    reach, tests = Reach(), ["tests/daemon/test_moods.py", "tests/moods/test_scorer.py"]
+    room, others, night, later = stages("synapsed/moods/scorer.py", tests, reach)
+    assert (room.paths, others.paths) == (("tests/moods/test_scorer.py",), ("tests/daemon/test_moods.py",))
+    assert (night.paths, later.paths) == (room.paths, others.paths)
+    assert ["night" in one.marks for one in (room, others, night, later)] == [True, True, False, False]
+    assert [one.verdict for one in (room, others, night, later)] == ["new", "new, by others", "old only", "old only"]
+    tests = ["tests/daemon/test_daemon.py", "tests/terminal/test_sandbox.py"]
+    assert stages("synapsed/sandbox.py", tests, reach)[0].paths == ("tests/terminal/test_sandbox.py",)
+    assert stages("synapsectl/client.py", ["tests/synapsectl/test_top.py"], reach)[0].verdict == "new"
+    assert stages("synapsed/premises.py", [], reach) == []
+
+
+class Scripted(Tree):
+    """Runs nothing: `with_it` and `without` say how each run ends, and which tests have failed."""
+
+    def __init__(self, with_it: list[tuple[int | None, list[str]]], without: list[int | None]) -> None:
+        self._with_it, self._without, self._in_it = iter(with_it), iter(without), False
+
+    @contextlib.contextmanager
+    def planted(self, mutant: Mutant) -> Iterator[None]:
+        self._in_it = True
+        yield
+        self._in_it = False
+
+    def run(self, *arguments: object, **more: object) -> Ran:
+        code, failed = next(self._with_it) if self._in_it else (next(self._without), [])
+        return Ran(code, failed, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("with_it", "without", "killer"),
+    [
+        ([(0, [])], [], None),
+        ([(5, [])], [], None),  # none of them is of the gate
+        ([(1, ["a"]), (1, ["a"])], [0], "a"),
+        ([(1, ["a"]), (1, ["a"]), (0, [])], [1], None),  # it fails as well without the mutant
+        ([(1, ["a"]), (0, []), (1, ["b"]), (1, ["b"])], [0], "b"),
+        ([(1, ["a"]), (None, [])], [0], "a"),
+        ([(None, [])], [0], TIME_LIMIT),
+        ([(None, [])], [1], TIME_LIMIT),
+        ([(3, [])], [], "pytest ended with 3"),
+    ],
+)
+def test_what_kills_a_mutant(
+    with_it: list[tuple[int | None, list[str]]], without: list[int | None], killer: str | None
+) -> None:
+    found = Scripted(with_it, without).killer(Stage("new", ("tests/a",), "", "gate"), MUTANT, 600.0)
+    assert found == killer
+
+
+def test_a_busy_machine_kills_no_mutant() -> None:
+    with pytest.raises(SystemExit, match="300 s are too few without any mutant: tests/a"):
+        Scripted([(None, [])], [None]).killer(Stage("new", ("tests/a",), "", "gate"), MUTANT, 600.0)
 
 
 def test_the_table_names_what_lives() -> None:
@@ -141,4 +206,4 @@ def test_the_table_names_what_lives() -> None:
     results = [{"file": "synapsed/a/b.py", "killed_by": one} | fields for one in ("new", "none", "none")]
     rows = table(results)
     assert rows[2:4] == ["| synapsed/a | 1 | 0 | 0 | 2 |", "| all | 1 | 0 | 0 | 2 |"]
-    assert rows[4:] == [f"none: {Mutant('synapsed/a/b.py', 3, 1, 'call', 'f()', 'pass')}"] * 2
+    assert rows[4:] == [f"none: {MUTANT}"] * 2

@@ -301,6 +301,7 @@ class FakeDaemon:
                 web.post("/control/agents/{agent}/environment", self._environment),
                 web.post("/control/agents/{agent}/keys", self._keys),
                 web.get("/control/agents/{agent}/history", self._history),
+                web.get("/control/agents/{agent}/recording", self._recording),
             ]
         )
         return app
@@ -501,6 +502,10 @@ class FakeDaemon:
             changes = {"state": ProcessState.STOPPED, "pid": None}
             self.agents[detail.name] = detail.model_copy(update=changes)
         return web.json_response(self._view(self.agents[detail.name]))
+
+    async def _recording(self, request: web.Request) -> web.Response:
+        self._find(request)
+        return web.Response(text='{"version": 3}\n' + json.dumps([0.0, "o", self.printed.decode()]) + "\n")
 
     async def _history(self, request: web.Request) -> web.Response:
         self._find(request)

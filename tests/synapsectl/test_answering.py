@@ -289,6 +289,18 @@ def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("--version").out.endswith("synapsed does not run\n")
 
 
+def test_logs_as_a_recording(ctl: Ctl, daemon: FakeDaemon, tmp_path: Path) -> None:
+    cast = tmp_path / "a.cast"
+    told = ctl("logs", "claude", "--cast", str(cast))
+    assert (told.code, told.out, told.err) == (0, "", f"synapsectl: 1 pieces of output in {cast}\n")
+    assert [json.loads(line) for line in cast.read_text().splitlines()][1:] == [[0.0, "o", daemon.printed.decode()]]
+    assert cast.stat().st_mode & 0o777 == 0o600, "a program may have printed anything"
+    assert json.loads(ctl("logs", "claude", "--cast", str(cast), "--json").out) == {"file": str(cast), "pieces": 1}
+    refused = ctl("logs", "claude", "--cast", str(tmp_path / "none" / "a.cast"))
+    assert refused.code == 2
+    assert "cannot be written" in refused.err
+
+
 def test_events(daemon: FakeDaemon) -> None:
     for arguments in (["-f"], ["-f", "--json"], ["claude", "-f", "--after", "0"]):
         process = subprocess.Popen([sys.executable, "-m", "synapsectl", "events", *arguments], stdout=subprocess.PIPE)
