@@ -12,6 +12,7 @@ from typing import Any
 
 from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
+from synapsectl.checkup.loopback import look_at_agents
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 from synapsectl.service.settings import env_file, user_env_file
@@ -40,6 +41,7 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
     else:
         yield _daemon(status, len(agents or ()))
         yield from _files(status)
+        yield from look_at_agents(agents or [])
     yield from _sockets(ctx)
     yield from _permissions(ctx)
     yield from _disk(ctx)
