@@ -11,6 +11,7 @@ from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.checkup.loopback import look_at_main
+from synapsectl.checkup.outgoing import look_at_proxy
 from synapsectl.checkup.screens import look_at_screens
 from synapsectl.checkup.tls import look_at_tls
 from synapsectl.context import CommandContext
@@ -48,6 +49,7 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
         yield Finding("top", NOTE, TUI_MISSING, TUI_INSTALL)
     if settings.listen:
         yield from _port(settings.listen, served(ctx))
+    yield look_at_proxy(ctx, settings.proxy)
     if settings.tls:
         yield from look_at_tls(ctx, settings.tls)
     try:

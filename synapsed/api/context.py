@@ -193,6 +193,8 @@ class ApiContext:
     """`host:port` under which they are told to people, once they listen."""
     secure: list[str] = field(default_factory=list)
     """`https://host:port/` of the listener with TLS of our own, those first that others reach by it."""
+    proxies: list[str] = field(default_factory=list)
+    """Variables of the daemon's environment that name a proxy, where none is used."""
     pair: Pair | None = None
     """What that listener shows; None where nothing listens with TLS."""
     push_key: str | None = None

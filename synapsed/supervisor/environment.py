@@ -63,6 +63,11 @@ TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """What the agent's terminal is: the emulator behind its PTY."""
 
 
+HERE = ("localhost", "127.0.0.1", "::1")
+"""This machine, as programs understand it in NO_PROXY. (`[::1]` would be right for some, but Python's httpx fails on
+it.)"""
+
+
 def agent_token(control_token: str, agent_id: str) -> str:
     """The agent's SYNAPSE_AGENT_TOKEN: made of the control token, so that there is nothing to store."""
     return hmac.new(control_token.encode(), f"agent:{agent_id}".encode(), hashlib.sha256).hexdigest()
@@ -85,6 +90,7 @@ def agent_environment(
     env |= TERMINAL
     env |= profile.env
     env |= record.extra_env
+    env |= past_proxies(env)
     env |= {
         "PWD": record.cwd,
         "SYNAPSE_AGENT_ID": record.id,
@@ -99,6 +105,20 @@ def agent_environment(
         path = f"{path}{os.pathsep}{tool_dir}"  # at the end: it must not hide anything of the user's
     env["PATH"] = path
     return env
+
+
+def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
+    """What keeps requests to this machine, as those to SYNAPSE_ENDPOINT, from the proxies that `env` names: both
+    spellings of NO_PROXY, extended. Empty where it names none."""
+    if not any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" and env[name] for name in env):
+        return {}
+    large, small = env.get("NO_PROXY", ""), env.get("no_proxy", "")
+    return {"NO_PROXY": _with_here(large or small), "no_proxy": _with_here(small or large)}
+
+
+def _with_here(told: str) -> str:
+    known = re.findall(r"[^\s,]+", told)
+    return told if "*" in known else ",".join(dict.fromkeys([*known, *HERE]))
 
 
 def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str) -> str:
