@@ -27,10 +27,10 @@ DISK_MIN = 1 << 30
 CONNECT_TIMEOUT_S = 5.0
 
 
-def look_inside(ctx: CommandContext) -> Iterator[Finding]:
+def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
+    """`stale` is what `stale_entries` gave before the daemon was asked for anything."""
     agents: list[dict[str, Any]] | None = None
     status: dict[str, Any] = {}
-    stale = _stale(ctx)  # before anything is asked: the daemon sweeps when it lists
     try:
         status = ctx.client.get("/control/status")
         agents = ctx.client.get("/agents")
@@ -220,7 +220,8 @@ def _automation(ctx: CommandContext) -> Iterator[Finding]:
     yield from look_at_automation(found)
 
 
-def _stale(ctx: CommandContext) -> list[Path]:
+def stale_entries(ctx: CommandContext) -> list[Path]:
+    """In the registry. The daemon sweeps them when it is asked for its status, or its agents."""
     return [path for path in sorted(ctx.paths.registry.glob("*.json")) if _is_stale(path)]
 
 
