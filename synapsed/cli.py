@@ -368,7 +368,8 @@ def _check_config(*, as_json: bool) -> int:
         api = config.api
         listen = {"address": api.address, "port": api.port}
         tls = api.tls_listen and {"listen": api.tls_listen, "cert": api.tls_cert, "key": api.tls_key}
-        print(json.dumps({"listen": listen, "tls": tls, "agents": agents, "missing": [wanting] if wanting else []}))
+        told = {"listen": listen, "tls": tls, "proxy": config.outgoing.place, "agents": agents}
+        print(json.dumps({**told, "missing": [wanting] if wanting else []}))
     else:
         if wanting:
             print(f"synapsed: {wanting}", file=sys.stderr)

@@ -16,6 +16,7 @@ from synapsed.fleetspec import FleetConfig
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.model.schedule import NewSchedule
+from synapsed.outgoing import OutgoingConfig
 from synapsed.rules.rule import RuleConfig
 
 
@@ -385,6 +386,7 @@ class Config(_Section):
     environment: EnvironmentConfig = EnvironmentConfig()
 
     a2a: A2aConfig = A2aConfig()
+    outgoing: OutgoingConfig = OutgoingConfig()
     hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
     history: HistoryConfig = HistoryConfig()

@@ -63,6 +63,7 @@ from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
+from synapsed.outgoing import proxies_in
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
 from synapsed.premises import DECIDE_SOCKET, HOOKS_SOCKET
@@ -278,6 +279,7 @@ class Daemon:
             clock=self._clock,
             hosts=hosts,
             traced=config.traces.share,
+            outgoing=config.outgoing,
         )
         up.push_async_callback(externals.close)
         carriers = Carriers(externals, store, self._clock)
@@ -371,6 +373,7 @@ class Daemon:
             paths=paths,
             version=__version__,
             commit=await asyncio.to_thread(commit),
+            proxies=[] if config.outgoing.proxy else proxies_in(self._environ),
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
             metrics=telemetry.metrics,
@@ -420,7 +423,7 @@ class Daemon:
     async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
         if not config.a2a.push.enabled:
             return None
-        sender = push_sender(config.a2a.push, store, self._clock)
+        sender = push_sender(config.a2a.push, store, self._clock, outgoing=config.outgoing)
         up.push_async_callback(sender.close)
         await sender.start()
         return sender

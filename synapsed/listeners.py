@@ -16,6 +16,7 @@ from synapsed.apispec import ApiConfig
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.errors import ConfigError
+from synapsed.loopback import other
 from synapsed.paths import Paths
 from synapsed.sockets import why_not_our_folder
 
@@ -35,24 +36,24 @@ class Listeners:
         self._paths = paths
         self._clock = clock
         self._late_port = late_port
+        self._bound: dict[str, socket.socket] = {}
+        """What the service manager has bound, by its address."""
 
     async def main(self, inherited: list[socket.socket]) -> str:
         """Serve the main listener: on what the service manager has bound, where that is what is wanted, else on a
         socket of our own. Returns where that is, or nothing if the port is to be taken later. Raises ConfigError."""
-        wanted = (self._api.address, self._api.port)
-        listen = ""
+        address, port = self._api.address, self._api.port
         for sock in inherited:
-            if sock.getsockname()[:2] == wanted:
-                listen = await self._servers.start_main_on(sock)
+            at = sock.getsockname()
+            if at[0] in (address, other(address)) and at[1] == port:
+                self._bound[at[0]] = sock
             else:
                 log.warning(
                     "the service's HTTP socket is not what the configuration says: 'synapsectl install' writes it again"
                 )
                 sock.close()
-        if listen:
-            return listen
         try:
-            return await self._servers.start_main(self._api.host, self._api.port)
+            return await self._servers.start_main(address, port, bound=self._bound)
         except ConfigError as error:
             if not self._late_port:
                 raise
@@ -65,7 +66,7 @@ class Listeners:
         while True:
             await asyncio.sleep(PORT_RETRY_S)
             try:
-                listen = await self._servers.start_main(self._api.host, self._api.port)
+                listen = await self._servers.start_main(self._api.address, self._api.port, bound=self._bound)
             except ConfigError:
                 continue
             self._servers.settle(_without_port(self._api))

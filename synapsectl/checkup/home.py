@@ -12,6 +12,7 @@ from typing import Any
 
 from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
+from synapsectl.checkup.loopback import look_at_agents
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
@@ -28,10 +29,10 @@ DISK_MIN = 1 << 30
 CONNECT_TIMEOUT_S = 5.0
 
 
-def look_inside(ctx: CommandContext) -> Iterator[Finding]:
+def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
+    """`stale` is what `stale_entries` gave before the daemon was asked for anything."""
     agents: list[dict[str, Any]] | None = None
     status: dict[str, Any] = {}
-    stale = _stale(ctx)  # before anything is asked: the daemon sweeps when it lists
     try:
         status = ctx.client.get("/control/status")
         agents = ctx.client.get("/agents")
@@ -42,6 +43,7 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
     else:
         yield _daemon(status, len(agents or ()))
         yield from _files(status)
+        yield from look_at_agents(agents or [])
     yield from _sockets(ctx)
     yield from _permissions(ctx)
     yield from _disk(ctx)
@@ -236,7 +238,8 @@ def _environments(ctx: CommandContext, agents: list[dict[str, Any]]) -> Iterator
             yield Finding("environment", NOTE, detail, brings(agent["name"]))
 
 
-def _stale(ctx: CommandContext) -> list[Path]:
+def stale_entries(ctx: CommandContext) -> list[Path]:
+    """In the registry. The daemon sweeps them when it is asked for its status, or its agents."""
     return [path for path in sorted(ctx.paths.registry.glob("*.json")) if _is_stale(path)]
 
 

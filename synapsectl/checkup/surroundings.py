@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
+from synapsectl.checkup.loopback import look_at_main
+from synapsectl.checkup.outgoing import look_at_proxy
 from synapsectl.checkup.screens import look_at_screens
 from synapsectl.checkup.tls import look_at_tls
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.service.available import this_machines
 from synapsectl.service.manager import NoServiceManager, ServiceManager
-from synapsectl.service.port import is_served, refusal
+from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
 from synapsed import __version__, own_python
 from synapsed.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
@@ -46,7 +48,8 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
     if not has_tui():
         yield Finding("top", NOTE, TUI_MISSING, TUI_INSTALL)
     if settings.listen:
-        yield _port(ctx, settings.listen)
+        yield from _port(settings.listen, served(ctx))
+    yield look_at_proxy(ctx, settings.proxy)
     if settings.tls:
         yield from look_at_tls(ctx, settings.tls)
     try:
@@ -66,13 +69,15 @@ def _python() -> Finding:
     return Finding("python", OK, detail)
 
 
-def _port(ctx: CommandContext, listen: str) -> Finding:
-    if is_served(ctx, listen):
-        return Finding("main port", OK, f"{listen}, the daemon's")
-    if (why := refusal(listen)) is None:
-        return Finding("main port", OK, f"{listen} is free")
-    mend = "free it, or set another with 'listen' under [api] of config.toml; a daemon takes it once it is free"
-    return Finding("main port", WRONG, f"{listen} cannot be listened on: {why}", mend)
+def _port(listen: str, served: list[str]) -> Iterator[Finding]:
+    if listen in served:
+        yield Finding("main port", OK, f"{' and '.join(served)}, the daemon's")
+    elif (why := refusal(listen)) is None:
+        yield Finding("main port", OK, f"{listen} is free")
+    else:
+        mend = "free it, or set another with 'listen' under [api] of config.toml; a daemon takes it once it is free"
+        yield Finding("main port", WRONG, f"{listen} cannot be listened on: {why}", mend)
+    yield from look_at_main(listen, served)
 
 
 def _service(manager: ServiceManager, settings: ServiceSettings) -> Iterator[Finding]:

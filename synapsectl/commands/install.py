@@ -9,7 +9,7 @@ from synapsectl.errors import DONE, CtlError, NoDaemon, TimedOut, UsageError
 from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import NoServiceManager, ServiceManager
-from synapsectl.service.port import is_served, refusal
+from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ServiceSettings, gather
 from synapsectl.spawn import holds_lock
 
@@ -79,7 +79,7 @@ def _show(ctx: CommandContext, changed: list[WantedFile], gone: list[WantedFile]
 
 
 def _remarks(ctx: CommandContext, settings: ServiceSettings) -> None:
-    if settings.listen and not is_served(ctx, settings.listen) and (why := refusal(settings.listen)):
+    if settings.listen and settings.listen not in served(ctx) and (why := refusal(settings.listen)):
         ctx.out.note(
             f"{settings.listen} cannot be listened on ({why}): the service comes up without it, reached by its control "
             "socket, and takes it once it is free; or set another with 'listen' under [api] of config.toml"

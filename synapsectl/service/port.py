@@ -7,12 +7,12 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 
 
-def is_served(ctx: CommandContext, listen: str) -> bool:
-    """Whether the daemon of this home listens there now."""
+def served(ctx: CommandContext) -> list[str]:
+    """Where the daemon of this home listens now."""
     try:
-        return listen in ctx.client.get("/control/status")["listen"]
+        return list(ctx.client.get("/control/status")["listen"])
     except CtlError:
-        return False
+        return []
 
 
 def refusal(listen: str) -> str | None:

@@ -50,6 +50,7 @@ class Configuration(NamedTuple):
     tls: TlsFiles | None
     agents: tuple[ConfiguredAgent, ...]
     missing: tuple[str, ...]
+    proxy: tuple[str, int] | None
 
 
 class ServiceSettings(NamedTuple):
@@ -64,6 +65,8 @@ class ServiceSettings(NamedTuple):
     missing: tuple[str, ...] = ()
     """What is configured and not installed, in sentences."""
     tls: TlsFiles | None = None
+    proxy: tuple[str, int] | None = None
+    """Host and port of the one that is used, if any."""
 
 
 def env_file(paths: Paths) -> Path:
@@ -83,7 +86,8 @@ def gather(paths: Paths, environ: Mapping[str, str]) -> ServiceSettings:
     variables = {"PATH": login.path}
     variables |= {key: login.environ[key] for key in LOCALE if login.environ.get(key)}
     variables |= {key: environ[key] for key in CARRIED if environ.get(key)}
-    return ServiceSettings(paths, sys.executable, told.listen, told.agents, login, variables, told.missing, told.tls)
+    rest = (told.missing, told.tls, told.proxy)
+    return ServiceSettings(paths, sys.executable, told.listen, told.agents, login, variables, *rest)
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:
@@ -107,7 +111,8 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
     address, port = told["listen"]["address"], told["listen"]["port"]
     listen = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if port else None
     agents = tuple(ConfiguredAgent(**agent) for agent in told["agents"])
-    return Configuration(listen, told["tls"] and TlsFiles(**told["tls"]), agents, tuple(told["missing"]))
+    tls = told["tls"] and TlsFiles(**told["tls"])
+    return Configuration(listen, tls, agents, tuple(told["missing"]), told["proxy"] and tuple(told["proxy"]))
 
 
 def template(name: str, values: Mapping[str, str]) -> str:

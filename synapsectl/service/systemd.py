@@ -10,6 +10,7 @@ from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import ServiceSettings, env_file, template, user_env_file
 from synapsed import own_python
+from synapsed.loopback import host_port, other
 from synapsed.owners import user_name
 from synapsed.paths import Paths
 
@@ -17,7 +18,8 @@ SERVICE = "synapsed.service"
 TARGET = "synapse-agents.target"
 CONTROL = "synapsed-control.socket"
 HTTP = "synapsed-http.socket"
-UNITS = (SERVICE, TARGET, CONTROL, HTTP)
+HTTP6 = "synapsed-http6.socket"
+UNITS = (SERVICE, TARGET, CONTROL, HTTP, HTTP6)
 LINGER = Path("/var/lib/systemd/linger")
 
 
@@ -44,7 +46,8 @@ class Systemd:
     # --- files ---
 
     def files(self, settings: ServiceSettings) -> list[WantedFile]:
-        sockets = [CONTROL, *([HTTP] if settings.listen else [])]
+        too = _other_place(settings.listen)
+        sockets = [CONTROL, *([HTTP] if settings.listen else []), *([HTTP6] if too else [])]
         values = {
             "SYNAPSED": " ".join(map(quoted_word, own_python.command("synapsed.cli", python=settings.python))),
             "PACKAGES": _line(own_python.PACKAGES),
@@ -52,6 +55,7 @@ class Systemd:
             "USER_ENV_FILE": _line(user_env_file(settings.paths)),
             "CONTROL_SOCKET": _line(settings.paths.control_socket),
             "LISTEN": settings.listen or "",
+            "LISTEN_TOO": too,
             "SOCKETS": " ".join(sockets),
         }
         units = [SERVICE, TARGET, *sockets]
@@ -131,6 +135,13 @@ def _written(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _other_place(listen: str | None) -> str:
+    """The same port at the other address of `localhost`; empty where `listen` is at neither."""
+    address, _, port = (listen or "").rpartition(":")
+    twin = other(address.strip("[]"))
+    return "" if twin is None else host_port(twin, int(port))
 
 
 def _line(value: object) -> str:

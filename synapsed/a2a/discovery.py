@@ -22,6 +22,7 @@ from synapsed.a2a.remote_protocol import CARD_S, CONNECT_S, Found, http_client, 
 from synapsed.a2a.snapshots import TEXT_SHOWN
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.model.external import SEEDS, ExternalAgent
+from synapsed.outgoing import OutgoingConfig
 
 CARD_BYTES = 1 << 20
 
@@ -39,13 +40,20 @@ _A2A: Final = (
 _NOTHING_HERE: Final = (404, 405, 410, 501)
 
 
-async def look_up(url: str, headers: dict[str, str], *, other_host: bool = False, in_the_clear: bool = False) -> Found:
+async def look_up(
+    url: str,
+    headers: dict[str, str],
+    outgoing: OutgoingConfig,
+    *,
+    other_host: bool = False,
+    in_the_clear: bool = False,
+) -> Found:
     """The agent at `url`: its base, or its card's own address. With `other_host` the card may name an endpoint on
     another host than its own; with `in_the_clear` credentials may go there by http. Raises InvalidRequest, Unreachable,
     CardInvalid."""
     secret = bool(headers) and not in_the_clear
     base = _checked(url, secret=secret)
-    async with http_client(headers) as http:
+    async with http_client(headers, outgoing) as http:
         card_url, raw, status = await _find_card(http, base)
         card = _parsed(raw)
         if any(card.get(member) for member in _A2A):
@@ -61,14 +69,16 @@ async def look_up(url: str, headers: dict[str, str], *, other_host: bool = False
     )
 
 
-async def look_again(agent: ExternalAgent, headers: dict[str, str]) -> Found:
+async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> Found:
     """One that is known, by the card that it had then. One that had none is asked only whether it has one now. Raises
     Unreachable, CardInvalid, CardChanged."""
     try:
         if agent.binding != SEEDS:
-            return await look_up(agent.card_url, headers, other_host=agent.other_host, in_the_clear=agent.in_the_clear)
+            return await look_up(
+                agent.card_url, headers, outgoing, other_host=agent.other_host, in_the_clear=agent.in_the_clear
+            )
         secret = bool(headers) and not agent.in_the_clear
-        async with http_client(headers) as http:
+        async with http_client(headers, outgoing) as http:
             card_url, raw, _ = await _find_card(http, agent.card_url)
     except InvalidRequest as error:
         raise CardInvalid(error.message, url=agent.card_url) from error

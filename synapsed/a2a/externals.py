@@ -38,6 +38,7 @@ from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Message, Task, new_id
+from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
@@ -70,8 +71,10 @@ class Externals:
         clock: Clock,
         hosts: Hosts | None = None,
         traced: float | None = None,
+        outgoing: OutgoingConfig = DIRECTLY,
     ) -> None:
         """`traced`: the share of traces that are sent; None if traces are off."""
+        self._outgoing = outgoing
         self.traced = traced
         self._store = store
         self._book = book
@@ -161,7 +164,7 @@ class Externals:
                 known = before is not None and before.url == url
                 headers = await asyncio.to_thread(self._book.secret, before.alias) if before and known else {}
             module = await _load("synapsed.a2a.discovery")
-            found = await module.look_up(url, headers, other_host=other_host, in_the_clear=in_the_clear)
+            found = await module.look_up(url, headers, self._outgoing, other_host=other_host, in_the_clear=in_the_clear)
             alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
             now = iso(self._clock.wall())
             agent = ExternalAgent(
@@ -321,9 +324,11 @@ class Externals:
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
             headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
             if agent.binding == SEEDS:
-                made: AgentConnection = (await _load("synapsed.a2a.synapse_a2a")).SeedsRemote(agent, headers)
+                made: AgentConnection = (await _load("synapsed.a2a.synapse_a2a")).SeedsRemote(
+                    agent, headers, self._outgoing
+                )
             else:
-                made = (await _load("synapsed.a2a.remote")).Remote(agent, headers, tunnel)
+                made = (await _load("synapsed.a2a.remote")).Remote(agent, headers, self._outgoing, tunnel)
             known = self._remotes.setdefault(alias, made)
         return known
 

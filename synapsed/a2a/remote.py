@@ -30,6 +30,7 @@ from synapsed.errors import ExternalError, RemoteRefused
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import Message
 from synapsed.model.trace import headers_of
+from synapsed.outgoing import OutgoingConfig
 
 LISTED = 100
 """Tasks that are looked through for one whose answer was lost."""
@@ -41,7 +42,9 @@ class Remote:
 
     longest_pause_s = LONGEST_PAUSE_S
 
-    def __init__(self, agent: ExternalAgent, headers: dict[str, str], tunnel: Tunnel | None = None) -> None:
+    def __init__(
+        self, agent: ExternalAgent, headers: dict[str, str], ways: OutgoingConfig, tunnel: Tunnel | None = None
+    ) -> None:
         interface = pb.AgentInterface(
             url=agent.endpoint,
             protocol_binding=agent.binding,
@@ -52,7 +55,8 @@ class Remote:
         card.capabilities.streaming = agent.streaming
         self._agent = agent
         self._headers = headers
-        self._http = http_client(headers, None if tunnel is None else str(tunnel.local))
+        self._ways = ways
+        self._http = http_client(headers, ways, None if tunnel is None else str(tunnel.local))
         self._tunnel = tunnel
         # Sends are not streamed: so their answer has the task's id, which must be durable before all else.
         bindings = list(BINDINGS)
@@ -88,7 +92,7 @@ class Remote:
         await self._http.aclose()
 
     async def look(self) -> Found:
-        return await look_again(self._agent, self._headers)
+        return await look_again(self._agent, self._headers, self._ways)
 
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""

@@ -19,6 +19,7 @@ from synapsed.documents.counting import Meter, TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import SEEDS, ExternalAgent
 from synapsed.model.task import Message
+from synapsed.outgoing import OutgoingConfig
 
 CONNECT_S = 5.0
 CARD_S = 10.0
@@ -118,6 +119,10 @@ class AgentConnection(Protocol):
     async def close(self) -> None: ...
 
 
+PROXY_AUTH = 407
+"""A proxy's answer, never the agent's."""
+
+
 # --- the wire --------------------------------------------------------------------------------------------------------
 
 
@@ -159,10 +164,34 @@ class _Counted(httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-def http_client(headers: dict[str, str], socket: str | None = None) -> httpx.AsyncClient:
+class _Routed(httpx.AsyncBaseTransport):
+    """Takes each request the way that `outgoing` says."""
+
+    def __init__(self, outgoing: OutgoingConfig) -> None:
+        self._outgoing = outgoing
+        self._ways: dict[str | None, _Bounded] = {}
+        """By their proxies; made when they are wanted, as each reads all certificates."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        proxy = self._outgoing.proxy_for(request.url.host)
+        if proxy not in self._ways:
+            self._ways[proxy] = _Bounded(retries=0, proxy=proxy)
+        response = await self._ways[proxy].handle_async_request(request)
+        if proxy is not None and response.status_code == PROXY_AUTH:
+            await response.aclose()
+            raise httpx.ProxyError(f"{PROXY_AUTH} its name or password is missing or wrong")
+        return response
+
+    async def aclose(self) -> None:
+        for way in self._ways.values():
+            await way.aclose()
+
+
+def http_client(headers: dict[str, str], outgoing: OutgoingConfig, socket: str | None = None) -> httpx.AsyncClient:
     """Redirects are not followed: where they lead nobody has agreed to. `socket` is the path of a Unix socket."""
+    routed = outgoing.proxy is not None and socket is None
     return httpx.AsyncClient(
-        transport=_Bounded(retries=0, uds=socket),
+        transport=_Routed(outgoing) if routed else _Bounded(retries=0, uds=socket),
         headers={"Accept-Encoding": _PLAIN, **headers},
         follow_redirects=False,
         timeout=httpx.Timeout(CALL_S),
@@ -171,8 +200,12 @@ def http_client(headers: dict[str, str], socket: str | None = None) -> httpx.Asy
 
 def unreachable(url: str, error: httpx.HTTPError, *, asked: bool) -> Unreachable:
     """`asked`: the request has an effect if it arrives."""
-    sent = asked and not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    sent = asked and not isinstance(
+        error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError
+    )
     why = str(error)[:200] or type(error).__name__
+    if isinstance(error, httpx.ProxyError):
+        why = f"the proxy answers {why} ('proxy' under [outgoing] of config.toml)"
     return Unreachable(f"{url} cannot be reached: {why}", sent=sent)
 
 

@@ -37,6 +37,7 @@ from synapsed.documents.reading import read
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
+from synapsed.outgoing import OutgoingConfig
 from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
@@ -60,11 +61,12 @@ class SeedsRemote:
 
     own = False
 
-    def __init__(self, agent: ExternalAgent, headers: dict[str, str]) -> None:
+    def __init__(self, agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> None:
         self._agent = agent
         self._headers = headers
+        self._outgoing = outgoing
         self._base = agent.endpoint.rstrip("/")
-        self._http = http_client(headers)
+        self._http = http_client(headers, outgoing)
         self._follows = agent.streaming
         self._streams = agent.streaming
 
@@ -88,7 +90,7 @@ class SeedsRemote:
 
     async def look(self) -> Found:
 
-        return await look_again(self._agent, self._headers)
+        return await look_again(self._agent, self._headers, self._outgoing)
 
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""

@@ -188,9 +188,13 @@ class ApiContext:
     pace: Pace = field(default_factory=lambda: Pace(PIECES_AT_ONCE))
     pid: int = field(default_factory=os.getpid)
     listening: list[str] = field(default_factory=list)
-    """`host:port` of the main listeners, once they listen."""
+    """`address:port` of the main listeners, once they listen."""
+    place: str = ""
+    """`host:port` under which they are told to people, once they listen."""
     secure: list[str] = field(default_factory=list)
     """`https://host:port/` of the listener with TLS of our own, those first that others reach by it."""
+    proxies: list[str] = field(default_factory=list)
+    """Variables of the daemon's environment that name a proxy, where none is used."""
     pair: Pair | None = None
     """What that listener shows; None where nothing listens with TLS."""
     push_key: str | None = None
@@ -209,7 +213,7 @@ class ApiContext:
     def addresses(self) -> list[str]:
         """Of the page, those first that other machines reach."""
         served = self.security.visitors.book.served if self.security.visitors is not None else []
-        local = [f"http://localhost:{listen.rpartition(':')[2]}/" for listen in self.listening]
+        local = [f"http://{self.place}/"] if self.place else []
         return [*(f"https://{name}/" for name in served), *self.secure, *local]
 
 

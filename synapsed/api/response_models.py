@@ -200,7 +200,8 @@ class DaemonPaths(_Answer):
 
 class DaemonStatus(_Answer):
     """`uptime` in seconds; `listen`: `host:port` of each main listener; `secure`: addresses of the page at the listener
-    with TLS; `commit`: of what its program was built, empty where that is not known."""
+    with TLS; `commit`: of what its program was built, empty where that is not known; `unused_proxies`: the variables of
+    its environment that name a proxy, where `[outgoing]` names none: they are not obeyed."""
 
     version: str
     commit: str
@@ -210,6 +211,7 @@ class DaemonStatus(_Answer):
     secure: list[str]
     agents: int
     alerts: list[str]
+    unused_proxies: list[str]
     paths: DaemonPaths
 
 

@@ -1,13 +1,13 @@
 """Owns every listener of the daemon: the main one, the Unix socket, one per agent's port."""
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import structlog
 from aiohttp import web
@@ -19,6 +19,7 @@ from synapsed.api.early_refusals import speaking
 from synapsed.api.tls_connections import SecureListener
 from synapsed.errors import ConfigError
 from synapsed.listening import stop_listening
+from synapsed.loopback import hold_other, host_port
 
 SHUTDOWN_SECONDS = 2.0
 """What requests at work get before they are cancelled; streams end at once."""
@@ -44,11 +45,10 @@ class ApiServers:
         self._agents = _runner(build_agent_app(context))
         self._protocols: dict[web.AppRunner, Callable[[], asyncio.Protocol]] = {}
         self._listeners: list[asyncio.Server] = []
-        self._ports: dict[int, asyncio.Server] = {}
+        self._ports: dict[int, list[asyncio.Server]] = {}
         self._secure: SecureListener | None = None
         self._unix: Path | None = None
         self._ready = False
-        self._count = 0
 
     async def setup(self) -> None:
         """Make the applications ready; the `start_…` methods do it as well."""
@@ -59,19 +59,29 @@ class ApiServers:
                 assert runner.server is not None
                 self._protocols[runner] = speaking(runner.server, asyncio.get_running_loop())
 
-    async def start_main(self, host: str, port: int) -> str:
-        """Listen for TCP; gives `address:port` as a URL has it, the port a free one for 0. Raises ConfigError where it
-        cannot be had."""
+    async def start_main(self, address: str, port: int, *, bound: Mapping[str, socket.socket] | None = None) -> str:
+        """Listen for TCP, at both addresses of `localhost` where `address` is one of them and the other is free; gives
+        `address:port` as a URL has it, the port a free one for 0. `bound`: sockets that are bound already (socket
+        activation), by their addresses. Raises ConfigError where it cannot be had."""
         await self.setup()
+        there = bound or {}
         try:
-            server = await self._listen(self._main, host=host, port=port)
+            first = there.get(address) or _bind(address, port)
+            port = int(first.getsockname()[1])
+            second, host = hold_other(address, port, lambda twin, port: there.get(twin) or _bind_if_free(twin, port))
         except OSError as error:
             raise ConfigError(
-                f"cannot listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}; "
+                f"cannot listen on {address}:{port}: {os.strerror(error.errno) if error.errno else error}; "
                 "free the port, or set another with 'listen' under [api] of config.toml",
                 key="api.listen",
             ) from error
-        return self._listens(host, int(server.sockets[0].getsockname()[1]))
+        context = self._context
+        for sock in (first, second):
+            if sock is not None:
+                await self._listen(self._main, sock)
+                context.listening.append(host_port(sock.getsockname()[0], port))
+        context.place = host_port(host, port)
+        return context.listening[0]
 
     async def start_secure(self, host: str, port: int, context: ssl.SSLContext) -> SecureListener:
         """Listen for TLS, at `::` for IPv4 too; another call gives the listener that there is, with `context` from now
@@ -83,9 +93,10 @@ class ApiServers:
         sockets: list[socket.socket] = []
         try:
             for one in ("0.0.0.0", "::") if host == "::" else (host,):  # noqa: S104 - the user has asked for it
-                family = socket.AF_INET6 if ":" in one else socket.AF_INET
-                bound = int(sockets[0].getsockname()[1]) if sockets else port
-                sockets.append(socket.create_server((one, bound), family=family, backlog=BACKLOG))
+                sockets.append(_bind(one, int(sockets[0].getsockname()[1]) if sockets else port))
+            second, _ = hold_other(host, int(sockets[0].getsockname()[1]), _bind_if_free)
+            if second is not None:
+                sockets.append(second)
         except OSError as error:
             for sock in sockets:
                 sock.close()
@@ -104,29 +115,14 @@ class ApiServers:
         )
         return self._secure
 
-    async def start_main_on(self, sock: socket.socket) -> str:
-        """Listen on a TCP socket that is bound already (socket activation); gives `address:port` as a URL has it."""
-        await self.setup()
-        await self._listen(self._main, sock=sock)
-        host, port = sock.getsockname()[:2]
-        return self._listens(str(host), int(port))
-
-    async def _listen(self, runner: web.AppRunner, **where: Any) -> asyncio.Server:
-        sock = where.get("sock")
-        unix = sock is not None and sock.family == socket.AF_UNIX
-        self._count += 1
-        make = self._door.at(self._protocols[runner], f"listener {self._count}", unix=unix)
-        server = await asyncio.get_running_loop().create_server(make, backlog=AT_ONCE, **where)
-        for listener in server.sockets:  # asyncio has one number for both
-            with socket.socket(fileno=os.dup(listener.fileno())) as same:
-                same.listen(BACKLOG)
+    async def _listen(self, runner: web.AppRunner, sock: socket.socket) -> asyncio.Server:
+        unix = sock.family == socket.AF_UNIX
+        name = "control socket" if unix else f"port {sock.getsockname()[1]}"
+        make = self._door.at(self._protocols[runner], name, unix=unix)
+        server = await asyncio.get_running_loop().create_server(make, backlog=AT_ONCE, sock=sock)
+        sock.listen(BACKLOG)  # asyncio has one number for both
         self._listeners.append(server)
         return server
-
-    def _listens(self, host: str, port: int) -> str:
-        listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._context.listening.append(listen)
-        return listen
 
     async def start_unix(self, path: Path) -> None:
         """Listen on the control socket: 0600, in a directory 0700 of one's own. Raises ConfigError where it is not."""
@@ -143,23 +139,24 @@ class ApiServers:
         finally:
             os.umask(before)
         self._unix = path
-        await self._listen(self._main, sock=sock)
+        await self._listen(self._main, sock)
 
     async def start_unix_on(self, sock: socket.socket) -> None:
         """Listen on a Unix socket that is bound already (socket activation); its file is not ours to remove."""
         await self.setup()
-        await self._listen(self._main, sock=sock)
+        await self._listen(self._main, sock)
 
     async def open_agent_port(self, sock: socket.socket) -> int:
-        """Serve an agent's routes on `sock`, which is bound; gives its port. The socket is owned here from now on."""
+        """Serve an agent's routes on `sock`, which is bound; gives its port. The socket is owned here from now on. A
+        port has two of them where both addresses of `localhost` are held."""
         await self.setup()
         port = int(sock.getsockname()[1])
-        self._ports[port] = await self._listen(self._agents, sock=sock)
+        self._ports.setdefault(port, []).append(await self._listen(self._agents, sock))
         return port
 
     async def close_agent_port(self, port: int) -> None:
         """Stop listening there; connections that are open end by themselves. Nothing happens for an unknown port."""
-        if (server := self._ports.pop(port, None)) is not None:
+        for server in self._ports.pop(port, []):
             self._listeners.remove(server)
             await stop_listening(server)
 
@@ -199,6 +196,21 @@ class ApiServers:
 
 def _runner(app: web.Application) -> web.AppRunner:
     return web.AppRunner(app, shutdown_timeout=SHUTDOWN_SECONDS, handle_signals=False)
+
+
+def _bind(address: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.create_server((address, port), family=family, backlog=BACKLOG)
+
+
+def _bind_if_free(address: str, port: int) -> socket.socket | None:
+    try:
+        return _bind(address, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
 
 
 def _own_directory(directory: Path) -> None:

@@ -48,7 +48,7 @@ class Automation:
         zone, user_agent = LocalZone(environ), f"synapsed/{__version__}"
 
         def poster() -> HttpPoster:
-            return HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout)
+            return HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=config.outgoing)
 
         self.scheduler = Scheduler(
             directory=directory,

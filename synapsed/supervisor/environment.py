@@ -28,6 +28,10 @@ from synapsed.supervisor.shell_environment import PLACES
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """What the agent's terminal is: the emulator behind its PTY."""
 
+HERE = ("localhost", "127.0.0.1", "::1")
+"""This machine, as programs understand it in NO_PROXY. (`[::1]` would be right for some, but Python's httpx fails on
+it.)"""
+
 
 def agent_token(control_token: str, agent_id: str) -> str:
     """The agent's SYNAPSE_AGENT_TOKEN: made of the control token, so that there is nothing to store."""
@@ -51,6 +55,7 @@ def agent_environment(
     env |= TERMINAL
     env |= profile.env
     env |= record.extra_env
+    env |= past_proxies(env)
     env |= {
         "PWD": record.cwd,
         "SYNAPSE_AGENT_ID": record.id,
@@ -81,6 +86,20 @@ def travelling(environ: Mapping[str, str], rules: EnvironmentConfig) -> dict[str
 def brought(record: AgentRecord, env: Mapping[str, str]) -> list[str]:
     """The names of what of the shell's environment decides which code runs in `env`, its program's."""
     return [name for name in activated(env) if name in (record.env or ()) and name not in record.extra_env]
+
+
+def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
+    """What keeps requests to this machine, as those to SYNAPSE_ENDPOINT, from the proxies that `env` names: both
+    spellings of NO_PROXY, extended. Empty where it names none."""
+    if not any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" and env[name] for name in env):
+        return {}
+    large, small = env.get("NO_PROXY", ""), env.get("no_proxy", "")
+    return {"NO_PROXY": _with_here(large or small), "no_proxy": _with_here(small or large)}
+
+
+def _with_here(told: str) -> str:
+    known = re.findall(r"[^\s,]+", told)
+    return told if "*" in known else ",".join(dict.fromkeys([*known, *HERE]))
 
 
 def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str) -> str:

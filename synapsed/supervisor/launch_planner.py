@@ -78,9 +78,9 @@ class Planner:
         return self.attributes(record).unusual(self._settings.attributes)
 
     def endpoint(self, record: AgentRecord) -> str:
-        """The agent's base URL."""
-        if self._settings.config.api.agent_ports and record.port is not None:
-            return f"http://localhost:{record.port}"
+        """The agent's base URL: never one where another program listens."""
+        if record.port is not None and (host := self._roster.host(record.port)) is not None:
+            return f"http://{host}:{record.port}"
         return f"http://{self.listen}/agents/{record.name}"
 
     def _instructions(self, record: AgentRecord, profile: Profile) -> str | None:

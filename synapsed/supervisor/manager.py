@@ -423,8 +423,9 @@ class Manager:
         self._roster.leave(record)
 
     async def _announce(self, port: int | None) -> None:
-        if self._server is not None and port is not None and (sock := self._roster.take_socket(port)) is not None:
-            await self._server.open_agent_port(announceable(sock))
+        if self._server is not None and port is not None:
+            for sock in self._roster.take_sockets(port):
+                await self._server.open_agent_port(announceable(sock))
 
     def _sweep_again(self) -> None:
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: one that fails is not the last

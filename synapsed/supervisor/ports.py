@@ -1,20 +1,20 @@
 """The agents' ports: a port is owned by binding it.
 
-A claimed port is bound on 127.0.0.1 and does not listen: it is nobody else's, and connections are refused until it is
-announced. On Linux SO_REUSEADDR cuts both ways: without it a port that has connections in TIME_WAIT (the last daemon
-was killed) cannot be bound; with it a second program that sets it too can bind the same port as long as nobody
-listens. So a port is bound without it first, which excludes everyone; where that fails it is bound with it and listens
-at once, which only one can. `announceable` sets it before the port is handed to a server, so that the connections
-accepted there will not be in the way of the next daemon.
+A claimed port is bound on 127.0.0.1 and on ::1 (`loopback`) and does not listen: it is nobody else's, and connections
+are refused until it is announced. On Linux SO_REUSEADDR cuts both ways: without it a port that has connections in
+TIME_WAIT (the last daemon was killed) cannot be bound; with it a second program that sets it too can bind the same port
+as long as nobody listens. So a port is bound without it first, which excludes everyone; where that fails it is bound
+with it and listens at once, which only one can. `announceable` sets it before the port is handed to a server, so that
+the connections accepted there will not be in the way of the next daemon.
 """
 
 import errno
 import socket
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from synapsed.errors import AgentError, PortsExhausted
-
-LOOPBACK = "127.0.0.1"
+from synapsed.loopback import LOOPBACK, hold_other, tcp_socket
 
 COMMON = range(8200, 9000)
 """The ports of agents for which their profile's range has none left, whatever the profile."""
@@ -30,29 +30,43 @@ class Ports:
     def __init__(self, *, listen: bool) -> None:
         self._listen = listen
         self._owners: dict[int, str] = {}
-        self._sockets: dict[int, socket.socket] = {}
+        self._sockets: dict[int, list[socket.socket]] = {}
+        self._hosts: dict[int, str] = {}
 
     def owner(self, port: int) -> str | None:
         """The name of the agent that has `port`."""
         return self._owners.get(port)
 
-    def claim(self, name: str, wanted: Iterable[int], *, listed: str) -> tuple[int, socket.socket | None]:
-        """The first of the ports `wanted` that can be had, for agent `name`, and its bound socket (None where nothing
-        listens). `listed` says what is wanted, for the error. Raises PortsExhausted with who has which."""
+    def host(self, port: int) -> str | None:
+        """The host under which `port` is told, whose sockets were bound: `localhost`, or 127.0.0.1 where another
+        program has it at ::1. None where another program has it."""
+        return self._hosts.get(port)
+
+    def claim(self, name: str, wanted: Iterable[int], *, listed: str) -> int:
+        """The first of the ports `wanted` that can be had, for agent `name`: at both addresses of `localhost`, if there
+        is such a one. `listed` says what is wanted, for the error. Raises PortsExhausted with who has which."""
         holders: dict[int, str] = {}
+        half: int | None = None
         for port in wanted:
             if (other := self._owners.get(port)) is not None:
                 holders[port] = other
-                continue
-            if not self._listen:
+            elif not self._listen:
                 self._owners[port] = name
-                return port, None
-            if (sock := _bind(port)) is None:
+                return port
+            elif not self._hold(port):
                 holders[port] = "another program"
-                continue
-            self._owners[port] = name
-            self._sockets[port] = sock
-            return port, sock
+            elif self._hosts[port] != LOOPBACK:
+                if half is not None:
+                    self.release(half)
+                self._owners[port] = name
+                return port
+            elif half is None:
+                half = port
+            else:
+                self.release(port)
+        if half is not None:
+            self._owners[half] = name
+            return half
         which = f"no port is left for {name} of {listed}" if len(holders) != 1 else f"{name} cannot have port {listed}"
         raise PortsExhausted(
             f"{which}: {_who(holders)}; name another with --port, start it without one (--no-port), or free one with "
@@ -61,34 +75,42 @@ class Ports:
             holders=_json(holders),
         )
 
-    def reclaim(self, name: str, port: int) -> socket.socket | None:
+    def reclaim(self, name: str, port: int) -> None:
         """The port that `name` had under the last daemon. It stays the agent's (its id holds the number) also where
         another program has it now: then there is no socket."""
         self._owners[port] = name
-        if port in self._sockets:
-            return self._sockets[port]
-        if not self._listen or (sock := _bind(port)) is None:
-            return None
-        self._sockets[port] = sock
-        return sock
+        if self._listen and port not in self._hosts:
+            self._hold(port)
+
+    def _hold(self, port: int) -> bool:
+        """Bind `port`; false where another program has it."""
+        if (sock := _bind(LOOPBACK, port)) is None:
+            return False
+        try:
+            second, self._hosts[port] = hold_other(LOOPBACK, port, _bind)
+        except BaseException:
+            sock.close()
+            raise
+        self._sockets[port] = [sock] if second is None else [sock, second]
+        return True
 
     def rename(self, port: int, name: str) -> None:
         """The name under which the port was claimed was not the last word."""
         self._owners[port] = name
 
     def release(self, port: int) -> None:
-        """The port is free again. Its socket is closed, unless it was taken."""
+        """The port is free again. Its sockets are closed, unless they were taken."""
         self._owners.pop(port, None)
-        if (sock := self._sockets.pop(port, None)) is not None:
+        self._hosts.pop(port, None)
+        for sock in self.take(port):
             sock.close()
 
-    def take(self, port: int) -> socket.socket | None:
-        """The bound socket of `port`, which is the caller's from here on; None if no socket is bound there (any
-        more)."""
-        return self._sockets.pop(port, None)
+    def take(self, port: int) -> list[socket.socket]:
+        """The bound sockets of `port`, which are the caller's from here on; empty if none is bound there (any more)."""
+        return self._sockets.pop(port, [])
 
     def close(self) -> None:
-        for sock in self._sockets.values():
+        for sock in chain.from_iterable(self._sockets.values()):
             sock.close()
         self._sockets.clear()
 
@@ -99,15 +121,16 @@ def announceable(sock: socket.socket) -> socket.socket:
     return sock
 
 
-def _bind(port: int) -> socket.socket | None:
-    """A socket that owns `port`, None where another program does. Raises AgentError for any other refusal."""
+def _bind(address: str, port: int) -> socket.socket | None:
+    """A socket that owns `port` there, None where another program does. Raises AgentError, OSError for other
+    refusals."""
     for reuse in (False, True):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock = tcp_socket(address)
         try:
             sock.setblocking(False)
             if reuse:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((LOOPBACK, port))
+            sock.bind((address, port))
             if reuse:
                 sock.listen(_BACKLOG)
         except OSError as error:

@@ -39,6 +39,7 @@ def differences(
         _of_daemon("[a2a]", old.a2a.model_copy(update={"push": new.a2a.push}), new.a2a),
         _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
         _of_daemon("[history]", old.history, new.history),
+        _of_daemon("[outgoing]", old.outgoing, new.outgoing),
         _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[fleet]", old.fleet, new.fleet),
         _of_daemon("[store]", old.store, new.store),

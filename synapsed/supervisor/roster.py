@@ -137,9 +137,13 @@ class Roster:
         self._names.discard(record.name)
         self._release(record.port)
 
-    def take_socket(self, port: int) -> socket.socket | None:
-        """The bound socket of an agent's port, which is the caller's from here on; None if it has none."""
+    def take_sockets(self, port: int) -> list[socket.socket]:
+        """The bound sockets of an agent's port, which are the caller's from here on."""
         return self._ports.take(port)
+
+    def host(self, port: int) -> str | None:
+        """As `Ports.host`."""
+        return self._ports.host(port)
 
     def close(self) -> None:
         self._ports.close()
@@ -170,12 +174,12 @@ class Roster:
         if port is False:
             return None
         if port is not None:
-            return self._ports.claim(name, [port], listed=str(port))[0]
+            return self._ports.claim(name, [port], listed=str(port))
         low, high = profile.ports
         own = range(low, high + 1)
         wanted = chain(own, (one for one in COMMON if one not in own))
         listed = f"{low} to {high} (profile {profile.name}) or {COMMON[0]} to {COMMON[-1]}"
-        return self._ports.claim(name, wanted, listed=listed)[0]
+        return self._ports.claim(name, wanted, listed=listed)
 
     def _configured(self, name: str, config: AgentConfig) -> AgentRecord:
         profile = self._library.get(config.profile or name)

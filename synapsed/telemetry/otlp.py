@@ -21,8 +21,8 @@ from synapsed.telemetry.spans import Span
 from synapsed.telemetry.tracer import Outcome, TraceSettings
 
 _KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT, "internal": SpanKind.INTERNAL}
-_LATER = frozenset({408, 425, 429})
-"""Statuses below 500 that may be another one later."""
+_LATER = frozenset({407, 408, 425, 429})
+"""Statuses below 500 that may be another one later; 407 is a proxy's."""
 
 # What goes wrong is told by us, once; the exporter would tell of every attempt, with the collector's words.
 logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
@@ -38,7 +38,9 @@ class OtlpExporter:
 
     def __init__(self, settings: TraceSettings) -> None:
         session = requests.Session()
-        session.trust_env = False  # no proxy of the environment, no .netrc: the endpoint is where it goes
+        session.trust_env = False  # no proxy of the environment, no .netrc
+        if settings.proxy is not None:
+            session.proxies = {"http": settings.proxy, "https": settings.proxy}
         session.hooks["response"].append(self._answered)
         self._statuses: list[int] = []
         """Of the answers to the batch that is being sent."""

@@ -37,7 +37,9 @@ class Telemetry:
         self.metrics: Metrics | None = None
         """None: they are switched off."""
         if config.traces.endpoint:
-            settings = trace_settings(config.traces, cursor=paths.traces_cursor, version=version)
+            settings = trace_settings(
+                config.traces, cursor=paths.traces_cursor, version=version, outgoing=config.outgoing
+            )
             self.tracer = Tracer(settings, log=store.events, tasks=store, agents=agents, clock=clock)
         if config.metrics.enabled:
             self.metrics = Metrics(

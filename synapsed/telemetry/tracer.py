@@ -13,9 +13,10 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -26,6 +27,7 @@ from synapsed.files import write_private
 from synapsed.interfaces import EventLog
 from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
+from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.store.store import SqliteStore
 from synapsed.telemetry.extra import MISSING
 from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
@@ -63,13 +65,18 @@ class TraceSettings:
     cursor: Path
     resource: Mapping[str, str]
     version: str
+    proxy: str | None = field(default=None, repr=False)
+    """None: the endpoint is reached directly."""
 
 
-def trace_settings(config: TracesConfig, *, cursor: Path, version: str) -> TraceSettings:
+def trace_settings(
+    config: TracesConfig, *, cursor: Path, version: str, outgoing: OutgoingConfig = DIRECTLY
+) -> TraceSettings:
     """Those of the configuration, of this host."""
     resource = {"service.name": "synapsed", "service.version": version, "host.name": socket.gethostname()}
     return TraceSettings(
         endpoint=config.endpoint,
+        proxy=outgoing.proxy_for(urlsplit(config.endpoint).hostname or ""),
         headers=config.headers,
         sample=config.sample,
         timeout=config.timeout,

@@ -370,7 +370,7 @@ def test_a_main_port_that_is_taken_is_waited_for(daemon: Daemon) -> None:
         told = daemon.ctl("doctor", "--json")
         (port,) = [check for check in json.loads(told.out)["checks"] if check["check"] == "main port"]
         assert (port["status"], "Address already in use" in port["detail"]) == ("wrong", True)
-    eventually(lambda: daemon.get("/control/status").json["listen"] == [listen], "the port is taken once free")
+    eventually(lambda: daemon.get("/control/status").json["listen"][:1] == [listen], "the port is taken once free")
     assert daemon.get("/control/status").json["alerts"] == []
     with socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE_S):
         pass

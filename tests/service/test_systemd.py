@@ -32,7 +32,7 @@ def test_the_units_are_clean(house: House) -> None:
     house.daemon.config_file.write_text('[api]\nlisten = "127.0.0.1:18790"\n')
     house.install()
     units = sorted((house.manager.home / ".config/systemd/user").glob("synaps*"))
-    assert len(units) == 4
+    assert len(units) == 5
     assert house.manager.run("systemd-analyze", "--user", "verify", *map(str, units)) == ""
 
 
@@ -304,5 +304,6 @@ def test_a_changed_configuration_changes_the_units(house: House) -> None:
     assert house.pid == before
     assert house.install("--start").code == 0
     assert house.pid != before
-    assert house.daemon.get("/control/status").json["listen"] == [listen]
-    assert house.state("synapsed-http.socket") == "active"
+    assert house.daemon.get("/control/status").json["listen"] == [listen, listen.replace("127.0.0.1", "[::1]")]
+    for unit in ("synapsed-http.socket", "synapsed-http6.socket"):
+        assert house.state(unit) == "active"

@@ -43,6 +43,7 @@ def test_what_is_written_for_systemd(settings: ServiceSettings, tmp_path: Path) 
         "synapse-agents.target",
         "synapsed-control.socket",
         "synapsed-http.socket",
+        "synapsed-http6.socket",
         "service.env",
     }
     assert all("@" not in file.text for file in files.values())
@@ -50,8 +51,9 @@ def test_what_is_written_for_systemd(settings: ServiceSettings, tmp_path: Path) 
     own = f'ExecStart="/opt/py thon/50%%/bin/python" -P -E {own_python.FILE} synapsed.cli run --service systemd'
     assert own in service
     assert f"WorkingDirectory={own_python.PACKAGES}" in service
-    assert "Sockets=synapsed-control.socket synapsed-http.socket" in service
+    assert "Sockets=synapsed-control.socket synapsed-http.socket synapsed-http6.socket" in service
     assert "ListenStream=127.0.0.1:8090" in files["synapsed-http.socket"].text
+    assert "ListenStream=[::1]:8090" in files["synapsed-http6.socket"].text
     assert "ListenStream=/run/user/1/synapsed/control.sock" in files["synapsed-control.socket"].text
     assert (files["service.env"].mode, files["synapsed.service"].mode) == (0o600, 0o644)
 
@@ -77,6 +79,14 @@ def test_no_socket_for_a_port_that_is_chosen_at_the_start(settings: ServiceSetti
     files = units(settings._replace(listen=None), tmp_path)
     assert "synapsed-http.socket" not in files
     assert "Wants=synapsed-control.socket\n" in files["synapsed.service"].text
+
+
+def test_no_second_socket_for_an_address_that_localhost_does_not_mean(
+    settings: ServiceSettings, tmp_path: Path
+) -> None:
+    assert "synapsed-http6.socket" not in units(settings._replace(listen="127.0.0.2:8090"), tmp_path)
+    files = units(settings._replace(listen="[::1]:8090"), tmp_path)
+    assert "ListenStream=127.0.0.1:8090" in files["synapsed-http6.socket"].text
 
 
 def test_a_line_break_cannot_be_smuggled_in(settings: ServiceSettings, tmp_path: Path) -> None:

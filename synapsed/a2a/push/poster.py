@@ -1,8 +1,9 @@
 """One notification to one receiver: a POST over a connection whose address was screened.
 
 The screening is in the socket factory, which is given the very address that is connected to next: whatever a name meant
-when the config was made, or a moment ago, nothing is connected to that may not be. No redirect is followed, no proxy
-and no cookie used, and of the answer nothing but the status and `Retry-After` is read.
+when the config was made, or a moment ago, nothing is connected to that may not be. Through the proxy of `[outgoing]`,
+if one is named, the host of the URL is screened instead. No redirect is followed, no cookie used, and of the answer
+nothing but the status and `Retry-After` is read.
 
 Names to addresses, each look-up in a thread of its own: a name server that does not answer holds up nobody else's
 look-up, and no thread that the daemon needs for something else, nor its end.
@@ -19,10 +20,12 @@ from typing import Any, Protocol
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from synapsed.a2a.push.screening import AddressScreen, checked_url, literal_address
 from synapsed.documents.writing import Parts, encoded_size, sliced
 from synapsed.errors import InvalidRequest
+from synapsed.outgoing import DIRECTLY, OutgoingConfig
 
 LOOKUPS_MAX = 64
 """Look-ups at a time; those for the same name are one."""
@@ -106,6 +109,9 @@ CHECK_S = 2.0
 GONE = 410
 """HTTP's word for: do not come again."""
 
+PROXY_AUTH = 407
+_WANTS_PASSWORD = "the proxy wants a name and a password, or others: see 'proxy' under [outgoing] of config.toml"  # noqa: S105
+
 type _AddressInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
 
 
@@ -145,29 +151,43 @@ class _RefusedAddress(OSError):
 class HttpPoster:
     """The `Poster` over the network. `timeout`: seconds for one attempt."""
 
-    def __init__(self, screen: AddressScreen, *, timeout: float, resolver: AbstractResolver | None = None) -> None:
+    def __init__(
+        self,
+        screen: AddressScreen,
+        *,
+        timeout: float,
+        resolver: AbstractResolver | None = None,
+        outgoing: OutgoingConfig = DIRECTLY,
+    ) -> None:
         self._screen = screen
+        self._outgoing = outgoing
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._resolver = resolver or ThreadedResolver()
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        """By whether their connections are screened."""
 
     async def check(self, url: str) -> None:
         target = checked_url(url)
-        literal = literal_address(target)
-        if literal is not None:
-            addresses = [literal]
-        else:
-            try:
-                async with asyncio.timeout(CHECK_S):
-                    found = await self._resolver.resolve(target.raw_host or "", target.port or 0)
-            except (OSError, TimeoutError):
-                return
-            addresses = [ip_address(item["host"]) for item in found]
-        if addresses and not any(self._screen.permits(address) for address in addresses):
+        if not await self._may_be_notified(target):
             raise InvalidRequest(
                 "url: is in a network that is not notified; [a2a.push] allow = [...] in the configuration allows it",
                 field="url",
             )
+
+    async def _may_be_notified(self, target: URL) -> bool:
+        if self._proxy_for(target) is not None:
+            return self._screen.permits_host(target.raw_host or "")
+        if (literal := literal_address(target)) is not None:
+            return self._screen.permits(literal)
+        try:
+            async with asyncio.timeout(CHECK_S):
+                found = await self._resolver.resolve(target.raw_host or "", target.port or 0)
+        except (OSError, TimeoutError):
+            return True  # it may be known later
+        return not found or any(self._screen.permits(ip_address(item["host"])) for item in found)
+
+    def _proxy_for(self, target: URL) -> str | None:
+        return self._outgoing.proxy_for(target.raw_host or "")
 
     async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
         return await self.send("POST", url, body, headers)
@@ -178,12 +198,16 @@ class HttpPoster:
             size = await encoded_size(body)  # many a receiver takes no body without it
             headers = {**headers, "Content-Length": str(size)}
             target = checked_url(url)  # by the rules of this daemon, which may be stricter than of the one that took it
-            literal = literal_address(target)
+            literal, proxy = literal_address(target), self._proxy_for(target)
             if literal is not None and not self._screen.permits(literal):
                 raise _RefusedAddress("the address is not allowed")
-            async with self._client().request(
-                method, target, data=_pieces(body), headers=headers, allow_redirects=False
+            if proxy is not None and not self._screen.permits_host(target.raw_host or ""):
+                raise _RefusedAddress("the proxy is not asked for addresses and names that are not public")
+            async with self._client(screened=proxy is None).request(
+                method, target, data=_pieces(body), headers=headers, allow_redirects=False, proxy=proxy
             ) as response:
+                if proxy is not None and response.status == PROXY_AUTH:
+                    return Receipt(accepted=False, problem=_WANTS_PASSWORD)
                 if 200 <= response.status < 300:
                     return Receipt(accepted=True, status=response.status)
                 return Receipt(
@@ -197,21 +221,25 @@ class HttpPoster:
             return Receipt(accepted=False, problem=self._words(error))
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        for session in self._sessions.values():
+            await session.close()
         await self._resolver.close()
 
-    def _client(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
+    def _client(self, *, screened: bool) -> aiohttp.ClientSession:
+        """The proxy, which a person has named, may be anywhere."""
+        if screened not in self._sessions:
+            self._sessions[screened] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    resolver=self._resolver, use_dns_cache=False, limit=0, socket_factory=self._socket
+                    resolver=self._resolver,
+                    use_dns_cache=False,
+                    limit=0,
+                    socket_factory=self._socket if screened else None,
                 ),
                 timeout=self._timeout,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
             )
-        return self._session
+        return self._sessions[screened]
 
     def _socket(self, info: _AddressInfo) -> socket.socket:
         """A socket for a connection to that address, which is made next."""
@@ -225,6 +253,10 @@ class HttpPoster:
         match error:
             case TimeoutError():
                 return f"no answer within {self._timeout.total:g} s"
+            case aiohttp.ClientHttpProxyError():
+                return _WANTS_PASSWORD if error.status == PROXY_AUTH else f"the proxy answered {error.status}"
+            case aiohttp.ClientProxyConnectionError():
+                return f"the proxy cannot be connected to: {error.os_error.strerror or error.os_error}"
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
                 return "its certificate cannot be verified, or TLS failed"
             case aiohttp.ClientConnectorDNSError():

@@ -3,7 +3,8 @@ what only this machine can reach (server-side request forgery). Pure.
 
 A URL is judged twice. Its text, when a config is made: scheme, user information, port, an address in place of a name.
 And the very address of each connection, when it is made (`AddressScreen.permits`, called by the poster's socket
-factory): a name may mean another address by then.
+factory): a name may mean another address by then. Where a proxy makes the connection, it alone knows the address: then
+the name is judged (`AddressScreen.permits_host`).
 """
 
 import re
@@ -14,6 +15,7 @@ from yarl import URL
 
 from synapsed.config import LOOPBACK
 from synapsed.errors import InvalidRequest
+from synapsed.outgoing import address_of, is_number
 
 URL_MAX = 2048
 """Characters of a URL."""
@@ -27,6 +29,8 @@ _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _NAT64 = ip_network("64:ff9b::/96")
 _TRANSITIONAL = (ip_network("::/96"), ip_network("2002::/16"), ip_network("2001::/32"))
 """IPv4-compatible, 6to4, Teredo: they lead to an IPv4 address of which nobody knows who takes them there."""
+_NOBODYS = ("local", "localdomain", "localhost", "lan", "home", "corp", "internal", "intranet", "private", "arpa")
+"""Ends of names that mean something in a local network only, if anything."""
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 
 
@@ -48,6 +52,13 @@ class AddressScreen:
         if isinstance(address, IPv6Address) and address.is_site_local:  # deprecated, so not among the private ones
             return False
         return address.is_global and not address.is_multicast and not address.is_reserved
+
+    def permits_host(self, host: str) -> bool:
+        """Whether a proxy may be asked for `host`: an address as above, or a name of the public DNS."""
+        if (address := address_of(host)) is not None:
+            return self.permits(address)
+        name = host.lower().removesuffix(".")
+        return "." in name and not is_number(name) and name.rpartition(".")[2] not in _NOBODYS
 
 
 def checked_url(text: str) -> URL:

@@ -18,6 +18,7 @@ from synapsed.clock import Clock
 from synapsed.config import PushPolicy
 from synapsed.errors import QueueFull
 from synapsed.model.push import PushRecord
+from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.store.store import SqliteStore
 
 ACTIVE_MAX = 4096
@@ -108,13 +109,15 @@ class PushSender:
             log.error("a receiver is not told more before the daemon is restarted", task=key[0], exc_info=error)
 
 
-def push_sender(policy: PushPolicy, store: SqliteStore, clock: Clock) -> PushSender:
+def push_sender(
+    policy: PushPolicy, store: SqliteStore, clock: Clock, *, outgoing: OutgoingConfig = DIRECTLY
+) -> PushSender:
     """Call it in the running event loop."""
     return PushSender(
         SubscriptionDeps(
             book=store.pushes,
             store=store,
-            poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout),
+            poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=outgoing),
             policy=policy,
             lanes=Lanes(),
             clock=clock,

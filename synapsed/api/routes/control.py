@@ -326,6 +326,7 @@ async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
         secure=context.secure,
         agents=len(context.control.directory.agents()),
         alerts=context.alerts,
+        unused_proxies=context.proxies,
         paths=DaemonPaths(**{name: str(getattr(context.paths, name)) for name in DaemonPaths.model_fields}),
     )
 
