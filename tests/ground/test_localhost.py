@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ground.installed import Installed
 from tests.ground.person import Person, living_somewhere
 from tests.support.daemon import PATIENCE_S, Ctl, eventually
 from tests.support.namespaces import inside, needs_namespaces
@@ -83,8 +84,8 @@ class Here:
 
 
 @pytest.fixture
-def here(machine: int) -> Iterator[Here]:
-    with living_somewhere(f'[api]\nlisten = "127.0.0.1:{MAIN}"\n') as person:
+def here(machine: int, installed: Installed) -> Iterator[Here]:
+    with living_somewhere(installed, f'[api]\nlisten = "127.0.0.1:{MAIN}"\n') as person:
         yield Here(person, machine)
 
 
