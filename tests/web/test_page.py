@@ -1,6 +1,7 @@
 """The page on a phone and at a desk, in front of the fake control."""
 
 import asyncio
+import contextlib
 import re
 
 import pytest
@@ -101,12 +102,13 @@ window.setTimeout = (run, after, ...given) => soon(run, 6000 < after && after <=
 
 async def test_who_was_faster_is_told_where_the_list_is_newer_than_the_events(devices: Devices, worker: Worker):
     held: list[str | bytes] = []
-    release = asyncio.Event()
+    follows, release = asyncio.Event(), asyncio.Event()
 
     async def hold(socket: WebSocketRoute) -> None:
         server = socket.connect_to_server()
 
         def keep(message: str | bytes) -> None:
+            follows.set()
             (socket.send if release.is_set() else held.append)(message)
 
         server.on_message(keep)
@@ -118,6 +120,10 @@ async def test_who_was_faster_is_told_where_the_list_is_newer_than_the_events(de
     await page.add_init_script(_STAYS)
     await page.route_web_socket(re.compile("/events"), hold)
     await page.reload()
+    while not follows.is_set():  # what is told before the daemon has its connection does not come by it
+        await worker.control.tell("synapse-codex-8120", ActivityChanged(activity=Activity.READY, evidence="as ever"))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(follows.wait(), 1.0)
     task = await worker.ask("ann", question())
     read = f"() => import('{module('js/stream.js')}').then((stream) => stream.readInbox())"
     await page.evaluate(read)
