@@ -75,6 +75,7 @@ def main() -> int:
     gc.disable()  # as the daemon does it
     from synapsed import cli, daemon, library, log, openfiles, paths  # noqa: F401
     from synapsed.a2a import endpoints  # noqa: F401 - a daemon imports it when it is first asked
+    from tests.support import spare_screens
 
     library.ProfileLibrary.builtin()  # compiles the expressions of all profiles, which `re` keeps
     gc.freeze()
@@ -85,6 +86,8 @@ def main() -> int:
     if job is None:
         return 0
     become(job)
+    if job.arguments[:1] == ["run"]:
+        spare_screens.prepare()
     return cli.main(job.arguments)
 
 
