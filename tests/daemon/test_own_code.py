@@ -130,7 +130,9 @@ def test_the_installed_tool_in_a_folder_of_shadows(daemon: Daemon, shadows: Shad
     assert shadows.imported() == []
 
 
-@pytest.mark.parametrize("named", ["", ":/lib", ".", "../folder:"])
+@pytest.mark.parametrize(
+    "named", ["", "../folder:", *(pytest.param(named, marks=pytest.mark.night) for named in (":/lib", "."))]
+)
 @pytest.mark.parametrize("program", ["synapsectl", "synapsed"])
 def test_the_installed_tool_where_pythonpath_names_the_folder_itself(
     program: str, named: str, tmp_path: Path, daemon: Daemon

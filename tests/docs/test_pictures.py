@@ -36,6 +36,7 @@ def test_a_picture_is_small_and_shows_what_it_is_for(name: str) -> None:
     assert [words for words in SHOWS[name] if words not in text_of(file)] == []
 
 
+@pytest.mark.night
 @pytest.mark.timeout(300)
 def test_made_again(tmp_path: Path) -> None:
     pytest.importorskip("textual")

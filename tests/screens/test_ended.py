@@ -311,6 +311,7 @@ async def test_after_so_many_times_a_launch_goes_on_without_a_screen(
 async def test_an_emulator_that_does_not_return_is_ended_by_its_own_time(
     pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("synapsed.screens.process.HANGS_CPU_S", 1.0)
     monkeypatch.setattr("synapsed.screens.trial.CPU_S", 2)
     monkeypatch.setattr("synapsed.screens.trial.survives.__kwdefaults__", {"cpu_s": 2, "timeout": 600.0})
     one, other = await make_program(pool, "one"), await make_program(pool, "other")
