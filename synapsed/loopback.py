@@ -17,7 +17,7 @@ _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
 def other(address: str) -> str | None:
-    """The other address of `localhost`; None where `address` is none of the two, as 127.0.0.2."""
+    """The other address of `localhost`; None for an address that is neither, such as 127.0.0.2."""
     return _OTHER.get(address)
 
 
