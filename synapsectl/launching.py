@@ -149,7 +149,7 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
 
 
 def withheld_from(agent: dict[str, Any]) -> str | None:
-    """What its program could not have of this shell, in a sentence."""
+    """Returns a sentence that says which attributes of this shell its program could not have."""
     withheld = agent.get("withheld")
     return f"{agent['name']}: not given to its program as this shell has it: {withheld}" if withheld else None
 

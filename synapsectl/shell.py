@@ -32,7 +32,7 @@ def is_text(value: str) -> bool:
 
 
 def brought(ctx: CommandContext) -> dict[str, Any] | None:
-    """What an agent that is started again gets of this shell, as a request; None where no person's shell is around.
+    """Returns the request that gives an agent what it gets of this shell; None if this is no person's shell.
 
     A person's has a terminal. A script that has no terminal may be a person's or not: it only replaces what is gone.
     What cron or a service manager starts, and an agent's shell, bring nothing."""
@@ -81,7 +81,7 @@ def bring_all(ctx: CommandContext, agent: str) -> list[str]:
 
 
 def brings(agents: str) -> str:
-    """What is to be done where the environment of `agents` names what is gone."""
+    """Returns the next step for `agents` whose environment names what is gone."""
     return f"'synapsectl restart {agents}' in a shell that has it brings that"
 
 

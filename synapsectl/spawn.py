@@ -242,8 +242,8 @@ def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, uma
 
 
 def _inherit_nothing() -> None:
-    """What is started next gets no file but stdin, stdout and stderr, and no signal blocked: a lock of the caller's
-    (`flock 9`), or a pipe that somebody reads to its end, would be held for as long as it lives."""
+    """Leaves to the next program no file but stdin, stdout and stderr, and no signal blocked: it would hold a lock of
+    the caller's (`flock 9`), or a pipe that somebody reads to its end, for as long as it lives."""
     try:
         numbers = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - it has the descriptor that lists too
     except OSError:

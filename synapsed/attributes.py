@@ -1,4 +1,4 @@
-"""What a process has of who started it besides its environment: umask, nice value, CPUs, resource limits.
+"""Attributes that a process has from its parent besides the environment: umask, nice value, CPUs, resource limits.
 
 Standard library only: the person's tool measures its shell's with it, the daemon its own before it makes room for
 itself.
@@ -64,7 +64,7 @@ def become_ordinary() -> None:
 
 
 def hindrances() -> list[str]:
-    """What of this process's a daemon that it starts cannot get rid of, in words."""
+    """Returns, in words, the attributes of this process that a daemon which it starts cannot get rid of."""
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     told = [f"nice {nice}"] if nice > 0 and os.geteuid() != 0 else []
     for name, (_, hard) in sorted(_limits().items()):

@@ -132,7 +132,7 @@ class EnvironmentConfig(_Section):
     drop: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
     """Stays behind."""
     update: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
-    """What `restart` and `attach` bring of a person's shell besides what tells how its login is reached."""
+    """Variables of a person's shell that `restart` and `attach` bring besides those of its login."""
 
 
 class HostsConfig(_Section):

@@ -340,7 +340,7 @@ ON_PATH = (
     Prefixed("npm, npx, pnpm, yarn", "*/node-gyp-bin", "npm_execpath"),
     Prefixed("git", "*/git-core", "GIT_EXEC_PATH"),
 )
-"""What goes from PATH with them."""
+"""Folders that are taken from PATH with them."""
 
 ACTIVATED = (
     "BASH_ENV",

@@ -37,7 +37,7 @@ class Listeners:
         self._clock = clock
         self._late_port = late_port
         self._bound: dict[str, socket.socket] = {}
-        """What the service manager has bound, by its address."""
+        """Sockets that the service manager has bound, by address."""
 
     async def main(self, inherited: list[socket.socket]) -> str:
         """Serve the main listener: on what the service manager has bound, where that is what is wanted, else on a

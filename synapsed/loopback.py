@@ -24,7 +24,7 @@ def other(address: str) -> str | None:
 def hold_other(
     address: str, port: int, bind: Callable[[str, int], socket.socket | None]
 ) -> tuple[socket.socket | None, str]:
-    """What `bind` makes of the other address, and the host under which `port` is told, whose `address` is held.
+    """Returns what `bind` makes of the other address, and the host under which `port` is told; `address` is held.
 
     `bind` returns None for a port that is another program's. A machine without the other address (no IPv6) has nobody
     who could listen there, and its `localhost` is `address`.

@@ -39,12 +39,12 @@ def address_of(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_number(host: str) -> bool:
-    """Whether some would take it for an address, as it ends in a number."""
+    """Returns True if some programs would take it for an address, as it ends in a number."""
     return _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) is not None
 
 
 def _proxy(value: str) -> str:
-    """What is wrong is told without the value: there may be a password in it."""
+    """Checks the address of a proxy. The error does not show the value: there may be a password in it."""
     wanted = "must be an address like 'http://proxy.example:3128', or 'http://NAME:PASSWORD@proxy.example:3128'"
     try:
         url = urlsplit(value)

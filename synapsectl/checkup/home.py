@@ -224,7 +224,7 @@ def _automation(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _environments(ctx: CommandContext, agents: list[dict[str, Any]]) -> Iterator[Finding]:
-    """What agents would be started with again, and is gone: a login has ended since."""
+    """Findings for agents that would be started again with sockets or folders of a login that has ended."""
     for agent in agents:
         if agent.get("host") is not None:
             continue

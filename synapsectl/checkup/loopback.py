@@ -1,4 +1,4 @@
-"""Whose the other address of `localhost` is, where the daemon could not have it (`synapsed.loopback`).
+"""The owner of the other address of `localhost`, where the daemon could not have it (`synapsed.loopback`).
 
 Linux tells the owner of every listening socket in /proc/net/tcp{,6}; its process only to the same user. Other systems
 tell no more than that somebody listens.
@@ -24,7 +24,7 @@ _LISTENS = "0A"
 
 
 class Holder(NamedTuple):
-    """Who listens there; None for what the system does not tell."""
+    """The owner of a listening socket; None for each fact that the system does not tell."""
 
     uid: int | None
     pid: int | None = None
@@ -70,7 +70,7 @@ def _finding(what: str, place: str, found: Holder, told: str, mend: str) -> Find
 
 
 def holder(address: str, port: int, proc: Path = Path("/proc")) -> Holder | None:
-    """Who listens there; None where nobody does."""
+    """Returns the owner of the socket that listens there; None if there is no such socket."""
     tables = []
     for name in ("tcp6", "tcp"):
         with contextlib.suppress(OSError):

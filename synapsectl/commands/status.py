@@ -94,7 +94,7 @@ def _conversation(known: dict[str, Any] | None) -> str | None:
 
 
 def _gone(agent: dict[str, Any]) -> str | None:
-    """What its environment names and is not there."""
+    """Names of variables that lead to what is not there."""
     if not (names := agent.get("gone")):
         return None
     return f"{', '.join(names)} of its environment: {brings(agent['name'])}"

@@ -8,7 +8,7 @@ from synapsectl.errors import CtlError
 
 
 def served(ctx: CommandContext) -> list[str]:
-    """Where the daemon of this home listens now."""
+    """Returns the addresses at which the daemon of this home listens now."""
     try:
         return list(ctx.client.get("/control/status")["listen"])
     except CtlError:

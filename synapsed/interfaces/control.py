@@ -58,7 +58,7 @@ class StartRequest:
     env: dict[str, str] | None = None
     extra_env: dict[str, str] = field(default_factory=dict)
     attributes: ProcessAttributes | None = None
-    """What is not known of the caller's process is as the daemon has it."""
+    """Attributes of the caller's process; each that is not known is as the daemon has it."""
     cols: int = 120
     rows: int = 40
     save: bool = False

@@ -1,4 +1,4 @@
-"""What a person's shell gives its children besides the environment: given to the program alone, just before its exec.
+"""Attributes that a shell gives its children besides the environment: for the program alone, just before its exec.
 
 What may not be given (a lower nice value, limits above the hard ones, CPUs that are not there) is given as far as it
 may, and told in words.
@@ -38,7 +38,7 @@ def give(spec: Spec) -> list[str]:
 
 
 def _go_first(wanted: int) -> None:
-    """Where memory runs out it goes no later than it would without; to go sooner is all that a shell can ask for."""
+    """Raises this process's `oom_score_adj` to `wanted`, and never lowers it."""
     try:
         with open(_OOM) as file:
             has = int(file.read())

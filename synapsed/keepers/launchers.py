@@ -125,7 +125,7 @@ class LaunchedKeeper(KeeperAddress):
     """Offset at which this launch's output begins."""
     started_at: float
     withheld: tuple[str, ...] = ()
-    """What of its attributes the program could not have."""
+    """Attributes that the program could not have."""
 
     @classmethod
     def told(cls, spec: LaunchSpec, output: bytes) -> "LaunchedKeeper":

@@ -206,7 +206,7 @@ class AgentView(BaseModel):
     drift: str | None = None
     """What a person should know where these differ."""
     withheld: str | None = None
-    """What its process could not have of the shell that started it: a lower nice value, limits, CPUs."""
+    """Attributes of the shell that started it which its process could not have: a lower nice value, limits, CPUs."""
     host: str | None = None
     """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
     they are there."""
@@ -282,7 +282,7 @@ class AgentDetail(AgentView):
     alerts: list[str] = []
     """What is wrong with it and stands until it is mended, for people."""
     attributes: str | None = None
-    """What is not usual of its process: `umask 077, nice 10`."""
+    """Attributes of its process that are not usual: `umask 077, nice 10`."""
     conversation: Conversation | None = None
     prompt: Prompt | None = None
     screen: str = ""

@@ -1,4 +1,4 @@
-"""What a program's process has of the shell that it was started from, besides the environment."""
+"""Attributes that a program has from the shell that started it, besides the environment."""
 
 from typing import Annotated, Literal, Self
 
@@ -55,7 +55,7 @@ class ProcessAttributes(BaseModel):
         return own.model_copy(update={**known, "limits": own.limits | self.limits})
 
     def unusual(self, own: "ProcessAttributes") -> str | None:
-        """What a person should know of it, in one line: a umask or a nice value that is not the usual one, and CPUs and
+        """Returns what is unusual of it, in one line: a umask or a nice value that is not the usual one, and CPUs and
         limits that are less than the daemon's own; None where there is nothing."""
         told = []
         if self.umask is not None and self.umask not in USUAL_UMASKS:

@@ -31,7 +31,7 @@ class LaunchRecord(_Record):
     version: str | None = None
     """The program's, where it told it."""
     withheld: list[str] = []
-    """What of its process attributes the program could not have, for people."""
+    """Attributes that the program could not have, in words for people."""
 
 
 class LimitRecord(_Record):
@@ -60,7 +60,7 @@ class AgentRecord(_Record):
     args: list[str] = []
     env: dict[str, str] | None = None
     connection: dict[str, str] = {}
-    """What later shells brought of theirs, over `env`; as secret as that."""
+    """Variables that later shells brought, over `env`; as secret as that."""
     extra_env: dict[str, str] = {}
     attributes: ProcessAttributes | None = None
     """Those of the shell that started it; None for the daemon's own."""

@@ -73,13 +73,13 @@ def agent_environment(
 
 
 def stored(record: AgentRecord, *, own: Mapping[str, str], rules: EnvironmentConfig) -> dict[str, str]:
-    """What of the places that an environment may name (`PLACES`) the agent's next program is told."""
+    """Returns the variables among `PLACES` that the agent's next program gets."""
     base = {**(own if record.env is None else record.env), **record.connection}
     return {**travelling(select(base, PLACES), rules), **record.extra_env}
 
 
 def travelling(environ: Mapping[str, str], rules: EnvironmentConfig) -> dict[str, str]:
-    """What of a shell's environment, or of the daemon's, goes to an agent."""
+    """Returns the part of a shell's environment, or of the daemon's, that goes to an agent."""
     return inherited(environ, own=sys.prefix, keep=rules.keep, drop=rules.drop)
 
 
@@ -89,7 +89,7 @@ def brought(record: AgentRecord, env: Mapping[str, str]) -> list[str]:
 
 
 def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """What keeps requests to this machine, as those to SYNAPSE_ENDPOINT, from the proxies that `env` names: both
+    """Variables that keep requests to this machine, as those to SYNAPSE_ENDPOINT, from the proxies of `env`: both
     spellings of NO_PROXY, extended. Empty where it names none."""
     if not any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" and env[name] for name in env):
         return {}

@@ -30,7 +30,7 @@ class ManagerSettings:
     tool_dir: Path | None
     """Where synapsectl is."""
     attributes: ProcessAttributes = field(default_factory=ProcessAttributes)
-    """What the daemon was started with."""
+    """Attributes that the daemon was started with."""
     mcp: bool = True
     """Whether `synapsectl mcp` has what it takes: programs are told of it."""
     on_config: Callable[[Config], None] = lambda _: None
@@ -69,12 +69,12 @@ class Planner:
         return replace(plan, limits=config.limits, attributes=self.attributes(record), mcp=mcp, instructions=told)
 
     def attributes(self, record: AgentRecord) -> ProcessAttributes:
-        """Of its process: those of the shell that started it, else the daemon's own."""
+        """Returns its process's attributes: those of the shell that started it, else the daemon's own."""
         own = self._settings.attributes
         return own if record.attributes is None else record.attributes.over(own)
 
     def unusual(self, record: AgentRecord) -> str | None:
-        """What a person should know of these, in one line."""
+        """Returns what is unusual of these, in one line."""
         return self.attributes(record).unusual(self._settings.attributes)
 
     def endpoint(self, record: AgentRecord) -> str:

@@ -1,4 +1,4 @@
-"""What a later shell brings to an agent that is there: its connection, as tmux's `update-environment`, or all it has.
+"""Variables that a later shell brings to an agent: its connection, as tmux's `update-environment`, or all of them.
 
 `renewed` decides it, purely; `gone` looks at the sockets and folders that an environment names.
 """

@@ -54,7 +54,7 @@ class AddressScreen:
         return address.is_global and not address.is_multicast and not address.is_reserved
 
     def permits_host(self, host: str) -> bool:
-        """Whether a proxy may be asked for `host`: an address as above, or a name of the public DNS."""
+        """Returns True if a proxy may be asked for `host`: an address as above, or a name of the public DNS."""
         if (address := address_of(host)) is not None:
             return self.permits(address)
         name = host.lower().removesuffix(".")
