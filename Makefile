@@ -20,7 +20,7 @@ run: $(STAMP) ## the daemon in the foreground
 demo: $(STAMP) ## a daemon, two agents, a message from one to the other
 	@$(PY) examples/demo.py
 
-test: $(STAMP) ## the gate's tests, but for those with a browser, a broker or a service manager; one turn on the real programs (make clis)
+test: $(STAMP) ## the gate's tests, but for slow ones and those with a browser, a broker, a wheel or a service manager; one turn on the real programs (make clis)
 	@$(PY) -m tests.runs.gate
 
 test-fast: $(STAMP) ## the rooms without daemons, a few drawn examples each, nothing slow: within a minute

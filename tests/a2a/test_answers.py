@@ -147,6 +147,7 @@ async def test_an_answer_is_read(far: Far, here: Here):
     assert (await said(far, here, {"text": TEXT})).answer == TEXT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "words"),
     [

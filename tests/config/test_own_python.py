@@ -151,6 +151,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {**kept, "SYNAPSED_HOME": str(tmp_path / "home")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_none_imports_what_lies_in_its_folder_or_in_pythonpath(
     command: tuple[str, ...], tmp_path: Path, environ: dict[str, str]

@@ -54,6 +54,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
+@pytest.mark.slow
 def test_nobody_answers_his_own_prompt(daemon: Daemon, tmp_path: Path) -> None:
     started = daemon.ctl("start", "thief", "--cwd", "/")
     assert started.code == 0, started.err
@@ -78,6 +79,7 @@ def test_nobody_answers_his_own_prompt(daemon: Daemon, tmp_path: Path) -> None:
     daemon.task_in(task, "completed")
 
 
+@pytest.mark.slow
 def test_a_sender_is_what_the_kernel_says(daemon: Daemon, tmp_path: Path) -> None:
     """From an agent's process: itself, or a refusal; from outside: claimed."""
     daemon.start_agent()

@@ -244,6 +244,7 @@ def test_a_message_that_may_have_arrived_is_sent_again(here: Daemon, box: Box):
     assert (wrong.status, wrong.json["error"]["details"]["field"]) == (400, "Idempotency-Key")
 
 
+@pytest.mark.slow
 @real_one
 def test_answers_that_are_lost_on_the_way(here: Daemon, box: Box, tmp_path: Path):
     """The message arrives, its answer does not, and both daemons are killed: it is sent again, and is one task."""
@@ -271,6 +272,7 @@ def test_the_same_key_here_too(here: Daemon, box: Box):
     assert len(box.tasks()) == 1
 
 
+@pytest.mark.slow
 @real_one
 def test_attached_to_an_agent_over_there(here: Daemon, box: Box):
     tool = PtyTool("attach", "dummy@box", env=here.env)

@@ -88,6 +88,7 @@ def test_what_a_shells_terminal_hides_is_neither_kept_nor_told(daemon: Daemon, a
     assert not [str(path) for path in written if SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.cold  # what a shell would see of its command line is looked at too
 def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
     """A life with all that is logged in it: starts, turns, a crash, a refusal, reloads, a kill of the daemon."""

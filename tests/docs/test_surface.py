@@ -29,11 +29,13 @@ def checked(root: Path, home: Path, *files: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_it_is_what_the_product_shows(tmp_path: Path) -> None:
     told = checked(ROOT, tmp_path)
     assert told.returncode == 0, f"run 'make surface':\n{told.stdout}{told.stderr}"
 
 
+@pytest.mark.slow
 def test_an_option_that_was_added_is_noticed(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     for name in ("scripts", "synapsectl", "surface"):

@@ -51,6 +51,9 @@ TYPED_MAX = 40
 READ_S = 30.0
 """How long a person watches the program work before they go."""
 
+LIFE_S = 10.0
+"""The least time from the start of a daemon to its kill."""
+
 ENTERS = 5
 """How often a person presses Enter before they give up and take back what they wrote."""
 
@@ -315,7 +318,7 @@ class Soak:
             self._count(f"refused {answer.json['error']['code']}")
 
     def _kill(self, every: float) -> None:
-        if self.over.wait(self.rng.uniform(0.5, 1.5) * every):
+        if self.over.wait(max(LIFE_S, self.rng.uniform(0.5, 1.5) * every)):
             return
         since = time.time()
         self.up.clear()

@@ -1,6 +1,6 @@
 """Runs the tests of the gate, and its shorter forms.
 
-    python -m tests.runs.gate                # make test: without AROUND and what is marked `system`
+    python -m tests.runs.gate                # make test: without AROUND and what is marked `slow` or `system`
     python -m tests.runs.gate all            # make check: all of the gate
     python -m tests.runs.gate fast           # make test-fast: rooms whose tests start no daemon, the first examples
     python -m tests.runs.gate changed [REV]  # make check CHANGED=REV: what a change since REV (HEAD) can reach
@@ -102,7 +102,7 @@ def _turns() -> int:
 
 def _whole(*, everything: bool) -> int:
     name = "all" if everything else "test"
-    marks = GATE_MARKS if everything else f"{GATE_MARKS} and not system"
+    marks = GATE_MARKS if everything else f"{GATE_MARKS} and not slow and not system"
     bare = machine.bare_start_ms()
     with machine.watched() as load:
         code = _run(name, gate_paths(rooms(), around=everything), strict=everything, marks=marks) or _turns()

@@ -29,8 +29,9 @@ FAST = (
 )  # fmt: skip
 """Rooms whose tests start no daemon: `make test-fast`."""
 
-AROUND = ("bench", "clients", "release", "service", "web")
-"""Rooms with a browser, a service manager, an installed wheel or clients of other makers: not in `make test`."""
+AROUND = ("bench", "clients", "ground", "release", "service", "suite", "web")
+"""Rooms with a browser, a service manager, an installed wheel or clients of other makers, and the suite's own tests:
+not in `make test`."""
 
 SOAK_MINUTES, FLEET_KILLS, FLEET_MESSAGES = 20, 30, 10_000
 """The least that counts for the night."""

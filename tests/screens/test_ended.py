@@ -37,6 +37,7 @@ HOW = (signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP)
 DURING = ("idle", "feed", "look", "checkpoint", "redraw", "text", "lines")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("during", "how"),
     one_each(
@@ -92,6 +93,7 @@ async def test_a_process_that_ends_costs_its_agents_a_redraw(
     assert pid not in pool.pids
 
 
+@pytest.mark.slow
 async def test_one_that_is_ended_over_and_over_where_it_has_nothing_to_do_blames_nobody(
     pool: ScreenPool, make_program: MakeProgram
 ) -> None:
@@ -293,6 +295,7 @@ async def test_what_harms_is_known_to_the_next_daemon(
     assert again.stage.drawn_from == one.harmed[0].harm.skip_to
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("poison")
 async def test_after_so_many_times_a_launch_goes_on_without_a_screen(
     pool: ScreenPool, make_program: MakeProgram
@@ -307,6 +310,7 @@ async def test_after_so_many_times_a_launch_goes_on_without_a_screen(
     assert (await one.look()).offset == one.spool.end
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("poison")
 async def test_an_emulator_that_does_not_return_is_ended_by_its_own_time(
     pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch

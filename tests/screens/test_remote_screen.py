@@ -209,6 +209,7 @@ async def test_screens_are_spread_over_so_many_processes_as_there_may_be(
     assert len(pool.pids) == 2
 
 
+@pytest.mark.slow
 async def test_three_hundred_screens_are_drawn_again(make_pool: MakePool, make_program: MakeProgram) -> None:
     pool = make_pool(2)
     programs = [await make_program(pool, str(number)) for number in range(300)]

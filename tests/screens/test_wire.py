@@ -57,6 +57,7 @@ def as_it_crosses(look: Look) -> Look:
     return Look(**{**{name: getattr(look, name) for name in Look.__slots__}, "screen": bare})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("profile", "path"),
     chosen(FILES, _recording),

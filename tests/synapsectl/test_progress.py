@@ -83,6 +83,7 @@ run, subprocess.run, install.this_machines = subprocess.run, held, Systemd
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "said", "code"),
     [

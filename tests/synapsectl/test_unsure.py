@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import io
+import itertools
 import json
 import os
 import signal
@@ -51,8 +52,13 @@ class Breaking:
 
     def _serve(self) -> None:
         while True:
-            connection, _ = self._listener.accept()
-            asked = self._read(connection)
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # `end`
+                return
+            if not (asked := self._read(connection)):  # a look whether somebody listens
+                connection.close()
+                continue
             if b"/tasks/send " in asked.partition(b"\r\n")[0]:
                 head = asked.partition(b"\r\n\r\n")[0].decode()
                 self.keys += [line[17:] for line in head.split("\r\n") if line.startswith("Idempotency-Key: ")]
@@ -68,14 +74,14 @@ class Breaking:
             connection.close()
 
     def _read(self, connection: socket.socket) -> bytes:
-        asked = b""
-        while b"\r\n\r\n" not in asked:
-            asked += connection.recv(65536)
-        head, _, rest = asked.partition(b"\r\n\r\n")
-        length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0)
-        while len(rest) < length:
-            rest += connection.recv(65536)
-        return asked
+        with connection.makefile("rb") as asking:
+            head = list(itertools.takewhile(lambda line: line != b"\r\n", asking))
+            length = next((int(line[15:]) for line in head if line.startswith(b"Content-Length:")), 0)
+            return b"".join([*head, b"\r\n", asking.read(length)]) if head else b""
+
+    def end(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
 
 def test_a_message_that_may_have_been_accepted_has_a_code_of_its_own(home: Daemon) -> None:
@@ -95,6 +101,7 @@ def test_it_is_sent_again_under_the_same_key_where_the_daemon_is_back(home: Daem
     assert (sent.code, sent.json["task"]["id"]) == (0, TASK["id"]), sent
     assert len(breaking.keys) == breaks + 1
     assert len(set(breaking.keys)) == 1
+    breaking.end()
 
 
 @pytest.mark.parametrize("kind", KINDS)

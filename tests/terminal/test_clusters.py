@@ -57,6 +57,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 def test_no_cell_grows_without_end(flood: str) -> None:
     """Judged in a process of its own: without the bound some of these end it."""
