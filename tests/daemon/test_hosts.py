@@ -367,6 +367,7 @@ def test_an_agent_over_there_that_would_reply_is_told_how(here: Daemon, box: Box
     body = {"message": {"role": "agent", "parts": [{"type": "text", "text": "done"}]}, "metadata": {}}
     before = box.daemon.post("/agents/dummy/tasks/reply", body)
     assert (before.status, "nobody waits" in before.json["error"]["message"]) == (400, True), "no reply was wanted"
+    here.task_in(sent.out.strip(), "working")  # until it knows the task over there, a cancel is to be tried again
     assert here.ctl("cancel", sent.out.strip()).code == 0
     own = here.post(f"/agents/{agent['id']}/tasks/create", {"message": body["message"] | {"role": "user"}}).json["task"]
     asks = {"message": {"parts": [{"type": "text", "text": "busy 60"}]}, "metadata": {"sender_task_id": own["id"]}}
