@@ -4,6 +4,8 @@ import asyncio.constants
 import gc
 import os
 import signal
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -52,8 +54,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def refuse_shared_names(items: Iterable[pytest.Item]) -> None:
+    """Raises UsageError for a name that several tests have: pytest-xdist would run one of them alone."""
+    names = Counter(item.nodeid for item in items)
+    if several := [name for name, count in names.items() if count > 1]:
+        raise pytest.UsageError(f"several tests have one name: {', '.join(several)}")
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What is there now stays to the end: each search for garbage would go through all of it, a tenth of the time."""
+    refuse_shared_names(session.items)
     gc.collect()
     gc.freeze()

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import Bringing, SendRequest, StartRequest
@@ -27,6 +27,15 @@ LIMIT_MAX = 7 * 24 * 3600.0
 def _whole(value: Any) -> Any:
     """2.0 is an integer in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _wholes(value: Any, depth: int = 2) -> Any:
+    """Returns `value` with each whole number in it as `_whole` has it, `depth` lists or objects deep."""
+    if depth and isinstance(value, dict):
+        return {name: _wholes(item, depth - 1) for name, item in value.items()}
+    if depth and isinstance(value, list):
+        return [_wholes(item, depth - 1) for item in value]
+    return _whole(value)
 
 
 _Whole = BeforeValidator(_whole)
@@ -292,6 +301,8 @@ class AttributesIn(ProcessAttributes):
     """The caller's umask, nice value, CPUs and limits; what is null or not named is as the daemon has it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    _numbers = field_validator("*", mode="before")(_wholes)
 
 
 class StartBody(_Body):

@@ -72,7 +72,7 @@ async def test_start(api: Api):
     body = {
         "profile": "dummy", "name": "d", "port": 8195, "cwd": "/tmp", "args": ["-x", ""], "env": {"A": "1"},
         "extra_env": {"B": "="}, "cols": 100, "rows": 30,
-        "attributes": {"umask": 63, "nice": 10, "cpus": [0], "limits": {"NOFILE": {"soft": 16, "hard": None}}},
+        "attributes": {"umask": 63, "nice": 10.0, "cpus": [0.0], "limits": {"NOFILE": {"soft": 16.0, "hard": None}}},
     }  # fmt: skip
     status, view = await api.json(api.unix, "POST", "/control/start", json=body)
     assert (status, view["name"], view["port"]) == (200, "d", 8195)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings, strategies
 from schemathesis import Case, GenerationMode, Response
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import (
@@ -84,6 +84,7 @@ def _document() -> dict:
 schema = schemathesis.openapi.from_dict(_document()).include(
     func=lambda context: context.operation.label not in LEFT_OUT
 )
+OPERATIONS = [operation.ok() for operation in schema.get_all_operations()]
 
 
 @pytest.fixture(scope="module")
@@ -112,26 +113,33 @@ def where(daemon: Daemon) -> tuple[str, dict[str, str]]:
     return f"http://127.0.0.1:{daemon.port}", {"Authorization": f"Bearer {token}"}
 
 
-@pytest.mark.night  # 80 s of CPU; the gate leaves out schemathesis' plugin, which takes a second to import
-@schema.parametrize()
-@settings(
-    max_examples=int(FUZZ or EXAMPLES),
-    derandomize=not FUZZ,
-    database=None,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_answers_are_as_promised(case: Case, daemon: Daemon, task: str, where):
+@pytest.mark.night  # 80 s of CPU; and importing schemathesis takes a second
+@pytest.mark.parametrize("operation", OPERATIONS, ids=[one.label for one in OPERATIONS])
+def test_answers_are_as_promised(operation, daemon: Daemon, task: str, where):
+    """A case of each operation by pytest's own means: schemathesis' plugin gives all of them one name, by which
+    pytest-xdist runs one of them alone."""
     base, headers = where
-    _aim(case, {"agent": "dummy", "task": task})
-    response = case.call(base_url=base, headers=headers, timeout=PATIENCE_S)
-    unfit = [*UNFIT, positive_data_acceptance] if _has_no_use_for_it(response) else list(UNFIT)
-    if any(value in ([], {}, None) for value in (case.query or {}).values()):
-        unfit.append(negative_data_rejection)  # what is wrong with the query may be what is not sent
-    case.validate_response(response, headers=headers, excluded_checks=unfit)
-    if response.status_code < 300:
-        _check_wrong_token(case, base)
+
+    @given(case=strategies.one_of(operation.as_strategy(generation_mode=mode) for mode in GenerationMode))
+    @settings(
+        max_examples=int(FUZZ or EXAMPLES),
+        derandomize=not FUZZ,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def promised(case: Case) -> None:
+        _aim(case, {"agent": "dummy", "task": task})
+        response = case.call(base_url=base, headers=headers, timeout=PATIENCE_S)
+        unfit = [*UNFIT, positive_data_acceptance] if _has_no_use_for_it(response) else list(UNFIT)
+        if any(value in ([], {}, None) for value in (case.query or {}).values()):
+            unfit.append(negative_data_rejection)  # what is wrong with the query may be what is not sent
+        case.validate_response(response, headers=headers, excluded_checks=unfit)
+        if response.status_code < 300:
+            _check_wrong_token(case, base)
+
+    promised()
 
 
 def _check_wrong_token(case: Case, base: str) -> None:
