@@ -60,7 +60,7 @@ class Backups:
             await self.look()
 
     async def look(self) -> Path | None:
-        """Make a copy if there is none of the last day, and remove those that are too many; the new one, None for none.
+        """Make a copy unless there is one of the last day, and remove those that are too many; the new one, or None.
 
         What goes wrong is logged: the daemon goes on without.
         """
