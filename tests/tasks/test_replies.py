@@ -233,6 +233,7 @@ async def test_a_clock_that_is_set_ends_no_reply(world: World, pair: Pair, jump:
     await world.delivered(1, pair.link(B))
     world.clock.jump(jump)
     world.clock.advance(60.0)
+    await until(lambda: not world.manager._reply_broker._work, "what was due is settled")
     assert (await world.store.task(own.id)).status is TaskState.WORKING  # type: ignore[union-attr]
     world.clock.sleep(7200.0)
     world.clock.advance(60.0)
