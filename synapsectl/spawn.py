@@ -48,7 +48,7 @@ def start_daemon(ctx: CommandContext) -> None:
     the person's own limit is over first."""
     ctx.check_user()
     logs = ctx.paths.logs
-    wanted_at = time.time_ns()
+    noted = _shut_down_note(ctx)
     before = os.umask(0o077)
     try:
         logs.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def start_daemon(ctx: CommandContext) -> None:
         with guarded(ctx):
             if _answers(ctx):
                 return
-            if _shut_down_since(ctx, wanted_at):
+            if _shut_down_note(ctx) != noted:
                 raise NoDaemon("the daemon has just been shut down: none is started against that")
             _check_place(ctx)
             if not _start_service(ctx):
@@ -147,11 +147,12 @@ def note_shutdown(ctx: CommandContext) -> None:
         os.utime(noted, ns=(now, now))
 
 
-def _shut_down_since(ctx: CommandContext, moment_ns: int) -> bool:
+def _shut_down_note(ctx: CommandContext) -> int | None:
+    """A mark that is another one once a person has ended a daemon; it is compared with itself, never with a clock."""
     try:
-        return (ctx.paths.logs / SHUT_DOWN).stat().st_mtime_ns >= moment_ns
+        return (ctx.paths.logs / SHUT_DOWN).stat().st_mtime_ns
     except OSError:
-        return False
+        return None
 
 
 def _start_service(ctx: CommandContext) -> bool:

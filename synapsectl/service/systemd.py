@@ -1,8 +1,9 @@
 """The service in systemd's user manager. The arrangement of the units is explained in docs/service.md."""
 
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from synapsectl.errors import CtlError
@@ -10,6 +11,7 @@ from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import ServiceSettings, env_file, template, user_env_file
 from synapsed import own_python
+from synapsed.keeper.processes import lived_s, start_mark
 from synapsed.loopback import host_port, other
 from synapsed.owners import user_name
 from synapsed.paths import Paths
@@ -72,17 +74,16 @@ class Systemd:
     # --- what is asked of the manager ---
 
     def state(self) -> State:
-        wanted = "LoadState,UnitFileState,ActiveState,SubState,MainPID,ExecMainStartTimestampMonotonic"
+        wanted = "LoadState,UnitFileState,ActiveState,SubState,MainPID"
         asked = self._systemctl("show", SERVICE, f"--property={wanted}")
         told = dict(line.partition("=")[::2] for line in asked.out.splitlines())
         active = told.get("ActiveState", "unknown")
         pid = int(told.get("MainPID") or 0)
-        began = int(told.get("ExecMainStartTimestampMonotonic") or 0) / 1e6 + time.time() - time.monotonic()
         return State(
             installed=told.get("LoadState") == "loaded",
             enabled=told.get("UnitFileState") == "enabled",
             running=active in ("active", "reloading"),
-            outdated=pid != 0 and any(_written(file.path) > began for file in self.installed()),
+            outdated=_is_older(pid, [file.path for file in self.installed()]),
             pid=pid or None,
             words=f"{active} ({told.get('SubState', 'unknown')})",
         )
@@ -127,6 +128,14 @@ class Systemd:
 
     def _systemctl(self, *arguments: str) -> Finished:
         return run_tool(["systemctl", "--user", *arguments], self._environ)
+
+
+def _is_older(pid: int, files: Iterable[Path]) -> bool:
+    """Returns True if the process has begun before one of `files` was written: by its age, which counts the time that
+    the machine slept."""
+    mark = start_mark(pid) if pid else None
+    began = time.time() - lived_s(mark) if mark is not None else math.inf
+    return any(_written(file) > began for file in files)
 
 
 def _written(path: Path) -> float:

@@ -102,7 +102,9 @@ class AccessBook:
                 raise QueueFull(
                     f"{DEVICES_MAX} devices are paired; 'synapsectl devices remove' makes room", limit=DEVICES_MAX
                 )
-            await self._write(self._kept.model_copy(update={"devices": [*self.devices, made]}))
+            # Those that were not seen for too long stay while there is room: the clock may be wrong.
+            kept = self.devices if len(self._kept.devices) >= DEVICES_MAX else self._kept.devices
+            await self._write(self._kept.model_copy(update={"devices": [*kept, made]}))
         log.info("device paired", device=made.id, name=made.name, rights=made.rights)
         return made, f"{made.id}.{secret}"
 
@@ -173,7 +175,8 @@ class AccessBook:
         async with self._writing:
             if len(self.tokens) >= TOKENS_MAX:
                 raise QueueFull(f"there are {TOKENS_MAX} tokens; 'synapsectl token revoke' makes room")
-            await self._write(self._kept.model_copy(update={"tokens": [*self.tokens, made]}))
+            kept = self.tokens if len(self._kept.tokens) >= TOKENS_MAX else self._kept.tokens
+            await self._write(self._kept.model_copy(update={"tokens": [*kept, made]}))
         log.info("token made", token=made.id, name=made.name, rights=made.rights, agents=made.agents)
         return made, f"{PREFIX}{made.id}_{secret}"
 

@@ -25,6 +25,8 @@ RENEW_DAYS: Final = 60
 """A certificate is made again when it is good for less."""
 BACKDATED: Final = timedelta(days=2)
 """It is good from before it was made: the clock of a phone may be behind."""
+AUTHORITY_BACKDATED: Final = timedelta(days=365)
+"""The authority's is not made again as easily: the clock may have been ahead when it was made."""
 
 NOBODYS: Final = ("local", "lan", "home.arpa", "internal", "localhost")
 """Domains in which nobody on the Internet has a name."""
@@ -53,7 +55,13 @@ def make_authority(host: str, names: Iterable[str], *, now: datetime) -> Pem:
     allowed: list[x509.GeneralName] = [x509.DNSName(name) for name in dict.fromkeys((*NOBODYS, *_dns(names)))]
     allowed += [x509.IPAddress(network) for network in dict.fromkeys((*PRIVATE, *_hosts(names)))]
     certificate = (
-        builder(subject, subject, key.public_key(), begins=now - BACKDATED, ends=now + timedelta(days=AUTHORITY_DAYS))
+        builder(
+            subject,
+            subject,
+            key.public_key(),
+            begins=now - AUTHORITY_BACKDATED,
+            ends=now + timedelta(days=AUTHORITY_DAYS),
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(key_usage(signs=True), critical=True)
         .add_extension(x509.NameConstraints(permitted_subtrees=allowed, excluded_subtrees=None), critical=True)

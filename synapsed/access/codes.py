@@ -30,7 +30,7 @@ class PairingCode:
 
 
 class Codes:
-    """Times are those of a monotonic clock, in seconds."""
+    """Times are those of the boot clock, in seconds: a code is not good for longer because the machine slept."""
 
     def __init__(self) -> None:
         self._open: dict[str, PairingCode] = {}

@@ -38,7 +38,7 @@ class _Count:
 
 
 class Lockout:
-    """Times are those of a monotonic clock, in seconds."""
+    """Times are those of the boot clock, in seconds."""
 
     def __init__(self) -> None:
         self._addresses: dict[Source, _Count] = {}

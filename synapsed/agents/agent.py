@@ -241,7 +241,7 @@ class Agent:
         """Remove old files of finished tasks from the inbox."""
         try:
             removed = await asyncio.to_thread(
-                message_files.tidy, self._inbox, self.turns.open_tasks, now=self._clock.wall()
+                message_files.tidy, self._inbox, self.turns.open_tasks, now=self._clock.settled()
             )
         except OSError as error:
             self._actor.log.warning("the inbox cannot be tidied", error=str(error))

@@ -57,10 +57,10 @@ def forget(inbox: Path, tasks: Collection[str]) -> None:
             Path(entry.path).unlink(missing_ok=True)
 
 
-def tidy(inbox: Path, open_tasks: Collection[str], *, now: float) -> int:
-    """Remove what finished tasks left: files older than FINISHED_KEPT_S, and the oldest where all have more than
-    INBOX_MAX bytes. `open_tasks` are ids; their files stay. How many were removed. OSError where the folder cannot be
-    read."""
+def tidy(inbox: Path, open_tasks: Collection[str], *, now: float | None) -> int:
+    """Remove what finished tasks left: files older than FINISHED_KEPT_S (None for `now`: no file is), and the oldest
+    where all have more than INBOX_MAX bytes. `open_tasks` are ids; their files stay. How many were removed. OSError
+    where the folder cannot be read."""
     kept = {task[:SHORT_ID] for task in open_tasks}
     files = sorted(_files(inbox), key=lambda file: file[1].st_mtime)
     total = sum(stat.st_size for _, stat in files)
@@ -68,7 +68,7 @@ def tidy(inbox: Path, open_tasks: Collection[str], *, now: float) -> int:
     for entry, stat in files:
         if _task_of(entry) in kept:
             continue
-        if total > INBOX_MAX or now - stat.st_mtime > FINISHED_KEPT_S:
+        if total > INBOX_MAX or (now is not None and now - stat.st_mtime > FINISHED_KEPT_S):
             Path(entry.path).unlink(missing_ok=True)
             total -= stat.st_size
             removed += 1

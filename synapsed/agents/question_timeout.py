@@ -1,5 +1,6 @@
 """Questions of a task that nobody answers: after `question_timeout` the turn is stopped, as a cancellation would stop
-it, and the task has failed. When that is follows from when the task began to wait, which is durable.
+it, and the task has failed. When that is follows from when the task began to wait, which is durable; a clock that is
+set meanwhile changes nothing.
 
 What a program asks before it works at all (`OF_NO_TURN`) is left to a person: the keys that stop a turn would refuse
 it, or end the program.
@@ -10,7 +11,7 @@ from datetime import datetime
 from synapsed.agents.actor import Actor
 from synapsed.agents.part_interfaces import Configured
 from synapsed.agents.turns import OF_NO_TURN, AgentTurns
-from synapsed.clock import Clock
+from synapsed.clock import Ages, Clock
 from synapsed.config import seconds_of
 from synapsed.model.task import INTERRUPTED_STATES, Task
 
@@ -27,6 +28,7 @@ class Unanswered:
         self._turns = turns
         self._owner = owner
         self._clock = clock
+        self._ages = Ages(clock)
         self._actor = actor
         self._tried: tuple[str, float] = ("", 0.0)
 
@@ -43,7 +45,8 @@ class Unanswered:
         limit, task = self._owner.config.question_timeout, self._turns.current
         if limit is None or task is None or task.status not in INTERRUPTED_STATES or task.prompt is None:
             return None
-        waited = self._clock.wall() - datetime.fromisoformat(task.updated_at).timestamp()
+        asked = datetime.fromisoformat(task.updated_at).timestamp()
+        waited = self._ages.of(f"{task.id} {task.updated_at}", asked)
         return task if waited >= seconds_of(limit) and task.prompt.type not in OF_NO_TURN else None
 
     async def _give_up(self, asked_at: str, limit: str) -> None:

@@ -2,7 +2,8 @@
 
 A limit begins when a turn fails by it. It is over at the time that the program told, or else the next waiting task
 tries it out after a pause that doubles, and is put back if it was too early. A turn that ends forgets it; a person's
-priority message, interrupt or restart lifts it at once. Times are Unix seconds.
+priority message, interrupt or restart lifts it at once. Times are Unix seconds. Where a clock is set, it is over when
+the date has come, or when so much time has passed as there was until then: whichever is first, for to try costs little.
 """
 
 from datetime import tzinfo
@@ -93,6 +94,8 @@ class Usage:
         self._clock = clock
         self._actor = actor
         self._timer: Timer | None = None
+        self._over = 0.0
+        """By the boot clock, when the limit in force has lasted for as long as it was to."""
 
     @property
     def in_force(self) -> LimitRecord | None:
@@ -120,10 +123,19 @@ class Usage:
     def watch(self) -> None:
         """Plan the end of the limit in force, if there is one; also after a restart of the daemon."""
         self._stop_timer()
-        if (at := resumes_at(self._keeper.record.limit)) is not None:
-            # Looked at now and then: the machine may sleep, and clocks be set.
-            delay = min(max(at - self._clock.wall(), 0.0), LOOK_EVERY_S)
-            self._timer = self._actor.post_later(delay, self._due)
+        if (limit := self.in_force) is not None:
+            left = min(limit.resume_at - self._clock.wall(), limit.resume_at - limit.since)
+            self._over = self._clock.boot() + left
+            self._look_again(limit)
+
+    def _left(self, limit: LimitRecord) -> float:
+        """Seconds until it is over; 0 or less: it is."""
+        return min(limit.resume_at - self._clock.wall(), self._over - self._clock.boot())
+
+    def _look_again(self, limit: LimitRecord) -> None:
+        """Now and then: the machine may sleep, and clocks be set."""
+        delay = min(max(self._left(limit), 0.0), LOOK_EVERY_S)
+        self._timer = self._actor.post_later(delay, self._due)
 
     async def forget(self, why: str) -> None:
         """There is no limit, or a person does not want to wait for its end."""
@@ -133,9 +145,11 @@ class Usage:
             await self._keeper.amend(*told, limit=None)
 
     async def _due(self) -> None:
-        limit = self.in_force
-        if limit is None or limit.resume_at > self._clock.wall():
-            self.watch()
+        self._stop_timer()
+        if (limit := self.in_force) is None:
+            return
+        if self._left(limit) > 0:
+            self._look_again(limit)
             return
         over = _attention(limit, "gone")
         await self._keeper.amend(self._told("the limit is tried out"), over, limit=lifted(limit))

@@ -45,12 +45,12 @@ class Visitors:
     def unknown(self, source: Source) -> None:
         """A token or cookie that nobody has came from there. Raises LockedOut."""
         self._check(source)
-        self._lockout.failed(source, now=self._clock.monotonic())
+        self._lockout.failed(source, now=self._clock.boot())
 
     def take_code(self, code: str, source: Source, *, here: bool) -> PairingCode:
         """The code is looked at before what was counted: it has 128 random bits, and whoever has it is not shut out by
         somebody that guesses. Raises LockedOut, Unauthorized."""
-        now = self._clock.monotonic()
+        now = self._clock.boot()
         invitation = self.codes.take(code[:CODE_LENGTH_MAX], now=now, here=here)
         if invitation is None:
             self._check(source)
@@ -95,7 +95,7 @@ class Visitors:
         return Token(TokenKind.GRANTED, grant=grant)
 
     def _check(self, source: Source) -> None:
-        if wait := self._lockout.wait(source, now=self._clock.monotonic()):
+        if wait := self._lockout.wait(source, now=self._clock.boot()):
             raise LockedOut(
                 "too many codes, cookies or tokens that nobody has came from there; wait, or use synapsectl",
                 retry_after=int(wait) + 1,

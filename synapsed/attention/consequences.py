@@ -18,7 +18,7 @@ end: by a stream of the task, by the answer to a call that blocks, by a notifica
 that met a usage limit has an item of its own kind (`agents.usage_limit`), and one that was stopped needs nobody.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,10 +83,10 @@ def needs_task(event: Event) -> bool:
     return isinstance(event.data, TaskStatusChanged) and event.data.state in (TaskState.COMPLETED, TaskState.FAILED)
 
 
-def stable(board: Board, *, now: float) -> list[NewEvent]:
-    """Crash loops that are over at `now`."""
+def stable(board: Board, *, age: Callable[[str, float], float]) -> list[NewEvent]:
+    """Crash loops that are over. `age` gives the seconds since a date of an agent's."""
     ran = ((item, board.running_since(item.agent_id)) for item in board.items if item.kind == "crash_loop")
-    return [closed(item) for item, since in ran if since is not None and now - since >= STABLE_S]
+    return [closed(item) for item, since in ran if since is not None and age(item.agent_id, since) >= STABLE_S]
 
 
 def seen(board: Board, read: Iterable[str], looked_at: Iterable[str]) -> list[NewEvent]:

@@ -16,7 +16,7 @@ from synapsed.aio import Timers, pause
 from synapsed.attention import board as boards
 from synapsed.attention import consequences
 from synapsed.attention.board import Board, OpenItem
-from synapsed.clock import Clock, iso
+from synapsed.clock import Ages, Clock, iso
 from synapsed.errors import NotInInbox, NotWaiting, StoreError, SynapsedError
 from synapsed.interfaces import Directory, EventFilter, Store, Terminals
 from synapsed.model.agent import AgentView, ProcessState
@@ -49,6 +49,7 @@ class PersonInbox:
         self._terminals = terminals
         self._store = store
         self._clock = clock
+        self._ages = Ages(clock)
         self._timers = timers
         self._board = Board()
         self._made: dict[str, _Made] = {}
@@ -214,6 +215,9 @@ class PersonInbox:
             await self._caught_up(self._store.events.last_id)
         self._concluded = event.id
 
+    def _age(self, agent_id: str, since: float) -> float:
+        return self._ages.of(f"{agent_id} {since}", since)
+
     async def _look(self) -> None:
         while True:
             await pause(self._timers, LOOK_EVERY_S)
@@ -223,7 +227,7 @@ class PersonInbox:
                 continue
             heard = self._store.events.heard
             over = [
-                *consequences.stable(self._board, now=self._clock.wall()),
+                *consequences.stable(self._board, age=self._age),
                 *consequences.seen(
                     self._board,
                     (item.task_id for item in items if item.task_id is not None and item.task_id in heard),

@@ -34,6 +34,8 @@ class AppQuestions:
         self._say = say
         self._open: dict[str, _Question] = {}
         self._since = 0.0
+        self._connected = 0.0
+        """The same by the monotonic clock."""
 
     @property
     def are_open(self) -> bool:
@@ -41,7 +43,7 @@ class AppQuestions:
 
     def connected(self) -> None:
         """A connection begins: it brings the questions that are open again."""
-        self._since = time.time()
+        self._since, self._connected = time.time(), time.monotonic()
 
     def forget(self) -> None:
         """They were another thread's."""
@@ -77,7 +79,7 @@ class AppQuestions:
         at_ms = params.get("startedAtMs")
         if isinstance(at_ms, int | float):
             return at_ms < self._since * 1000
-        return time.time() - self._since < ASKED_AGAIN_S
+        return time.monotonic() - self._connected < ASKED_AGAIN_S
 
     def reply(self, request: str, option: str) -> Mapping[str, Any] | None:
         """What the server is told where the option of that key is chosen; None if nothing is asked any more, or there

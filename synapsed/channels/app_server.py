@@ -27,6 +27,7 @@ from synapsed.channels.companion_log import keep_small
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.transcripts import at_path
 from synapsed.channelspec import Channel
+from synapsed.clock import PastDates, SystemClock
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.files import write_whole
 from synapsed.interfaces import FoundTurn, Reach, Submitted
@@ -67,6 +68,7 @@ class AppServerChannel:
         self.name = name
         self._channel = channel
         self._context = context
+        self._dates = PastDates(SystemClock())
         self._emit: Callable[[ChannelFact], None] | None = None
         self._changed: Callable[[], None] = lambda: None
         self._told_reach: tuple[Reach, str | None] = ("away", None)
@@ -103,13 +105,14 @@ class AppServerChannel:
         self._cutting = asyncio.create_task(keep_small(self._context.companion_log))
 
     async def poll(self) -> None:
+        self._dates.note()
         self._retry.set()
 
     async def last_answer(self, since_ns: int) -> str | None:
         """The answer to the last message that was given since then."""
         if self._thread is None or self.reach() == "away":
             return None
-        since = time.time() - (time.monotonic_ns() - since_ns) / 1e9
+        since = self._dates.of(since_ns / 1e9)
         try:
             turns = await self._read_turns(1)
         except (ChannelAway, MessageRefused):

@@ -24,6 +24,7 @@ from synapsed.channels.message_pieces import MessagePieces
 from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, used
 from synapsed.channelspec import Channel, FactKind
+from synapsed.clock import PastDates, SystemClock
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -74,6 +75,7 @@ class HookChannel:
         self.name = name
         self._channel = channel
         self._context = context
+        self._dates = PastDates(SystemClock())
         passing = frozenset(event for event, kind in channel.events.items() if kind == "saying")
         self._maildir = Maildir(context.hooks, passing=passing)
         self._pieces = MessagePieces()
@@ -100,6 +102,7 @@ class HookChannel:
 
     async def poll(self) -> None:
         """Tell what is new in the maildir, and in the transcript of the turn that is open."""
+        self._dates.note()
         async with self._lock:
             while self._emit is not None:
                 reports = await asyncio.to_thread(self._take)
@@ -115,7 +118,7 @@ class HookChannel:
     async def last_answer(self, since_ns: int) -> str | None:
         """The last assistant message of the turn submitted at `since_ns`, from the transcript."""
         turn = self._turn
-        key = TurnKey(since=time.time() - (time.monotonic_ns() - since_ns) / 1e9)
+        key = TurnKey(since=self._dates.of(since_ns / 1e9))
         if turn is not None and turn.at_ns >= since_ns:
             key = turn.key
         read = await asyncio.to_thread(self._read, key)
@@ -367,7 +370,8 @@ class HookChannel:
         self._tell_progress(turn, read)
         if read.outcome == "open":
             return
-        if read.outcome == "ended" and time.time() - read.at < HOOK_GRACE_SECONDS:
+        # A date far ahead is of before the clock was set back.
+        if read.outcome == "ended" and abs(time.time() - read.at) < HOOK_GRACE_SECONDS:
             self._seen = None  # look again at the next sweep, though nothing may be written until then
             return
         self._close()

@@ -4,7 +4,6 @@
 
 import json
 import math
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -71,9 +70,3 @@ def word(value: Any, path: str) -> str | None:
 
 def number(value: Any) -> int:
     return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
-
-
-def monotonic_ns_at(wall_ms: int) -> int:
-    """A time of the program's (Unix milliseconds, cut off: counted to their end) on the monotonic clock; now for 0."""
-    now_ns = time.monotonic_ns()
-    return min(now_ns, now_ns - (time.time_ns() - (wall_ms + 1) * 1_000_000)) if wall_ms else now_ns

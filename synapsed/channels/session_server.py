@@ -24,7 +24,6 @@ from synapsed.channels.session_messages import (
     created_ms,
     how_it_ended,
     id_of,
-    monotonic_ns_at,
     number,
     object_in,
     objects,
@@ -37,6 +36,7 @@ from synapsed.channels.session_messages import (
 from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.channelspec import Channel, ErrorCode
+from synapsed.clock import PastDates, SystemClock
 from synapsed.files import write_whole
 from synapsed.model.facts import (
     AssistantSaid,
@@ -66,6 +66,8 @@ TURNS_OPEN_MAX = 50
 TEXTS_MAX = 1000
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
+DATE_MAX_MS = 1 << 53
+"""Whoever tells a later time means nothing by it."""
 COMPACTION = "compaction"
 """Type of the part by which the program begins to make a conversation shorter that the model finds too long."""
 ABORTED = "MessageAbortedError"
@@ -83,6 +85,7 @@ class SessionServerChannel:
         self.name = name
         self._channel = channel
         self._context = context
+        self._dates = PastDates(SystemClock())
         self._base = f"http://127.0.0.1:{context.port}"
         self._emit: Callable[[ChannelFact], None] | None = None
         self._client: aiohttp.ClientSession | None = None
@@ -124,14 +127,22 @@ class SessionServerChannel:
 
     async def poll(self) -> None:
         """Connect now, if that was waiting."""
+        self._dates.note()
         self._retry.set()
+
+    def _ns_at(self, wall_ms: int) -> int:
+        """A time of the program's (Unix milliseconds, cut off: counted to their end) on the monotonic clock; now for
+        0."""
+        return (
+            round(self._dates.instant((min(wall_ms, DATE_MAX_MS) + 1) / 1000) * 1e9) if wall_ms else time.monotonic_ns()
+        )
 
     async def last_answer(self, since_ns: int) -> str | None:
         """The answer to the last prompt given since `since_ns`."""
         session = self._session
         if session is None:
             return None
-        since_ms = (time.time_ns() - (time.monotonic_ns() - since_ns)) // 1_000_000
+        since_ms = int(self._dates.of(since_ns / 1e9) * 1000)
         try:
             messages = await self._messages(session, None)
         except _TROUBLE as error:
@@ -290,7 +301,7 @@ class SessionServerChannel:
         """A subagent's tools, too, are the agent's."""
         if (line := tool_line(self._channel.tools, event, given)) is None:
             return
-        at_ns = monotonic_ns_at(number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
+        at_ns = self._ns_at(number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
         turn = next((user for user, of in reversed(self._open.items()) if of == session), None)
         self._say(tool_fact(line, given, channel=self.name, at_ns=at_ns, session=self._session, turn=turn))
 
@@ -385,12 +396,12 @@ class SessionServerChannel:
                 del kept[next(iter(kept))]
         if session != self._session:
             self._session = session
-            self._say(SessionStarted(channel=self.name, at_ns=monotonic_ns_at(created_ms), session=session))
+            self._say(SessionStarted(channel=self.name, at_ns=self._ns_at(created_ms), session=session))
         own = self._is_own(id_)
         self._say(
             PromptAccepted(
                 channel=self.name,
-                at_ns=monotonic_ns_at(created_ms),
+                at_ns=self._ns_at(created_ms),
                 session=session,
                 turn=id_,
                 prompt=text,
@@ -422,7 +433,7 @@ class SessionServerChannel:
 
     def _end_turn(self, session: str, user: str, replies: list[Message]) -> None:
         last = replies[-1] if replies else {}
-        at_ns = monotonic_ns_at(completed_ms(last)) if completed_ms(last) else time.monotonic_ns()
+        at_ns = self._ns_at(completed_ms(last)) if completed_ms(last) else time.monotonic_ns()
         error = at_path(last, "info.error") or self._error
         if how_it_ended(last) == "answered" and not error:
             self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=text_of(last)))
@@ -456,7 +467,7 @@ class SessionServerChannel:
         self._said.add(id_)
         self._say(
             AssistantSaid(
-                channel=self.name, at_ns=monotonic_ns_at(at_ms), session=session, turn=turn, message_id=id_, text=text
+                channel=self.name, at_ns=self._ns_at(at_ms), session=session, turn=turn, message_id=id_, text=text
             )
         )
 

@@ -126,7 +126,8 @@ class Fetching:
         await self._tasks.cancel()
 
     async def sweep(self) -> None:
-        await asyncio.to_thread(self._spool.sweep, self._clock.wall() - KEPT_S)
+        if (now := self._clock.settled()) is not None:
+            await asyncio.to_thread(self._spool.sweep, now - KEPT_S)
 
     async def document(self, envelope: Envelope, src: str, dst: str) -> dict[str, Any]:
         """What `src` says, once all that it names is here. `dst` is this host, or `any:CLASS`. Raises NotHere,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from synapsed.clock import Clock
+from synapsed.clock import Ages, Clock
 from synapsed.errors import InvalidRequest
 from synapsed.fleet import streams
 from synapsed.fleet.envelope import encoded
@@ -74,6 +74,7 @@ class Parcels:
         self._table = table
         self._broker = broker
         self._clock = clock
+        self._ages = Ages(clock)
         self._spool = OutSpool(folder)
         self._lost = lost
         self._kept: dict[str, Parcel] = {}
@@ -326,7 +327,7 @@ class Parcels:
                 parcel.legs = [leg for leg in parcel.legs if not any(leg is one for one in closed)]
                 if not parcel.sealed:
                     parcel.at = self._clock.wall()  # an agent may be given it again with what follows
-            age = self._clock.wall() - parcel.at
+            age = self._ages.of(f"{parcel.id} {parcel.at}", parcel.at)
             if not parcel.legs and (parcel.sealed or age > (SENT_S if parcel.sent else UNUSED_S)):
                 await self._drop(parcel)
             elif closed:

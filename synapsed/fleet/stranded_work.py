@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 
-from synapsed.clock import Clock
+from synapsed.clock import Ages, Clock
 from synapsed.fleet import receipts
 from synapsed.fleet.audit import ROUND_ATTEMPTS
 from synapsed.fleet.class_work import ClaimVerdict, Working
@@ -61,6 +61,7 @@ class LostWork:
         self._incoming = incoming
         self._working = working
         self._clock = clock
+        self._ages = Ages(clock)
         self._config = config
         self._idle_for = idle_for
         self._due = due
@@ -81,7 +82,7 @@ class LostWork:
                 await self._again(task.id, host)
 
     def _age(self, task: Task) -> float:
-        return self._clock.wall() - datetime.fromisoformat(task.created_at).timestamp()
+        return self._ages.of(task.id, datetime.fromisoformat(task.created_at).timestamp())
 
     async def _take_back(self, task: Task) -> None:
         work = WorkCandidate(src=self._me.name, id=task.id, cls="", round=receipts.round_of(task), body="")

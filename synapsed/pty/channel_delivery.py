@@ -61,6 +61,7 @@ class ChannelDelivery:
         self._profile = profile
         self._channel = channel
         self._clock = clock
+        self._shift = clock.wall() - clock.monotonic()
         self._emit = emit
         self._told_over = over
         self._press = press
@@ -82,7 +83,7 @@ class ChannelDelivery:
 
     def record(self, record: TurnRecord) -> TurnRecord:
         """The record of a turn that is about to be begun: the message is given as soon as it is durable."""
-        key, now = self._channel.key(record.task_id, 0), self._clock.wall()
+        key, now = self._channel.key(record.task_id, 0), self._now()
         state = ChannelTurnState(channel=self._channel.name, key=key, minted_at=now)
         return record.model_copy(update={"link": state.model_dump(mode="json")})
 
@@ -134,7 +135,7 @@ class ChannelDelivery:
         if (why := self._channel.gone) is not None:
             self._add(self.turn.gone(why))
         elif self._channel.reach() == "away":
-            self._add(self.turn.lost(self._clock.wall()))
+            self._add(self.turn.lost(self._now()))
         else:
             self._add(self.turn.reached(self._channel.reach()))
 
@@ -144,7 +145,7 @@ class ChannelDelivery:
             return
         note = self._profile.prompts.refusal_note
         whole = system_mark(self.turn.task_id) + note if note else None
-        self._add(self.turn.refuse(whole, self._clock.wall()) if refuses else self.turn.overrule())
+        self._add(self.turn.refuse(whole, self._now()) if refuses else self.turn.overrule())
 
     def drop(self) -> None:
         """The program has ended: what becomes of the turn is told by that."""
@@ -167,6 +168,11 @@ class ChannelDelivery:
             self._add(turn.go_on())
         return turn.over
 
+    def _now(self) -> float:
+        """The date as it would be had nobody set the clock, and had the machine not slept, since this daemon came: a
+        record of an earlier one has its dates, and while it sleeps no program answers."""
+        return self._clock.monotonic() + self._shift
+
     # --- the worker ---
 
     def _add(self, commands: Sequence[turns.ChannelCommand]) -> None:
@@ -181,7 +187,7 @@ class ChannelDelivery:
                 await asyncio.wait_for(self._came.wait(), WAIT_S)
             except TimeoutError:
                 if self.turn is not None:
-                    self._add(self.turn.waited(self._clock.wall()))
+                    self._add(self.turn.waited(self._now()))
             self._came.clear()
             while self._work and self.turn is not None:
                 turn, command = self.turn, self._work.popleft()
@@ -200,7 +206,7 @@ class ChannelDelivery:
             case turns.LookUp(key):
                 return await self._find(turn, key)
             case turns.RenewKey(leg):
-                return turn.keyed(self._channel.key(turn.task_id, leg), self._clock.wall())
+                return turn.keyed(self._channel.key(turn.task_id, leg), self._now())
             case turns.StopTurn(what):
                 await self._stop(what)
             case turns.TellNews(event):
@@ -227,7 +233,7 @@ class ChannelDelivery:
             return turn.submitted(await self._channel.submit(key, text, new=await self._shows_none()))
         except ChannelAway as error:
             log.info("a message was not taken yet", agent_id=self._agent_id, error=error.message, sent=error.sent)
-            return [*turn.unsent(error.message, sent=error.sent, now=self._clock.wall()), *self._reached(turn)]
+            return [*turn.unsent(error.message, sent=error.sent, now=self._now()), *self._reached(turn)]
         except MessageRefused as error:
             return turn.refused(error.message)
 
@@ -246,8 +252,8 @@ class ChannelDelivery:
         try:
             found = await self._channel.find(key)
         except ChannelAway as error:
-            return turn.unsent(error.message, sent=True, now=self._clock.wall())
-        return turn.found(found, self._channel.reach(), self._clock.wall())
+            return turn.unsent(error.message, sent=True, now=self._now())
+        return turn.found(found, self._channel.reach(), self._now())
 
     def _reached(self, turn: ChannelTurn) -> Sequence[turns.ChannelCommand]:
         """A server that refused one connection, and is there, is asked again."""

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from synapsed.clock import Clock
+from synapsed.clock import Clock, began
 from synapsed.errors import ConfigError, StoreError
 from synapsed.files import read_private, write_private
 
@@ -42,14 +42,17 @@ class _Line(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """`at`: seconds since the epoch. `answer` None: it was begun, and nobody knows more."""
+    """`at`: seconds since the epoch, `began`: the same by the boot clock. `answer` None: it was begun, and nobody knows
+    more."""
 
     at: float
+    began: float
     answer: dict[str, Any] | None
 
 
 class ActLog:
-    """Times are those of the wall clock: a day is a day over a restart."""
+    """Times are those of the wall clock, so that a day is a day over a restart; within one life a clock that is set
+    makes nothing older: what was done stays done."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -62,14 +65,14 @@ class ActLog:
     async def get(self, key: str) -> Act | None:
         acts = await self._known()
         act = acts.get(key)
-        return act if act is not None and abs(self._clock.wall() - act.at) < KEPT_S else None
+        return act if act is not None and self._clock.boot() - act.began < KEPT_S else None
 
     async def begin(self, key: str) -> None:
         """Raises StoreError: nothing may be done then."""
         acts = await self._known()
         async with self._writing:
             acts.pop(key, None)
-            acts[key] = Act(self._clock.wall(), None)
+            acts[key] = Act(self._clock.wall(), self._clock.boot(), None)
             while len(acts) > KEPT:
                 del acts[next(iter(acts))]
             try:
@@ -91,7 +94,7 @@ class ActLog:
         async with self._writing:
             acts.pop(key, None)
             if line.answer is not None:
-                acts[key] = Act(line.at, line.answer)
+                acts[key] = Act(line.at, self._clock.boot(), line.answer)
             try:
                 await self._append(line)
             except StoreError as error:
@@ -121,7 +124,7 @@ class ActLog:
         async with self._writing:
             if self._acts is None:
                 lines = await asyncio.to_thread(_read, self._path)
-                self._acts, self._lines = _folded(lines), len(lines)
+                self._acts, self._lines = _folded(lines, self._clock), len(lines)
             return self._acts
 
 
@@ -161,12 +164,13 @@ def _read(path: Path) -> list[_Line]:
     return found
 
 
-def _folded(lines: list[_Line]) -> dict[str, Act]:
+def _folded(lines: list[_Line], clock: Clock) -> dict[str, Act]:
     acts: dict[str, Act] = {}
     for line in lines:
         acts.pop(line.key, None)
         if line.state != "not":
-            acts[line.key] = Act(line.at, line.answer if line.state == "done" else None)
+            answer = line.answer if line.state == "done" else None
+            acts[line.key] = Act(line.at, began(clock, line.at), answer)
     for key in list(acts)[:-KEPT]:
         del acts[key]
     return acts

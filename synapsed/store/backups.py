@@ -1,6 +1,12 @@
-"""Copies of the database, one a day, beside it: what a damaged one is mended with (`store.salvage`)."""
+"""Copies of the database, one a day, beside it: what a damaged one is mended with (`store.salvage`).
+
+They are counted, as restic and borg do: a clock that was set removes none but one that another one replaces. One with a
+date of the future was made under a clock that was wrong, or it is wrong now: it is kept besides, and counts for nothing
+until its time has come.
+"""
 
 import asyncio
+import math
 import os
 import shutil
 import sqlite3
@@ -25,12 +31,21 @@ log = structlog.stdlib.get_logger("synapsed.backups")
 
 
 def newest_first(folder: Path) -> list[Path]:
-    """The copies in `folder`, by the times in their names."""
-    return sorted(folder.glob(PATTERN), reverse=True)
+    """The copies in `folder`, by what they know: clocks may have been set when they were named. Blocks."""
+    return sorted(folder.glob(PATTERN), key=lambda path: (_last_event(path), path.name), reverse=True)
+
+
+def _last_event(path: Path) -> int:
+    """The number of the newest event in a copy; 0 where it has none, or cannot be read."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as copy:
+            return int(copy.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
+    except sqlite3.Error:
+        return 0
 
 
 class Backups:
-    """Of the database at `path`, in `folder`, for `days`; 0 makes none and leaves those that there are."""
+    """Of the database at `path`, in `folder`, the last of `days` days; 0 makes none and leaves those that there are."""
 
     def __init__(self, path: Path, folder: Path, *, days: float, clock: Clock) -> None:
         self._path = path
@@ -45,7 +60,7 @@ class Backups:
             await self.look()
 
     async def look(self) -> Path | None:
-        """Make a copy if the newest is a day old, and remove those that are too old; the new one, None for none.
+        """Make a copy unless there is one of the last day, and remove those that are too many; the new one, or None.
 
         What goes wrong is logged: the daemon goes on without.
         """
@@ -59,22 +74,26 @@ class Backups:
 
     def _look(self, now: float) -> Path | None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        due = time.strftime(NAME, time.gmtime(now - DAY_S))
-        copies = newest_first(self._folder)
-        if copies and due < copies[0].name <= time.strftime(NAME, time.gmtime(now)):
+        named, due = _name(now), _name(now - DAY_S)
+        copies = sorted(self._folder.glob(PATTERN), reverse=True)
+        if any(due < copy.name <= named for copy in copies):
             return None
         size = self._path.stat().st_size
         if shutil.disk_usage(self._folder).free < ROOM * size:
             log.warning("no room for a copy of the database", folder=str(self._folder), bytes=size)
             return None
-        made = self._folder / time.strftime(NAME, time.gmtime(now))
+        made = self._folder / named
         _copy(self._path, made)
-        oldest = time.strftime(NAME, time.gmtime(now - self._days * DAY_S))
-        for copy in copies:
-            if copy.name < oldest:
-                copy.unlink(missing_ok=True)
+        kept = math.ceil(self._days)
+        ahead, past = ([one for one in copies if (one.name > named) is late] for late in (True, False))
+        for copy in (*ahead[kept + 1 :], *past[kept:]):
+            copy.unlink(missing_ok=True)
         log.info("the database was copied", file=str(made), bytes=made.stat().st_size)
         return made
+
+
+def _name(at: float) -> str:
+    return time.strftime(NAME, time.gmtime(at))
 
 
 def _copy(path: Path, target: Path) -> None:

@@ -57,6 +57,8 @@ class ReplyBroker:
         self._agents = agents
         self._planner = planner
         self._records: dict[str, ReplyRecord] = {}
+        self._dues: dict[str, tuple[float, float]] = {}
+        """By task the date at which its record is due, and the same by the boot clock, which counts."""
         self._requests: dict[str, str] = {}
         """Requests by id, with the tasks that their replies complete."""
         self._ended: dict[str, Task] = {}
@@ -91,8 +93,7 @@ class ReplyBroker:
 
     def sweep(self) -> None:
         """Look for what is due; called every now and then."""
-        now = self._clock.wall()
-        if self._ended or any(self._is_due(one, now) or _is_elsewhere(one) for one in self._records.values()):
+        if self._ended or any(self._is_due(one) or _is_elsewhere(one) for one in self._records.values()):
             self._spawn()
 
     async def close(self) -> None:
@@ -231,11 +232,15 @@ class ReplyBroker:
 
     def _put(self, record: ReplyRecord) -> None:
         self._records[record.task_id] = record
+        if self._dues.get(record.task_id, (None, 0.0))[0] != record.due:
+            left = min(record.due - self._clock.wall(), max(record.limit, replies.UNASKED_S))
+            self._dues[record.task_id] = record.due, self._clock.boot() + left
         if record.request is not None:
             self._requests[record.request] = record.task_id
 
     def _drop(self, task_id: str) -> None:
         record = self._records.pop(task_id, None)
+        self._dues.pop(task_id, None)
         if record is not None:
             self._requests.pop(record.request or "", None)
         self._ended.pop(task_id, None)
@@ -266,8 +271,9 @@ class ReplyBroker:
         agent = self._agents.get(notice.agent_id)
         return agent is not None and agent.takes_agents
 
-    def _is_due(self, record: ReplyRecord, now: float) -> bool:
-        return now >= record.due and not (record.state == "over" and self._callers[record.task_id])
+    def _is_due(self, record: ReplyRecord) -> bool:
+        is_late = self._clock.boot() >= self._dues[record.task_id][1]
+        return is_late and not (record.state == "over" and self._callers[record.task_id])
 
     def _spawn(self) -> None:
         if self._begun and not self._work:
@@ -279,8 +285,7 @@ class ReplyBroker:
                 await self._look_at(record)
             while self._ended:
                 await self._settle_ended()
-            now = self._clock.wall()
-            for record in [record for record in self._records.values() if self._is_due(record, now)]:
+            for record in [record for record in self._records.values() if self._is_due(record)]:
                 await self._settle_due(record.task_id)
         except StoreError as error:
             log.warning("the database refused a reply; it will be tried again", error=error.message)
@@ -304,9 +309,9 @@ class ReplyBroker:
     async def _settle_due(self, task_id: str) -> None:
         async with self._lock:
             record, task = self._records.get(task_id), await self._store.task(task_id)
-            now = self._clock.wall()
-            if record is None or task is None or not self._is_due(record, now):
+            if record is None or task is None or not self._is_due(record):
                 return
+            now = self._clock.wall()
             sender = _told_sender(task) or self._sender(record.asked or record.asker)
             if record.state == "over":
                 await self._perform(replies.told(record, task, sender, now=now))

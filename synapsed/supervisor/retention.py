@@ -1,4 +1,7 @@
-"""Forgets what is too old: tasks with all that is theirs, in the store and in the agents' inboxes, step by step."""
+"""Forgets what is too old: tasks with all that is theirs, in the store and in the agents' inboxes, step by step.
+
+Where the clock was set lately, nothing goes for its age.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -56,10 +59,10 @@ class Retention:
 
     async def tidy(self) -> int:
         """Remove all that is to go; how many tasks that were."""
-        now = self._clock.wall()
+        now, settled = self._clock.wall(), self._clock.settled()
         cut = await self._store.find_cut(
             keep=self._keep.tasks,
-            oldest=iso(now - self._keep.days * DAY_S) if self._keep.days else None,
+            oldest=iso(settled - self._keep.days * DAY_S) if self._keep.days and settled is not None else None,
             newest=iso(now - LEAST_AGE_S),
         )
         removed = 0

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from synapsed.agents.usage_limit import SLACK_S, begun
+from synapsed.agents.usage_limit import LOOK_EVERY_S, SLACK_S, begun
 from synapsed.clock import iso
 from synapsed.config import AgentConfig, UsageLimitPolicy
 from synapsed.model.agent import Activity, AgentView
@@ -15,7 +15,7 @@ from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.records import LimitRecord
 from synapsed.model.task import Prompt, PromptOption, Task, TaskState
 from synapsed.terminal.limit_notices import Limit
-from tests.fakes.clock import until
+from tests.fakes.clock import JUMPS, until
 from tests.support.world import World
 
 LIMITER = """
@@ -129,6 +129,40 @@ async def test_without_a_time_the_next_message_tries_it_out_and_is_not_lost(quie
     texts = [delivery.text for delivery in world.link.deliveries]
     assert texts[:2] == ["one", "two"], "the message is typed once"
     assert all("the usage limit is over" in text.lower() for text in texts[2:])
+
+
+@pytest.mark.parametrize("jump", [*(jump for jump in JUMPS if jump < 0), 0.0])
+async def test_a_limit_lasts_no_longer_than_it_was_to(quiet_world: World, jump: float) -> None:
+    """Whether the clock is set back, or the machine sleeps; over a restart, too."""
+    world = quiet_world
+    agent = await limited(world)
+    await world.send(agent.id, "one")
+    await refused(world, text="limit reached, until 2 hours")
+    await is_limited(world, agent)
+    world.clock.jump(jump)
+    world.clock.sleep(3600.0)
+    world.clock.advance(LOOK_EVERY_S)
+    assert world.manager.directory.view(agent.id).activity == "limited"
+    if jump:
+        await world.manager.close(keep_agents=True)
+        await world.daemon()
+        await until(lambda: world.manager.directory.view(agent.id).activity == "limited", "limited")
+        world.clock.sleep(3600.0)
+    world.clock.sleep(3600.0)
+    world.clock.advance(LOOK_EVERY_S + SLACK_S)
+    await until(lambda: world.manager.directory.view(agent.id).until is None, "it is tried out")
+
+
+@pytest.mark.parametrize("jump", [jump for jump in JUMPS if jump > 0])
+async def test_a_limit_is_tried_out_when_its_date_has_come(quiet_world: World, jump: float) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    await world.send(agent.id, "one")
+    await refused(world, text="limit reached, until 2 hours")
+    await is_limited(world, agent)
+    world.clock.jump(jump)
+    world.clock.advance(LOOK_EVERY_S)
+    await until(lambda: world.manager.directory.view(agent.id).until is None, "it is tried out")
 
 
 def test_a_limit_that_never_ends_is_tried_out_for_ever() -> None:

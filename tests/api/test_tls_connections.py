@@ -149,7 +149,7 @@ async def test_the_authority_can_be_downloaded(secure: Secure) -> None:
 async def test_a_device_comes_in_and_its_websocket_too(secure: Secure) -> None:
     port = secure.listener.port
     own, page = f"https://box.local:{port}", {"Host": f"box.local:{port}", **PAGE}
-    code = visitors_of(secure.api).codes.make(frozenset({"look"}), None, now=SystemClock().monotonic())
+    code = visitors_of(secure.api).codes.make(frozenset({"look"}), None, now=SystemClock().boot())
     async with secure.client() as session:
         foreign = page | {"Origin": f"http://box.local:{port}"}
         async with session.post("/web/session", json={"code": code}, headers=foreign) as answer:

@@ -1,5 +1,6 @@
 """Schedules at work: a manager with a scripted program, a clock that the test turns, and daemons that die anywhere."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ from synapsed.model.task import Message, Task
 from synapsed.schedules.due import LATE_S
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor import manager
-from tests.fakes.clock import FakeClock, until
+from tests.fakes.clock import JUMPS, PATIENCE_S, POLL_S, FakeClock, until
 from tests.fakes.store import MemoryStore
 from tests.support.world import World
 
@@ -197,6 +198,45 @@ async def test_the_clock_is_set_back(home: Home, missed: str) -> None:
     home.clock.jump(DAY * 30)
     await home.pass_(DAY)
     assert len(home.tasks) == 4, "there and back"
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("missed", ["skip", "once"])
+async def test_each_time_once_though_the_clock_is_wrong_for_an_hour(home: Home, missed: str, jump: float) -> None:
+    scheduler = await home.up()
+    await home.start()
+    await scheduler.add(daily(missed=missed))
+    await home.pass_(2 * DAY)
+    await set_clock(home, jump)
+    await home.pass_(HOUR)
+    await set_clock(home, -jump)
+    await home.pass_(2 * DAY)
+    sent = [at for outcome, at in home.came() if outcome == "sent"]
+    assert len(set(sent)) == len(sent), "no time has its message twice"
+    assert len(sent) <= 2 + 2 + 2, "one for all that seemed to be missed, and that of the hour"
+    assert sent[-2:] == ["11-26 08:00", "11-27 08:00"], "and it goes on as before"
+
+
+async def set_clock(home: Home, jump: float) -> None:
+    """By `jump`, and the scheduler has noticed."""
+    home.clock.jump(jump)
+    entries = home.schedulers[-1]._entries.values()
+    async with asyncio.timeout(PATIENCE_S):
+        while not all(one.cursor <= home.clock.wall() < (one.next or 0) and not one.stale for one in entries):
+            home.clock.advance(RECHECK_S)
+            await asyncio.sleep(POLL_S)
+    await home.rest()
+
+
+async def test_a_machine_that_slept_sends_what_was_missed_once(home: Home) -> None:
+    scheduler = await home.up()
+    await home.start()
+    await scheduler.add(daily(missed="once"))
+    await home.rest()
+    home.clock.sleep(20 * DAY + HOUR)
+    home.clock.advance(RECHECK_S)
+    await home.rest()
+    assert [outcome for outcome, _ in home.came()] == ["sent"]
 
 
 async def test_the_clock_is_set_back_over_a_restart(home: Home) -> None:

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from synapsed.channels import hooks
 from synapsed.channels.factory import side_channels
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.session_delivery import SessionDelivery
+from synapsed.clock import PastDates
 from synapsed.interfaces import SideChannel
 from synapsed.model.facts import (
     AssistantSaid,
@@ -27,7 +29,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
 )
 from tests.channels.conftest import Launch
-from tests.fakes.clock import until
+from tests.fakes.clock import JUMPS, FakeClock, until
 
 
 @pytest.fixture
@@ -312,6 +314,21 @@ class TestGemini:
         assert await channel.last_answer(since) == "The answer."
         assert await channel.last_answer(time.monotonic_ns() + 10**9) is None
 
+    async def test_answer_is_looked_up_though_the_machine_slept_or_the_clock_was_set(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        since = time.monotonic_ns()
+        clock = FakeClock(monotonic=since / 1e9, wall=time.time())
+        channel._dates = PastDates(clock)
+        launch.report("SessionStart", gemini.payload())
+        await channel.poll()
+        gemini.prompt("hello")
+        gemini.says("The answer.")
+        for change in (partial(clock.sleep, 7200.0), *(partial(clock.jump, jump) for jump in JUMPS)):
+            change()
+            clock.advance(100)
+            assert await channel.last_answer(since) == "The answer."
+
 
 @pytest.mark.parametrize("launch", ["codex"], indirect=True)
 async def test_codex_errors_stand_in_the_transcript_only(launch: Launch, channel: HookChannel, tmp_path: Path) -> None:
@@ -335,6 +352,25 @@ async def test_codex_errors_stand_in_the_transcript_only(launch: Launch, channel
     failed = launch.facts[-1]
     assert isinstance(failed, TurnFailed)
     assert (failed.code, failed.message, failed.turn) == ("RATE_LIMITED", "429 Too Many Requests", "t1")
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("launch", ["codex"], indirect=True)
+async def test_an_end_is_told_though_the_clock_was_set_since(
+    launch: Launch, channel: HookChannel, tmp_path: Path, jump: float
+) -> None:
+    """What was written before has dates of then."""
+    path, then = tmp_path / "rollout.jsonl", time.time() - jump
+    given = {"session_id": "c1", "turn_id": "t1", "transcript_path": str(path)}
+    launch.report("UserPromptSubmit", {**given, "prompt": "hello"}, wall=then)
+    with path.open("a") as file:
+        for kind in ("task_started", "task_complete"):
+            payload = {"type": kind, "turn_id": "t1", "last_agent_message": "Done."}
+            file.write(json.dumps({"timestamp": stamp(then + 1), "type": "event_msg", "payload": payload}) + "\n")
+    await channel.poll()
+    ended = launch.facts[-1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.answer == "Done."
 
 
 @pytest.mark.parametrize("launch", ["codex"], indirect=True)

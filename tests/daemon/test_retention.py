@@ -24,8 +24,12 @@ class _Then:
     def monotonic(self) -> float:
         return OLD
 
+    boot = monotonic
+
     def wall(self) -> float:
         return OLD
+
+    settled = wall
 
 
 @pytest.fixture

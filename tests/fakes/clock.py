@@ -12,7 +12,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["PATIENCE_S", "POLL_S", "FakeClock", "FakeTimer", "until"]
+from synapsed.clock import SettledDate
+
+__all__ = ["DAY_S", "JUMPS", "PATIENCE_S", "POLL_S", "FakeClock", "FakeTimer", "until"]
+
+DAY_S = 86_400.0
+
+JUMPS = tuple(days * DAY_S for days in (-20, -1, 1, 20))
+"""What somebody who sets a clock wrong does to it (docs/clocks.md)."""
 
 TURNS = 2000
 """Turns of the event loop that anything without real I/O is done in, many times over."""
@@ -38,6 +45,8 @@ class FakeClock:
     def __init__(self, *, monotonic: float = 1000.0, wall: float = 1_700_000_000.0) -> None:
         self._monotonic = monotonic
         self._wall = wall
+        self._slept = 0.0
+        self._date = SettledDate()
         self._timers: list[tuple[float, int, FakeTimer]] = []
         self._numbers = itertools.count()
 
@@ -47,9 +56,20 @@ class FakeClock:
     def wall(self) -> float:
         return self._wall
 
+    def boot(self) -> float:
+        return self._monotonic + self._slept
+
+    def settled(self) -> float | None:
+        return self._date.look(self._wall, self.boot())
+
     def jump(self, seconds: float) -> None:
         """Set the wall clock; durations are not touched."""
         self._wall += seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Suspend the machine: no timer runs, and what is monotonic stands."""
+        self._wall += seconds
+        self._slept += seconds
 
     def call_later(self, delay: float, callback: Callable[[], Any]) -> FakeTimer:
         timer = FakeTimer(self._monotonic + delay, callback)

@@ -64,6 +64,7 @@ class AheadClock(SystemClock):
     """The machine's, put forward; what is measured with it is not."""
 
     def __init__(self, ahead: float) -> None:
+        super().__init__()
         self._ahead = ahead
 
     def wall(self) -> float:

@@ -10,6 +10,7 @@ from synapsed.fleet import streams
 from synapsed.fleetspec import FleetWork
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import Task, TaskState
+from tests.fakes.clock import JUMPS
 from tests.fleet.fakebroker import Killed
 from tests.fleet.test_playbook import EVERY, STEPS_MAX, settle
 from tests.fleet.world import ANSWER, Host, World
@@ -85,6 +86,21 @@ async def test_what_nobody_has_taken_for_long_is_taken_back_and_done_nowhere(wor
     assert await world.tasks_of(box, TaskState.COMPLETED) == 0
     assert await world.open_rows() == 0
     assert await box.store.fleet.candidates() == []
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_clock_that_is_set_takes_nothing_back(world: World, jump: float) -> None:
+    laptop = await world.host("laptop")
+    task = await laptop.send("any:codex", "hello", key="1")
+    await laptop.outgoing.publish()
+    await laptop.lost.look()
+    world.clock.jump(jump)
+    world.clock.advance(10)
+    await laptop.lost.look()
+    assert not (await now(laptop, task)).terminal
+    world.clock.sleep(LONG)
+    await laptop.lost.look()
+    assert (await now(laptop, task)).status is TaskState.FAILED, "two weeks are two weeks, also asleep"
 
 
 async def test_what_a_host_has_claimed_in_the_same_moment_is_that_hosts(world: World) -> None:

@@ -363,6 +363,11 @@ SITUATIONS = (
         needs=ROOT_ONLY,
         through=("unshare", "--time", "--fork", "--boottime", "100000000", "--monotonic", "100000000"),
     ),
+    Situation(
+        name="a laptop that has slept for most of a year",
+        needs=ROOT_ONLY,
+        through=("unshare", "--time", "--fork", "--boottime", "20000000"),
+    ),
 )
 
 

@@ -23,7 +23,7 @@ from synapsed.model.link import (
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty.channel_delivery import ChannelDelivery
-from tests.fakes.clock import FakeClock, until
+from tests.fakes.clock import JUMPS, FakeClock, until
 
 
 class FakeChannel:
@@ -228,6 +228,16 @@ async def test_nothing_is_given_under_a_new_key_before_that_is_durable(played: P
     played.turns.recorded()
     await until(lambda: bool(played.channel.given))
     assert played.channel.given[0][0] == record.record.link["key"]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_clock_that_is_set_is_not_time_in_which_the_channel_was_away(played: Played, jump: float) -> None:
+    began = played.turns._now()
+    played.clock.jump(jump)
+    played.clock.sleep(7200.0)
+    assert played.turns._now() == began
+    played.clock.advance(30.0)
+    assert played.turns._now() == began + 30.0
 
 
 async def test_a_connection_that_breaks_while_it_is_given(played: Played) -> None:

@@ -24,7 +24,7 @@ GATE_MARKS = " and ".join(f"not {mark}" for mark in (*_OUTSIDE, "night"))
 ORDINARY_MARKS = " and ".join(f"not {mark}" for mark in _OUTSIDE)
 
 FAST = (
-    "agents", "automation", "channels", "config", "documents", "keepers", "model", "profiles", "pty", "rules",
+    "agents", "automation", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty", "rules",
     "schedules", "store", "supervisor", "tasks", "telemetry", "terminal",
 )  # fmt: skip
 """Rooms whose tests start no daemon: `make test-fast`."""
@@ -73,7 +73,8 @@ SECTIONS = (
         name="rooms",
         about="every wrapping of a secret, every drawn example, every state of every other room",
         rooms=(
-            "a2a", "access", "agents", "api", "attention", "automation", "channels", "config", "documents", "examples",
+            "a2a", "access", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
+            "examples",
             "keeper", "keepers", "model", "moods", "profiles", "rules", "schedules", "store", "supervisor", "tasks",
             "telemetry",
         ),

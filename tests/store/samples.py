@@ -24,8 +24,12 @@ class Hands:
     def monotonic(self) -> float:
         return self.now
 
+    boot = monotonic
+
     def wall(self) -> float:
         return self.now
+
+    settled = wall
 
 
 def a_task(number: int = 0, *, agent_id: str = "synapse-claude-8100", **changes: Any) -> Task:

@@ -32,6 +32,7 @@ IN_REAL_TIME = {
 USES: dict[str, tuple[Callable[[], object], str]] = {
     "clock": (SystemClock().monotonic, r"time\.monotonic, by synapsed\.clock:"),
     "wall clock": (SystemClock().wall, r"time\.time, by synapsed\.clock:"),
+    "boot clock": (SystemClock().boot, r"time\.clock_gettime, by synapsed\.clock:"),
     "sleep": (lambda: time.sleep(0), r"time\.sleep, by tests\.suite"),
     "thread": (lambda: threading.Thread(target=int).start(), r"Thread\.start, by tests\.suite"),
     "program": (lambda: subprocess.run(["true"], check=True), r"Popen\.__init__, by tests\.suite"),

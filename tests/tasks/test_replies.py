@@ -24,7 +24,7 @@ from synapsed.model.task import Message, Task, TaskState
 from synapsed.supervisor.reply_broker import AWAITED_MAX
 from synapsed.tasks import replies, transitions
 from synapsed.tasks.deadlock import circle
-from tests.fakes.clock import until
+from tests.fakes.clock import JUMPS, until
 from tests.fakes.link import FakeLink
 from tests.support.world import World
 
@@ -224,6 +224,22 @@ async def test_the_time_limit(world: World, pair: Pair) -> None:
     await until(lambda: not world.manager._reply_broker._work)
     assert len(pair.typed(A)) == 1, "nobody was asked, so nobody is told"
     assert await world.store.replies() == []
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_clock_that_is_set_ends_no_reply(world: World, pair: Pair, jump: float) -> None:
+    own = await pair.own(limit=7200.0)
+    await pair.ask(own)
+    await world.delivered(1, pair.link(B))
+    world.clock.jump(jump)
+    world.clock.advance(60.0)
+    await until(lambda: not world.manager._reply_broker._work, "what was due is settled")
+    assert (await world.store.task(own.id)).status is TaskState.WORKING  # type: ignore[union-attr]
+    world.clock.sleep(7200.0)
+    world.clock.advance(60.0)
+    late = await world.task_is(own.id, TaskState.FAILED)
+    assert late.error is not None
+    assert late.error.code == "TIMEOUT"
 
 
 async def test_the_caller_that_waits_gets_it_and_the_agent_is_not_told(world: World, pair: Pair) -> None:

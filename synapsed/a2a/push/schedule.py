@@ -3,7 +3,8 @@
 The n-th failure in a row is followed by a pause of `initial * factor**(n-1)` seconds, at most `maximum`, shortened by
 up to `jitter` of itself, so that receivers that went together are not asked together. Where the receiver says
 `Retry-After`, the pause is at least that, but never more than RETRY_AFTER_MAX. After `attempts` failures in a row, or
-when the next try would be later than `give_up` seconds after the first of them, it is given up.
+when the next try would be later than `give_up` seconds after the first of them, it is given up. Time in which nobody
+tried does not count: the machine slept, no daemon ran, or the clock was set, and `failing_since` moves along.
 """
 
 from datetime import UTC
@@ -15,6 +16,9 @@ from synapsed.model.push import PushRecord
 
 RETRY_AFTER_MAX = 3600.0
 """Seconds: a receiver that names a longer time is asked again after this."""
+
+LATE_S = 300.0
+"""A try that fails so long after its time, or before it, did not take that long."""
 
 
 def accepted(record: PushRecord, cursor: int, *, last: bool) -> PushRecord:
@@ -33,6 +37,8 @@ def accepted(record: PushRecord, cursor: int, *, last: bool) -> PushRecord:
 def failed(record: PushRecord, policy: PushPolicy, *, now: float, asked: float | None, roll: float) -> PushRecord:
     """After a failure at `now`; `asked` is what `retry_after` gave, `roll` a random number in [0, 1)."""
     since = record.failing_since if record.failing_since is not None else now
+    if record.retry_at is not None and abs(late := now - record.retry_at) > LATE_S:
+        since += late
     pause = backoff(record.attempt, initial=policy.initial, factor=policy.factor, maximum=policy.maximum)
     pause = max(pause * (1 - policy.jitter * roll), asked or 0.0)
     attempt = record.attempt + 1

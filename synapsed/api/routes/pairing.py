@@ -126,7 +126,7 @@ async def me(request: web.Request, context: ApiContext) -> WithHeaders[MeAnswer]
 async def invite(request: web.Request, body: CodeBody, context: ApiContext) -> CodeAnswer:
     """Good once, and for two minutes."""
     visitors = _visitors(context)
-    now = context.clock.monotonic()
+    now = context.clock.boot()
     code = visitors.codes.make(frozenset(body.rights), body.name, now=now, here=body.here)
     return CodeAnswer(
         code=code,

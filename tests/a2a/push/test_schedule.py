@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from synapsed.a2a.push.schedule import RETRY_AFTER_MAX, accepted, failed, retry_after, waiting
 from synapsed.config import PushPolicy
 from synapsed.model.push import PushRecord
+from tests.fakes.clock import JUMPS
 
 NOW = 1_700_000_000.0
 EXACT = PushPolicy(jitter=0)
@@ -111,3 +112,18 @@ def test_retry_after(header: str | None, seconds: float | None):
 def test_any_retry_after_is_read_or_passed_over(text: str):
     found = retry_after(text, now=NOW)
     assert found is None or 0 <= found <= RETRY_AFTER_MAX
+
+
+@pytest.mark.parametrize("jump", [*JUMPS, 3600.0])
+def test_time_in_which_nobody_tried_gives_nobody_up(jump: float):
+    """The clock was set, the machine slept, or no daemon ran: the receiver has failed for as long as before."""
+    policy = PushPolicy(jitter=0, initial=60, factor=1, maximum=60, attempts=1000, give_up=7200)
+    record, now = a_record(), NOW
+    for number in range(119):
+        record = failed(record, policy, now=now, asked=None, roll=0.0)
+        assert record.state == "active"
+        assert 0 <= waiting(record, policy, now=now + jump) <= RETRY_AFTER_MAX
+        now += 60 + (jump if number % 10 == 5 else 0)
+    record = failed(record, policy, now=now, asked=None, roll=0.0)
+    assert record.state == "active"
+    assert failed(record, policy, now=now + 60, asked=None, roll=0.0).state == "given_up"

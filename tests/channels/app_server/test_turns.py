@@ -8,6 +8,7 @@ import pytest
 
 from synapsed.channels import app_server
 from synapsed.channels.app_items import answer_in, call_in, code_of, limits_in, script_in
+from synapsed.channels.app_questions import ASKED_AGAIN_S
 from synapsed.channels.app_server import AppServerChannel
 from synapsed.interfaces import Delivering, FoundTurn
 from synapsed.model.facts import (
@@ -31,6 +32,7 @@ from synapsed.model.facts import (
 from tests.channels.app_server.scripted import THREAD, AppServer, begun, made, reached, until
 from tests.channels.conftest import Launch
 from tests.channels.test_session_server import Facts
+from tests.fakes.clock import JUMPS
 
 pytestmark = pytest.mark.parametrize("launch", ["codex"], indirect=True)
 
@@ -270,6 +272,18 @@ async def test_what_was_asked_before_is_a_person_s(channel: tuple[AppServerChann
     await begun(it, server, facts)
     await server.ask(7, COMMAND, **asking(startedAtMs=1000))
     assert (await facts.until(PermissionAsked)).again
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_question_without_a_date_is_new_though_the_clock_was_set(
+    channel: tuple[AppServerChannel, Facts], server: AppServer, jump: float
+) -> None:
+    it, facts = channel
+    await begun(it, server, facts)
+    it._questions._since -= jump + ASKED_AGAIN_S
+    it._questions._connected -= ASKED_AGAIN_S
+    await server.ask(7, COMMAND, **asking(startedAtMs=None))
+    assert not (await facts.until(PermissionAsked)).again
 
 
 async def test_requests_that_are_not_known_are_left_to_the_terminal(

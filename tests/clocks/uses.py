@@ -1,0 +1,67 @@
+"""Who uses the wall clock: `python -m tests.clocks.uses` writes the list that `test_uses` holds the code against."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["LIST", "uses"]
+
+ROOT = Path(__file__).parents[2]
+LIST = Path(__file__).with_name("wall_clock.txt")
+PACKAGES = ("synapsed", "synapsectl")
+
+_OF_MODULES = {
+    ("time", "time"), ("time", "time_ns"), ("time", "gmtime"), ("time", "localtime"), ("time", "ctime"),
+    ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today"),
+}  # fmt: skip
+_OF_ANYTHING = {"wall", "st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "st_birthtime"}
+"""`Clock`'s, and what files are dated with."""
+_HELPERS = {"Ages", "PastDates", "began"}
+"""Those of `synapsed.clock` that take dates."""
+_SQL = ("'now'", "'localtime'", "current_timestamp", "unixepoch()")
+
+
+def uses() -> list[str]:
+    """Each function that uses it: its file and its name, or `-` outside of functions."""
+    found = set()
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            helpers = {
+                alias.asname or alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and node.module == "synapsed.clock"
+                for alias in node.names
+                if alias.name in _HELPERS
+            }
+            found |= {f"{path.relative_to(ROOT)} {name}" for name in _in(tree, "", helpers)}
+    return sorted(found)
+
+
+def _in(node: ast.AST, name: str, helpers: set[str]) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        inner = name
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = f"{name}.{child.name}".lstrip(".")
+        elif _is_use(child, helpers):
+            yield name or "-"
+        yield from _in(child, inner, helpers)
+
+
+def _is_use(node: ast.AST, helpers: set[str]) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id=module), attr=attr) if (module, attr) in _OF_MODULES:
+            return True
+        case ast.Attribute(value=ast.Attribute(attr="_clock" | "clock") | ast.Name(id="clock"), attr="settled"):
+            return True
+        case ast.Attribute(attr=attr):
+            return attr in _OF_ANYTHING
+        case ast.Name(id=name, ctx=ast.Load()):
+            return name in helpers
+        case ast.Constant(value=str(text)):
+            return len(text) < 4000 and any(word in text.lower() for word in _SQL)
+    return False
+
+
+if __name__ == "__main__":
+    LIST.write_text("".join(f"{line}\n" for line in uses()))
