@@ -1,6 +1,7 @@
 """`synapsectl adopt [PROFILE] [ID]`."""
 
 import argparse
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,8 @@ ID_SHOWN = 8
 """Characters of an id that are shown on a terminal, or more where these do not tell it from another."""
 SINCE = "1d"
 """How far back `--all` looks: what somebody works on, not all that there ever was."""
+LISTED_MAX = 200
+"""Conversations of one profile that the daemon lists."""
 PREFIX_MIN = 4
 """Characters of an id that may stand for it."""
 
@@ -62,7 +65,10 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if not words or args.list:
         _list(_found(ctx, profile, cwd=args.cwd), args, ctx)
         return DONE
-    chosen = _choose(words[0], _found(ctx, profile))
+    found = _found(ctx, profile)
+    if not any(one["id"].startswith(words[0]) for one in found):  # it may be older than those that are listed of all
+        found = _found(ctx, profile, cwd=args.cwd or ".")
+    chosen = _choose(words[0], found)
     args.profile = chosen["profile"]
     args.cwd = args.cwd or chosen["cwd"]
     show_started(start_agent(args, ctx, conversation=chosen["id"]), ctx, as_json=args.json)
@@ -137,6 +143,9 @@ def _prefix(ids: list[str]) -> int:
 
 
 def _list(found: list[dict[str, Any]], args: argparse.Namespace, ctx: CommandContext) -> None:
+    for profile, there in Counter(one["profile"] for one in found).items():
+        if there >= LISTED_MAX:
+            ctx.out.note(f"of {profile} these are the newest {there}: --cwd DIR shows a folder's")
     if args.json:
         ctx.out.document(found)
         return

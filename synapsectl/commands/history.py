@@ -80,6 +80,8 @@ def _items(ctx: CommandContext, asked: dict[str, Any], limit: int, *, whole: boo
             break
         query["before"] = page["next"]
     _remark(ctx, complete=complete)
+    if page["next"] is not None:
+        ctx.out.note(f"these are the newest {len(items)}, and there may be more: see --limit")
     return items
 
 

@@ -1,12 +1,14 @@
 """`synapsectl tasks [AGENT]`."""
 
 import argparse
-from typing import Any
+import re
+from typing import Any, Final
 
 from synapsectl.ages import age
+from synapsectl.client import Client, document_of
 from synapsectl.colours import BLUE, BOLD, DIM, GREEN, RED, YELLOW
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE
+from synapsectl.errors import DONE, UsageError
 from synapsectl.messages import part_text
 from synapsectl.output import TableCell, one_line, short_id
 
@@ -14,6 +16,11 @@ EXAMPLES = (
     ("synapsectl tasks", "all messages, newest first"),
     ("synapsectl tasks claude --json", "one agent's, for a script"),
 )
+
+LIMIT: Final = 500
+PAGE: Final = 500
+"""Tasks that are asked for at a time, the most that the daemon gives."""
+_NEXT: Final = re.compile(r'<([^>]*)>; rel="next"')
 
 HEADINGS = ("TASK", "AGENT", "STATUS", "AGO", "WHAT")
 TEXT_SHOWN = 200
@@ -35,11 +42,16 @@ OPEN = ("input_required", "auth_required", "working", "submitted")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="only this agent's")
+    parser.add_argument("--limit", type=int, default=LIMIT, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print a JSON array of the tasks")
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
-    tasks = ctx.client.get("/control/tasks", {"agent": args.agent} if args.agent else None)
+    if args.limit < 1:
+        raise UsageError("--limit: at least 1")
+    tasks, more = newest(ctx.client, args.agent, args.limit)
+    if more:
+        ctx.out.note(f"these are the newest {len(tasks)}, and there are more: see --limit")
     if args.json:
         ctx.out.document(tasks)
         return DONE
@@ -53,6 +65,25 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         most = max(12, ctx.out.columns // 4)
         ctx.out.table(HEADINGS, [row(task, names, most) for task in by_need(tasks)], grows="WHAT")
     return DONE
+
+
+def newest(client: Client, agent: str | None, limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """The newest `limit` tasks, page by page, and whether there are more."""
+    found: list[dict[str, Any]] = []
+    path, query = "/control/tasks", {"agent": agent} if agent else {}
+    while True:
+        reply = client.request("GET", path, {**query, "limit": min(PAGE, limit - len(found))})
+        found += document_of(reply)
+        if (link := _NEXT.search(reply.headers.get("link", ""))) is None or len(found) >= limit:
+            return found, link is not None
+        path, query = _split(link[1])
+
+
+def _split(target: str) -> tuple[str, dict[str, str]]:
+    from urllib.parse import parse_qsl, urlsplit
+
+    parts = urlsplit(target)
+    return parts.path, dict(parse_qsl(parts.query))
 
 
 def by_need(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -46,6 +46,8 @@ class Call:
 
     work: Callable[[], Awaitable[Any]]
     future: asyncio.Future[Any]
+    writes: bool = False
+    """See `Actor.write`."""
 
 
 class Inbox:
@@ -63,6 +65,14 @@ class Inbox:
         if not internal and len(self._items) >= CAPACITY:
             raise QueueFull("the agent has too much to do; try again later")
         self._append(call)
+
+    def refuse_writes(self, error: StoreError) -> None:
+        """They are answered with `error`, and never begun."""
+        refused = [item for item in self._items if isinstance(item, Call) and item.writes]
+        for call in refused:
+            self._items.remove(call)
+            if not call.future.done():
+                call.future.set_exception(_again(error))
 
     def put_fact(self, fact: Fact) -> None:
         if isinstance(fact.event, LinkObserved) and self._replace_last(fact):
@@ -88,6 +98,10 @@ class Inbox:
         return False
 
 
+def _again(error: StoreError) -> StoreError:
+    return StoreError(error.message, **error.details)
+
+
 class Actor:
     """`handle` is given the facts of links, in order. `pace` is that of all actors."""
 
@@ -102,7 +116,9 @@ class Actor:
         self._inbox = Inbox()
         self._task: asyncio.Task[None] | None = None
         self._operations = TaskSet(self._failed)
-        self._ending = self._closing = False
+        self._ending = self._closing = self._writing = False
+        self._refusal: StoreError | None = None
+        """Why a fact cannot be written, since the last try."""
         self._woken = asyncio.Event()
 
     def start(self) -> None:
@@ -131,6 +147,15 @@ class Actor:
         if self._ending:
             raise NotReady("the daemon is shutting down")
         return await self._put(partial(work, *args, **kwargs), internal=False)
+
+    async def write[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `call`, for what a client wants written: it is not kept waiting for a database that refuses, but gets its
+        StoreError at once, also while a fact waits for it. What was refused so is not done later."""
+        if self._ending:
+            raise NotReady("the daemon is shutting down")
+        if self._refusal is not None:
+            raise _again(self._refusal)
+        return await self._put(partial(work, *args, **kwargs), internal=False, writes=True)
 
     async def ask[**P, T](self, begin: Callable[P, Awaitable[Awaitable[T]]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Have `begin` done in the actor, and wait here, not in the actor, until what it began is over."""
@@ -163,20 +188,26 @@ class Actor:
         return self._operations.spawn(operation, name=f"agent {self._name}: operation", eager=at_once)
 
     async def persist[**P, T](self, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Write a fact, however long the database refuses; raises StoreError where the actor ends meanwhile."""
-        while True:
-            try:
-                return await write(*args, **kwargs)
-            except StoreError as error:
-                if self._ending:
-                    raise
-                self.log.warning("the database refused; trying again", error=error.message)
-                self._woken.clear()
-                await pause(self.timers, STORE_RETRY_S, woken=self._woken)
+        """Write a fact, however long the database refuses; raises StoreError where the actor ends meanwhile, and within
+        what `write` was given."""
+        try:
+            while True:
+                try:
+                    return await write(*args, **kwargs)
+                except StoreError as error:
+                    if self._ending or (self._writing and asyncio.current_task() is self._task):
+                        raise
+                    self._refusal = error
+                    self._inbox.refuse_writes(error)
+                    self.log.warning("the database refused; trying again", error=error.message)
+                    self._woken.clear()
+                    await pause(self.timers, STORE_RETRY_S, woken=self._woken)
+        finally:
+            self._refusal = None
 
-    def _put[T](self, work: Callable[[], Awaitable[T]], *, internal: bool) -> asyncio.Future[T]:
+    def _put[T](self, work: Callable[[], Awaitable[T]], *, internal: bool, writes: bool = False) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._inbox.put_call(Call(work, future), internal=internal)
+        self._inbox.put_call(Call(work, future, writes), internal=internal)
         return future
 
     async def _end(self) -> None:
@@ -198,6 +229,7 @@ class Actor:
     async def _perform(self, call: Call) -> None:
         if call.future.cancelled():
             return  # the caller went away before it was begun
+        self._writing = call.writes
         try:
             result = await call.work()
         except asyncio.CancelledError:
@@ -209,6 +241,8 @@ class Actor:
         else:
             if not call.future.done():
                 call.future.set_result(result)
+        finally:
+            self._writing = False
 
     def _log_failure(self, done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:

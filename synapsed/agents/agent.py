@@ -310,7 +310,7 @@ class Agent:
 
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """`reply` becomes durable with it."""
-        task = await self._actor.call(self.turns.accept, task, reply)
+        task = await self._actor.write(self.turns.accept, task, reply)
         self.parking.sweep()
         return task
 
@@ -348,7 +348,7 @@ class Agent:
         if (current := self.turns.current) is not None and current.id == task_id:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.adopt(), CANCEL_ADOPTION_S)
-        outcome = await self._actor.call(self.turns.cancel, task_id)
+        outcome = await self._actor.write(self.turns.cancel, task_id)
         if isinstance(outcome, Task):
             return outcome
         confirmed = await asyncio.shield(outcome)
@@ -356,7 +356,7 @@ class Agent:
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """Raises NotWaiting where the program does not work on the task."""
-        return await self._actor.call(self.turns.hand_over, task_id, artifact, append=append, last_chunk=last_chunk)
+        return await self._actor.write(self.turns.hand_over, task_id, artifact, append=append, last_chunk=last_chunk)
 
     async def provide_input(
         self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON

@@ -185,7 +185,10 @@ class AgentTurns:
         self._mailbox.push(task)
         if task.priority >= INTERRUPT_PRIORITY and await self.runs_something():
             self.interrupt(INTERRUPTED)
-        await self.pump()
+        try:
+            await self.pump()
+        except StoreError as error:  # it is durable: it waits, and the mailbox is looked at again
+            self._actor.log.warning("the database refused; the task waits", error=error.message)
         turn = self._turn
         return turn.task if turn is not None and turn.task.id == task.id else task
 

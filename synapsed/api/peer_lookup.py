@@ -16,8 +16,9 @@ import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ RECENT_PIDS = 16
 """Processes looked at first for a socket: a client opens more than one connection."""
 
 type Endpoint = tuple[IPv4Address | IPv6Address, int]
+type Ends = tuple[Endpoint, Endpoint]
+"""A socket's own end, and the one that it is connected to."""
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:
@@ -48,16 +51,18 @@ def _decode(text: str) -> Endpoint:
     return _address(str(ip_address(packed))), int(port, 16)
 
 
-def parse_tcp_table(table: str, local: Endpoint, remote: Endpoint) -> tuple[int, int] | None:
-    """`(uid, inode)` of the socket `local` → `remote` in the text of /proc/net/tcp or tcp6."""
-    ports = f":{local[1]:04X}", f":{remote[1]:04X}"
+def parse_tcp_table(table: str, wanted: Collection[Ends]) -> dict[Ends, tuple[int, int]]:
+    """`(uid, inode)` of the sockets `wanted` that are in the text of /proc/net/tcp or tcp6."""
+    ports = {(f"{local[1]:04X}", f"{remote[1]:04X}") for local, remote in wanted}
+    found = {}
     for line in table.splitlines()[1:]:
         fields = line.split(maxsplit=10)
-        if len(fields) < 10 or not (fields[1].endswith(ports[0]) and fields[2].endswith(ports[1])):
+        if len(fields) < 10 or (fields[1].rpartition(":")[2], fields[2].rpartition(":")[2]) not in ports:
             continue
-        if _decode(fields[1]) == local and _decode(fields[2]) == remote:
-            return int(fields[7]), int(fields[9])
-    return None
+        ends = _decode(fields[1]), _decode(fields[2])
+        if ends in wanted:
+            found[ends] = int(fields[7]), int(fields[9])
+    return found
 
 
 def unix_credentials(sock: Any) -> tuple[int | None, int | None]:
@@ -104,9 +109,20 @@ def _has_exited(handle: int) -> bool:
     return bool(poll.poll(0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    ends: Ends
+    own_uid: int
+    found: asyncio.Future[tuple[int | None, int | None]]
+
+
 class PeerLookup:
     """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it; `own_pid` is
-    the daemon's."""
+    the daemon's.
+
+    A look at every process's files may take a tenth of a second. So there is one at a time, and the next one is for
+    all who have come meanwhile: nobody waits for more than two.
+    """
 
     def __init__(
         self,
@@ -119,6 +135,10 @@ class PeerLookup:
         self._proc = proc
         self._own_pid = own_pid
         self._recent: deque[int] = deque(maxlen=RECENT_PIDS)
+        self._wanted: list[_Wanted] = []
+        self._looking: asyncio.Task[None] | None = None
+        self.looks = 0
+        """At the tables and the processes, so far."""
 
     async def unix(self, sock: Any) -> Peer:
         """The peer of a Unix connection."""
@@ -139,7 +159,7 @@ class PeerLookup:
             return Peer(transport="tcp", loopback=False, can_look_up=False)
         if not LINUX:
             return Peer(transport="tcp", can_look_up=False)
-        uid, pid = await asyncio.to_thread(self._find, remote, local, own_uid)
+        uid, pid = await self._find((remote, local), own_uid)
         settled, agent_id = await self._agent_of(pid)
         own = pid is not None and pid == self._own_pid
         return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id, own=own)
@@ -153,47 +173,80 @@ class PeerLookup:
             return True, agent_id
         return not LINUX or (self._proc / str(pid)).exists(), None
 
-    def _find(self, client: Endpoint, server: Endpoint, own_uid: int) -> tuple[int | None, int | None]:
+    async def _find(self, ends: Ends, own_uid: int) -> tuple[int | None, int | None]:
         """`(uid, pid)` of the client's end of a connection."""
-        row = self._find_row(client, server)
-        if row is None:
-            return None, None
-        uid, inode = row
-        return uid, self._find_owner(inode) if uid == own_uid else None
+        wanted = _Wanted(ends, own_uid, asyncio.get_running_loop().create_future())
+        self._wanted.append(wanted)
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+        return await wanted.found
 
-    def _find_row(self, client: Endpoint, server: Endpoint) -> tuple[int, int] | None:
+    async def _look(self) -> None:
+        try:
+            while self._wanted:
+                now, self._wanted = self._wanted, []
+                await self._look_for(now)
+        finally:
+            self._looking = None
+
+    async def _look_for(self, all_wanted: Sequence[_Wanted]) -> None:
+        try:
+            found = await asyncio.to_thread(self._find_all, {wanted.ends: wanted.own_uid for wanted in all_wanted})
+        except Exception as error:  # noqa: BLE001 - it goes to those who asked
+            for wanted in all_wanted:
+                if not wanted.found.done():
+                    wanted.found.set_exception(error)
+            return
+        for wanted in all_wanted:
+            if not wanted.found.done():  # whoever asked may be gone
+                wanted.found.set_result(found.get(wanted.ends, (None, None)))
+
+    def _find_all(self, wanted: Mapping[Ends, int]) -> dict[Ends, tuple[int | None, int | None]]:
+        """`(uid, pid)` by the ends; `wanted` has the uid of which processes are looked for."""
+        self.looks += 1
+        rows = self._find_rows(wanted)
+        pids = self._find_owners({inode for ends, (uid, inode) in rows.items() if uid == wanted[ends]})
+        return {ends: (uid, pids.get(inode) if uid == wanted[ends] else None) for ends, (uid, inode) in rows.items()}
+
+    def _find_rows(self, wanted: Collection[Ends]) -> dict[Ends, tuple[int, int]]:
+        rows: dict[Ends, tuple[int, int]] = {}
         for name in ("tcp", "tcp6"):
-            with suppress(OSError):
-                table = (self._proc / "net" / name).read_text("ascii")
-                if (row := parse_tcp_table(table, client, server)) is not None:
-                    return row
-        return None
+            if len(rows) < len(wanted):
+                with suppress(OSError):
+                    rows |= parse_tcp_table((self._proc / "net" / name).read_text("ascii"), wanted)
+        return rows
 
-    def _find_owner(self, inode: int) -> int | None:
-        """A process that holds the socket: recent ones first, then the youngest."""
-        link = f"socket:[{inode}]"
+    def _find_owners(self, inodes: Collection[int]) -> dict[int, int]:
+        """By the socket, a process that holds it: recent ones are looked at first, then the youngest."""
+        links = {f"socket:[{inode}]": inode for inode in inodes}
+        owners: dict[int, int] = {}
         recent = list(self._recent)
         everyone = sorted((int(name) for name in os.listdir(self._proc) if name.isdigit()), reverse=True)  # noqa: PTH208
         for pid in _unique([*recent, *everyone]):
-            if self._holds(pid, link):
+            if not links:
+                break
+            if held := self._held(pid, links):
+                owners |= {links.pop(link): pid for link in held}
                 with suppress(ValueError):
                     self._recent.remove(pid)
                 self._recent.appendleft(pid)
-                return pid
-        return None
+        return owners
 
-    def _holds(self, pid: int, link: str) -> bool:
+    def _held(self, pid: int, links: Collection[str]) -> set[str]:
         """Plain strings here: pathlib takes ten times as long, and there may be ten thousand descriptors to look at."""
         folder = f"{self._proc}/{pid}/fd"
+        held: set[str] = set()
         try:
             names = os.listdir(folder)  # noqa: PTH208
         except OSError:
-            return False  # gone, or another user's: then it cannot hold a socket of ours either
+            return held  # gone, or another user's: then it cannot hold a socket of ours either
         for name in names:
             with suppress(OSError):
-                if os.readlink(f"{folder}/{name}") == link:  # noqa: PTH115
-                    return True
-        return False
+                if (link := os.readlink(f"{folder}/{name}")) in links:  # noqa: PTH115
+                    held.add(link)
+                    if len(held) == len(links):
+                        break
+        return held
 
 
 def _unique(pids: Iterable[int]) -> list[int]:

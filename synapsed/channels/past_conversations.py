@@ -6,6 +6,7 @@ over.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,10 @@ class PastConversation:
 def find_conversations(profiles: Iterable[Profile], home: Path, cwd: str | None = None) -> list[PastConversation]:
     """The conversations below `home` that one of `profiles` describes, the newest first; those of the folder `cwd`
     where it is given. Such in which nothing was said are left out: they cannot be resumed."""
-    found = [one for profile in profiles for one in _of_profile(profile, home) if cwd in (None, one.cwd)]
+    found: list[PastConversation] = []
+    for profile in profiles:
+        fitting = (one for one in _of_profile(profile, home) if cwd in (None, one.cwd))
+        found += islice(fitting, LISTED_MAX)
     return sorted(found, key=lambda one: one.updated, reverse=True)
 
 
@@ -62,7 +66,7 @@ def _newest(home: Path, pattern: str) -> list[tuple[float, Path]]:
             files.append((path.stat().st_mtime, path))
         except OSError:
             continue
-    return sorted(files, reverse=True)[:LISTED_MAX]
+    return sorted(files, reverse=True)
 
 
 def _read(profile: str, path: Path, updated: float, spec: Transcript, listing: Listing) -> PastConversation | None:

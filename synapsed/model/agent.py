@@ -11,9 +11,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
+from synapsed.model.sender import PERSON, SYSTEM, UNKNOWN
 from synapsed.model.task import Prompt
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_SENDERS = frozenset({SYSTEM, UNKNOWN, PERSON})
+"""What stands for a sender that is no agent."""
+_LIKE_AN_ID = re.compile(r"(?i:synapse)-.+-\d{1,5}")
 ADDRESS_MAX = 128
 """Characters of an address that are looked at; more is refused."""
 
@@ -98,6 +102,11 @@ def validate_name(name: str) -> str:
             f"{name[:80]!r} cannot name an agent: use letters, digits, '_', '.' and '-', at most 64, "
             "beginning with a letter or digit",
             name=name[:80],
+        )
+    if name.casefold() in _SENDERS or _LIKE_AN_ID.fullmatch(name):
+        raise InvalidRequest(
+            f"{name!r} cannot name an agent: messages would seem to come from it that do not; choose another name",
+            name=name,
         )
     return name
 

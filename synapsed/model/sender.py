@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
+from unicodedata import normalize
 
 from synapsed.model.task import Task
 
@@ -27,6 +28,9 @@ SYSTEM = "synapse-system"
 
 UNKNOWN = "unknown"
 """The sender of a message that came from some agent or other."""
+
+PERSON = "person"
+"""The sender of a reply that a person has given in no agent's name."""
 
 SENDER_MAX = 128
 """Characters of a sender's id."""
@@ -78,6 +82,11 @@ class Sender:
             type=_text(given.get("sender_type")),
             endpoint=_text(given.get("sender_endpoint")),
         )
+
+
+def is_system(sender_id: str) -> bool:
+    """Whether a reader would take `sender_id` for synapsed itself: in capitals or full width, too."""
+    return normalize("NFKC", sender_id).strip().removeprefix("@").casefold() == SYSTEM
 
 
 def sender_of(task: Task) -> Sender | None:

@@ -23,7 +23,7 @@ from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWait
 from synapsed.interfaces import Store, TaskFilter
 from synapsed.model.external import alias_of
 from synapsed.model.records import ReplyRecord
-from synapsed.model.sender import Sender, Tier, sender_of
+from synapsed.model.sender import PERSON, Sender, Tier, sender_of
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.store.lookup import TASK_PREFIX_MIN
 from synapsed.supervisor.launch_planner import Planner
@@ -371,7 +371,7 @@ class ReplyBroker:
     def _replying(self, task: Task, asked: str | None, sender: Sender | None) -> Sender:
         """Who replies. Raises Forbidden for one that was not asked."""
         if sender is None:
-            return Sender(id=asked or "person", tier=Tier.CLAIMED)
+            return Sender(id=asked or PERSON, tier=Tier.CLAIMED)
         if asked is not None and sender.id != asked:
             raise Forbidden(f"{asked} was asked, not {sender.id}", task=task.id, asked=asked, sender=sender.id)
         return sender

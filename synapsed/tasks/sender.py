@@ -23,7 +23,7 @@ from typing import Any
 
 from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, UnknownAgent
 from synapsed.model.agent import AgentView
-from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier
+from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier, is_system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) 
     `{sender_id, …}`; `find` gives the agent of an address or id. Raises Forbidden for a claim against the evidence,
     AmbiguousAddress for one that fits several agents, InvalidRequest for what is no claim."""
     name = _claimed(claim)
-    if name == SYSTEM:
+    if name is not None and is_system(name):
         raise Forbidden(f"{SYSTEM} is synapsed itself", sender=name)
     if caller.agent_id is not None:
         if name is not None:
@@ -77,12 +77,13 @@ def _claimed(claim: Any) -> str | None:
     name = claim.get("sender_id") if isinstance(claim, dict) else claim
     if claim is None or name in (None, ""):
         return None
-    if not isinstance(name, str) or len(name) > SENDER_MAX or Sender.of({"sender": name}) is None:
+    read = Sender.of({"sender": name}) if isinstance(name, str) and len(name) <= SENDER_MAX else None
+    if read is None:
         field = "metadata.sender.sender_id"
         raise InvalidRequest(
             f"{field}: must be an agent's address or a name, at most {SENDER_MAX} characters", field=field
         )
-    return name
+    return read.id  # as it is read later
 
 
 def _verified(agent_id: str, find: Callable[[str], AgentView]) -> Sender:

@@ -83,3 +83,21 @@ async def test_an_operation_that_is_begun_at_once_has_gone_as_far_as_it_can(acto
     answered.set_result(None)
     await actor.close()
     assert done == ["asked", "given"]
+
+
+async def test_what_a_client_wants_written_is_not_kept_waiting(actor: Actor) -> None:
+    """Within it no fact is tried again, and the next one is taken as soon as the database takes facts."""
+    tries = []
+
+    async def refused() -> None:
+        tries.append("refused")
+        raise StoreError("disk full")
+
+    async def taken() -> str:
+        return "taken"
+
+    with pytest.raises(StoreError):
+        await actor.write(actor.persist, refused)
+    assert tries == ["refused"]
+    assert await actor.write(actor.persist, taken) == "taken"
+    await actor.close()

@@ -1,5 +1,6 @@
 """Tasks of one agent: order, durability before acts, ends."""
 
+import asyncio
 import os
 
 import pytest
@@ -12,7 +13,7 @@ from synapsed.errors import (
     StoreError,
     TooLarge,
 )
-from synapsed.interfaces import SendRequest
+from synapsed.interfaces import SendRequest, TaskFilter
 from synapsed.model.agent import Activity
 from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.link import (
@@ -412,3 +413,46 @@ async def test_an_answer_waits_for_the_database(world: World) -> None:
     world.clock.advance(1.0)
     assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "precious"
     assert world.told(TaskStatusChanged, lambda d: d.state).count(TaskState.COMPLETED) == 1
+
+
+async def test_a_send_is_answered_while_a_fact_waits_for_the_database(world: World) -> None:
+    """At once, and what was refused is not done later; also what had come before the fact was refused."""
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.store.refuse = StoreError("disk full", reason="full")
+    world.link.end("precious")
+    behind = [asyncio.create_task(world.send(AGENT, f"behind it {number}")) for number in range(20)]
+    await until(lambda: 1.0 in world.clock.pending())
+    refused = await asyncio.gather(*behind, return_exceptions=True)
+    assert [str(one) for one in refused] == ["disk full"] * 20
+    with pytest.raises(StoreError) as told:
+        await world.send(AGENT, "later")
+    assert told.value.details == {"reason": "full"}
+    world.store.refuse = None
+    world.clock.advance(1.0)
+    await world.task_is(task.id, TaskState.COMPLETED)
+    after = await world.send(AGENT, "there is room")
+    await world.delivered(2)
+    assert [one.id for one in (await world.manager.tasks.page(TaskFilter()))[0]] == [after.id, task.id]
+
+
+async def test_a_send_that_is_stored_is_taken_though_its_turn_is_not_begun(world: World) -> None:
+    """The disk is full behind it: whoever sent it is not told that it was refused, for it is done later."""
+    await world.start()
+    first = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    turns = world.manager._agents[AGENT].turns
+    pump = turns.pump
+
+    async def full() -> None:
+        raise StoreError("disk full")
+
+    turns.pump = full  # type: ignore[method-assign]
+    second = await world.send(AGENT, "next")
+    turns.pump = pump  # type: ignore[method-assign]
+    assert second.status is TaskState.SUBMITTED
+    world.link.end("done")
+    await world.task_is(first.id, TaskState.COMPLETED)
+    await world.delivered(2)

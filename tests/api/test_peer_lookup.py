@@ -1,5 +1,6 @@
 """The look-ups, on a copy of /proc and on real connections."""
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -46,7 +47,9 @@ def end(address: str, port: int):
     ],
 )
 def test_parse_tcp_table(table, local, remote, expected):
-    assert parse_tcp_table(table, local, remote) == expected
+    ends = local, remote
+    other = end("127.0.0.9", 1), end("127.0.0.9", 2)
+    assert parse_tcp_table(table, {ends, other}) == ({} if expected is None else {ends: expected})
 
 
 @pytest.fixture
@@ -86,6 +89,53 @@ async def test_tcp(proc, port, own_uid, agents, uid, settled, agent_id):
         assert (peer.uid, peer.settled, peer.agent_id) == (uid, settled, agent_id)
         assert peer.loopback
         assert peer.can_look_up
+
+
+@linux
+@little_endian
+async def test_two_hundred_at_once_are_looked_up_in_two_looks(proc):
+    """The second is for all who came during the first, the next client among them."""
+
+    async def process_of(pid):
+        return f"agent of {pid}"
+
+    lookup = PeerLookup(process_of, proc=proc)
+    ports = range(50001, 50201)
+    row = TCP.splitlines()[3]
+    rows = [row.replace("C350", f"{port:04X}").replace(" 333 ", f" {port} ") for port in ports]
+    (proc / "net" / "tcp").write_text("\n".join([*TCP.splitlines(), *rows, ""]))
+    for port in ports:
+        pid = proc / str(100 + port // 2) / "fd"
+        pid.mkdir(parents=True, exist_ok=True)
+        (pid / str(port)).symlink_to(f"socket:[{port}]")
+
+    async def looked_up(port: int) -> str | None:
+        peer = await lookup.tcp(("127.0.0.1", port), ("127.0.0.1", 8090), own_uid=1001)
+        assert (peer.uid, peer.settled) == (1001, True)
+        return peer.agent_id
+
+    given_up = asyncio.create_task(looked_up(50000))
+    peers = [asyncio.create_task(looked_up(port)) for port in ports]
+    await asyncio.sleep(0)  # all have begun
+    given_up.cancel()
+    assert await asyncio.gather(*peers) == [f"agent of {100 + port // 2}" for port in ports]
+    assert await looked_up(50000) == "agent of 77"
+    assert lookup.looks <= 3
+
+
+@linux
+async def test_a_look_that_fails_is_told_to_all_who_wait(proc, monkeypatch):
+    async def process_of(pid):
+        return None
+
+    lookup = PeerLookup(process_of, proc=proc)
+    tables = lookup._find_rows
+    monkeypatch.setattr(lookup, "_find_rows", lambda _: 1 / 0)
+    looks = (lookup.tcp(("127.0.0.1", port), ("127.0.0.1", 8090), own_uid=1001) for port in (50000, 50001))
+    failed = await asyncio.gather(*looks, return_exceptions=True)
+    assert [type(one) for one in failed] == [ZeroDivisionError, ZeroDivisionError]
+    monkeypatch.setattr(lookup, "_find_rows", tables)
+    assert (await lookup.tcp(("127.0.0.1", 50000), ("127.0.0.1", 8090), own_uid=1001)).uid == 1001
 
 
 async def test_remote_peers_are_not_looked_up(proc):

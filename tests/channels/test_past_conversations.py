@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.channels.past_conversations import PROMPT_SHOWN, PastConversation, find_conversations
+from synapsed.channels.past_conversations import LISTED_MAX, PROMPT_SHOWN, PastConversation, find_conversations
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Profile
 
@@ -74,6 +74,16 @@ def test_the_newest_is_first(library: ProfileLibrary, tmp_path: Path) -> None:
         PastConversation(profile="claude", id=OTHER, cwd="/work/a", updated=1000.0, prompt="Hello there"),
     ]
     assert [one.profile for one in find_conversations(every(library), tmp_path, "/work/b")] == ["codex"]
+
+
+def test_a_folders_are_found_behind_as_many_others_as_are_listed(library: ProfileLibrary, tmp_path: Path) -> None:
+    for number in range(LISTED_MAX + 1):
+        claude(tmp_path, f"{number:08d}{ID[8:]}", at=2000.0 + number)
+    old = claude(tmp_path, OTHER)
+    old.write_text(old.read_text().replace("/work/a", "/work/b"))
+    os.utime(old, (1000.0, 1000.0))
+    assert len(find_conversations(every(library), tmp_path)) == LISTED_MAX
+    assert [one.id for one in find_conversations(every(library), tmp_path, cwd="/work/b")] == [OTHER]
 
 
 def test_what_is_no_conversation_to_go_on_with_is_left_out(library: ProfileLibrary, tmp_path: Path) -> None:

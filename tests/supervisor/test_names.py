@@ -5,7 +5,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from synapsed.errors import AmbiguousAddress, UnknownAgent
+from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
 from synapsed.model.agent import FOLDER_MAX, folder_in_name, validate_name
 from tests.support.world import World
 
@@ -44,6 +44,19 @@ def test_what_of_a_folder_is_in_a_name(cwd: str, named: str | None) -> None:
     assert found == named
     if found is not None:
         assert validate_name(f"claude-{found}")
+
+
+@pytest.mark.parametrize(
+    "name", ["synapse-system", "Synapse-System", "unknown", "Person", "synapse-claude-8100", "SYNAPSE-my-tool-1"]
+)
+def test_no_agent_is_called_as_a_sender_that_it_is_not(name: str) -> None:
+    with pytest.raises(InvalidRequest, match="seem to come from it"):
+        validate_name(name)
+
+
+@pytest.mark.parametrize("name", ["synapse-dev", "system", "unknown-2", "persona", "synapse-system-2x"])
+def test_names_that_only_begin_alike_are_free(name: str) -> None:
+    assert validate_name(name) == name
 
 
 async def test_the_first_has_the_profiles_name_and_others_their_folders(world: World, tmp_path: Path) -> None:

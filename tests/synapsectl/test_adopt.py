@@ -37,6 +37,17 @@ def test_they_are_listed(found: FakeDaemon, ctl: Ctl, tmp_path: Path) -> None:
     assert json.loads(ctl("adopt", "dummy", "--list", "--json").out) == found.conversations
 
 
+def test_a_list_that_ends_says_so(found: FakeDaemon, ctl: Ctl) -> None:
+    found.conversations = [found.conversations[0] | {"id": f"{number:08d}"} for number in range(200)]
+    assert "of dummy these are the newest 200: --cwd DIR" in ctl("adopt").err
+    assert "newest" not in ctl("adopt", "--cwd", ".", "dummy", "00000007-no").err
+    assert [parse_qs(urlsplit(path).query).keys() >= {"cwd"} for _, path, _ in found.requests if "conv" in path] == [
+        False,
+        False,
+        True,
+    ], "one that is not among them is looked for in its folder"
+
+
 def test_a_profile_and_a_folder_narrow_it(found: FakeDaemon, ctl: Ctl, tmp_path: Path) -> None:
     assert ctl("adopt", "dummy", "--cwd", str(tmp_path)).code == 0
     assert asked(found)["profile"] == ["dummy"]

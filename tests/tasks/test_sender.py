@@ -57,6 +57,11 @@ CLAIMED = Sender(id=CODEX, tier=Tier.CLAIMED, type="codex", endpoint="http://loc
         (PERSON, "bob", Sender(id="bob", tier=Tier.CLAIMED)),
         (PERSON, "claude", AmbiguousAddress),
         (PERSON, "synapse-system", Forbidden),
+        (PERSON, "@Synapse-System", Forbidden),
+        (PERSON, "synapse-[system]", Forbidden),  # as it is read later
+        (SOMEBODY, "synapse-\u200bsystem", Forbidden),
+        (REMOTE, "ｓｙｎａｐｓｅ-system", Forbidden),
+        (REMOTE, " synapse-system:", Forbidden),
         (PERSON, "claude@laptop", Sender(id="claude@laptop", tier=Tier.EXTERNAL)),
         (SOMEBODY, None, Sender(id="unknown", tier=Tier.CLAIMED)),
         (SOMEBODY, "codex", CLAIMED),
