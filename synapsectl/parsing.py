@@ -95,11 +95,11 @@ def seconds(text: str) -> float:
     return value
 
 
-def nearest(word: str, words: Iterable[str]) -> list[str]:
-    """What `word` may have been meant to be."""
+def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> list[str]:
+    """Returns what `word` may have been meant to be: two at the most, as like it as `cutoff` says."""
     from difflib import get_close_matches
 
-    return get_close_matches(word, list(words), n=2, cutoff=0.7)
+    return get_close_matches(word, list(words), n=2, cutoff=cutoff)
 
 
 class VerbParser(argparse.ArgumentParser):
