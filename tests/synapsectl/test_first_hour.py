@@ -1,12 +1,17 @@
 """What a person types in the first hour, and nearly: done as it was meant, or refused with the nearest right word."""
 
+import os
+import signal
+
 import pytest
 
 from synapsectl.commands.keys import KEYS, meant_key
 from synapsectl.commands.schedule import _at
+from synapsed.errors import Busy, UnknownProfile
+from synapsed.model.agent import Activity, ProcessState
 from synapsed.terminal.keynames import encode
 from tests.synapsectl.conftest import Ctl
-from tests.synapsectl.fake_daemon import FakeDaemon
+from tests.synapsectl.fake_daemon import FakeDaemon, agent
 
 
 @pytest.mark.parametrize(
@@ -71,3 +76,73 @@ def test_other_text_is_text(text: str) -> None:
 
 def test_the_tool_knows_the_daemons_keys() -> None:
     assert all(encode([key]) != [key.encode()] for key in KEYS)
+
+
+def no_profile(name: str) -> UnknownProfile:
+    profiles = ["acp", "claude", "generic"]
+    return UnknownProfile(f"no profile {name!r}: there are {', '.join(profiles)}", profile=name, profiles=profiles)
+
+
+def test_a_program_without_a_profile_is_told_the_one_for_any(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.refuse("POST", "/control/start", no_profile("aider"))
+    told = ctl("start", "aider", "--", "--dark")
+    assert told.code == 2
+    assert "started as 'generic': synapsectl start generic --name aider -- aider --dark" in told.err
+
+
+def test_a_profiles_name_with_a_slip_is_no_program(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.refuse("POST", "/control/start", no_profile("cluade"))
+    assert "-- cluade" not in ctl("start", "cluade").err
+
+
+def test_a_second_one_in_a_folder_is_told_of_the_first(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.agents["claude"] = agent("claude", cwd=os.path.realpath("."))
+    daemon.starts_as = {"port": 8101}
+    assert "claude runs in this folder already" in ctl("start", "claude").err
+    assert "already" not in ctl("start", "claude", "--name", "second").err, "that was meant"
+    del daemon.agents["second"]
+    daemon.agents["claude"] = agent("claude", cwd="/elsewhere")
+    assert "already" not in ctl("start", "claude").err
+    daemon.agents["claude"] = agent("claude", cwd=os.path.realpath("."), pid=None, state=ProcessState.STOPPED)
+    assert "'synapsectl restart claude' goes on with what claude had begun" in ctl("start", "claude").err
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_in_a_start_ends_what_it_began(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.on_start = interrupt
+    ended = ctl("start", "dummy")
+    assert ended.code == 130
+    assert ended.out == ""
+    assert daemon.requests[-1] == ("POST", "/control/agents/synapse-dummy-8190/stop", {"remove": True})
+    assert "dummy was started, and is stopped and removed again" in ended.err
+
+
+def test_ctrl_c_while_it_is_looked_at_ends_it_too(
+    daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.starts_as = {"activity": Activity.STARTING, "drift": "profile verified on 2.0, this is 1.9"}
+    monkeypatch.setattr("synapsectl.launching.time.sleep", lambda _: interrupt())
+    assert ctl("start", "dummy").code == 130
+    assert daemon.requests[-1][1] == "/control/agents/synapse-dummy-8190/stop"
+
+
+def test_what_ctrl_c_could_not_end_is_said_to_go_on(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.on_start = interrupt
+    daemon.refuse("POST", "/control/agents/synapse-dummy-8190/stop", Busy("not now"))
+    ended = ctl("start", "dummy")
+    assert ended.code == 130
+    assert "dummy goes on: 'synapsectl stop dummy --remove' ends it (not now)" in ended.err
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_daemon(daemon: FakeDaemon, ctl: Ctl) -> None:
+    def twice() -> None:
+        interrupt()
+        interrupt()
+
+    daemon.on_start = twice
+    ended = ctl("start", "dummy")
+    assert ended.code == 130
+    assert "dummy" in ended.err
