@@ -2,16 +2,21 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from synapsectl.commands.keys import KEYS, meant_key
 from synapsectl.commands.schedule import _at
+from synapsectl.output import display_width, fold
 from synapsed.errors import Busy, UnknownProfile
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.terminal.keynames import encode
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent
+from tests.synapsectl.pty_tool import LAST, PtyTool
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,9 @@ def test_a_text_that_is_nearly_a_key_is_refused(daemon: FakeDaemon, ctl: Ctl, ty
     assert not [path for method, path, _ in daemon.requests if method == "POST"], "nothing is typed"
 
 
-@pytest.mark.parametrize("text", ["y", "1", "yes", "some", "come", "hello there", "Entering", "/exit", "^", "[", "é", "E"])
+@pytest.mark.parametrize(
+    "text", ["y", "1", "yes", "some", "come", "hello there", "Entering", "/exit", "^", "[", "é", "E"]
+)
 def test_other_text_is_text(text: str) -> None:
     assert meant_key(text) is None
 
@@ -146,3 +153,29 @@ def test_a_second_ctrl_c_does_not_wait_for_the_daemon(daemon: FakeDaemon, ctl: C
     ended = ctl("start", "dummy")
     assert ended.code == 130
     assert "dummy" in ended.err
+
+
+def test_long_lines_break_at_words_and_commands_stay_whole() -> None:
+    told = "synapsectl: claude runs in this folder already, and web is another: 'synapsectl stop web --remove' ends it"
+    lines = fold(told, 40).split("\n")
+    assert all(display_width(line) <= 40 for line in lines)
+    assert " ".join(line.strip() for line in lines) == told
+    assert any("'synapsectl stop web --remove'" in line for line in lines)
+    command = "answer with: synapsectl input 0123abcd some words"
+    assert fold(command, 36) == "answer with:\n  synapsectl input 0123abcd some words"
+    assert fold("  a  word", 80) == "  a  word"
+    assert fold("x" * 50, 40) == "x" * 50
+    assert fold("どこで 折り返すか わからない", 20) == "どこで 折り返すか\n  わからない"
+
+
+@given(st.text(st.sampled_from("ab 'synapsectl:\nか"), max_size=200), st.integers(0, 60))
+def test_no_word_is_lost_in_folding(text: str, columns: int) -> None:
+    assert fold(text, columns).split() == text.split()
+
+
+def test_a_remark_breaks_at_the_terminals_width(home: Path) -> None:
+    tool = PtyTool("send", "claude", "x", "--no-spawn-daemon", cols=40)
+    assert tool.end() == 3
+    lines = tool.shown.decode().replace(LAST.decode(), "").splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 40 for line in lines)
