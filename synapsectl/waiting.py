@@ -163,12 +163,12 @@ class Waiter:
         patience = LONG_START if activity == "starting" else LONG_WAIT
         if activity == "ready" or works or waited < patience:
             return ""
-        more = f"{activity} ({agent['evidence']}); 'synapsectl status {name} --explain' says more"
-        return (
-            f"the message {behind(name, before, None)}: {more}"
-            if before
-            else f"{name} cannot take a message now: {more}"
-        )
+        more = f"({agent['evidence']}); 'synapsectl status {name} --explain' says more"
+        if before:
+            return f"the message {behind(name, before, None)}: {activity} {more}"
+        if activity == "starting":
+            return f"{name} is starting, and takes no message yet {more}"
+        return f"{name} cannot take a message now: {activity} {more}"
 
     def _held(self, task: dict[str, Any]) -> dict[str, Any] | None:
         """What the task's agent asks a person, where that is no task's question; says once what else holds it up. Of a

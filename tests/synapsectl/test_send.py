@@ -263,7 +263,7 @@ def test_an_agent_that_does_not_come_up_is_told(daemon: FakeDaemon, ctl: Ctl, mo
     result = ctl("send", "claude", "x", "--wait", "--timeout", "2")
     assert result.code == 5
     assert result.err.startswith(
-        "synapsectl: claude cannot take a message now: starting (composer: no prompt at the cursor); "
+        "synapsectl: claude is starting, and takes no message yet (composer: no prompt at the cursor); "
         "'synapsectl status claude --explain' says more\n"
     )
 
