@@ -179,3 +179,17 @@ def test_a_remark_breaks_at_the_terminals_width(home: Path) -> None:
     lines = tool.shown.decode().replace(LAST.decode(), "").splitlines()
     assert len(lines) > 1
     assert all(len(line) <= 40 for line in lines)
+
+
+@pytest.mark.parametrize("text", ["/clear", "/model opus", "!ls -l", " /compact"])
+def test_what_looks_like_a_command_names_the_option(daemon: FakeDaemon, ctl: Ctl, text: str) -> None:
+    told = ctl("send", "claude", text)
+    assert told.code == 0
+    assert f"{text.split()[0]} goes as a part of the message" in told.err
+    assert "send it with --command" in told.err
+    assert "--command" not in ctl("send", "claude", "--command", text).err
+
+
+@pytest.mark.parametrize("text", ["/etc/passwd is odd", "what is /clear?", "! is no word", "/"])
+def test_other_messages_are_only_sent(daemon: FakeDaemon, ctl: Ctl, text: str) -> None:
+    assert "--command" not in ctl("send", "claude", text).err
