@@ -44,7 +44,7 @@ ACT_S = 90.0
 """Seconds that one action may take: the others wait for it."""
 
 SEEN_S = 15.0
-"""Seconds that somebody waits for rules at most: an answer takes less, and an action for another agent may take longer."""
+"""Seconds that somebody waits for rules at most: an answer takes less; an action for another agent may take longer."""
 
 STORE_RETRY_S = 5.0
 
