@@ -1,3 +1,3 @@
 """synapsectl: the person's tool for synapsed."""
 
-__all__: list[str] = []
+__all__: "list[str]" = []

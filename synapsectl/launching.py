@@ -3,15 +3,18 @@
 import argparse
 import os
 import time
+from shutil import which
 from typing import Any
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.commands.list_ import notes_on
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
-from synapsectl.errors import ApiError, UsageError
+from synapsectl.errors import ApiError, NoDaemon, TimedOut, UsageError
+from synapsectl.parsing import nearest
 from synapsectl.prompts import tell_waiting
 from synapsectl.shell import environment, is_text, note_activated
+from synapsectl.signals import DeferredInterrupt
 from synapsed.attributes import measured
 
 DEFAULT_SIZE = (120, 40)
@@ -107,10 +110,81 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
     }
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     given = {key: value for key, value in body.items() if value is not None}
-    with ctx.busy(f"starting {args.name or args.profile}"):
-        started = _started(given, ctx)
+    others = [] if args.name or conversation else _others(args.profile, body["cwd"], ctx)
+    try:
+        started = _started_whole(given, ctx)
+    except ApiError as error:
+        raise _with_generic(error, args) if error.code == "UNKNOWN_PROFILE" else error from None
     note_activated(ctx, started.pop("activated", []))
+    _note_others(started, others, ctx)
     return started
+
+
+def _started_whole(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
+    """The agent that `body` asks for; taken back where Ctrl-C came meanwhile. Raises KeyboardInterrupt then, and what
+    `_started` does."""
+    what = body.get("name") or body["profile"]
+    with DeferredInterrupt(lambda: ctx.out.note(f"{what} is being started, and will be stopped again")) as interrupt:
+        try:
+            with ctx.busy(f"starting {what}"):
+                started = _started(body, ctx)
+        except KeyboardInterrupt:
+            ctx.out.note(f"{what} may go on: see 'synapsectl list', and 'synapsectl stop AGENT --remove' ends it")
+            raise
+        if interrupt.came:
+            take_back(started, ctx)
+            raise KeyboardInterrupt
+    return started
+
+
+def take_back(agent: dict[str, Any], ctx: CommandContext) -> None:
+    """Stop and forget an agent that was just started, and say so."""
+    try:
+        stop = agent_path(agent["id"], "stop", control=True)
+        ctx.client.post(stop, {"remove": True}, timeout=SLOW_TIMEOUT)
+    except (ApiError, NoDaemon, TimedOut) as error:
+        ctx.out.note(f"{agent['name']} goes on: 'synapsectl stop {agent['name']} --remove' ends it ({error})")
+        return
+    ctx.out.note(f"{agent['name']} was started, and is stopped and removed again; the daemon goes on")
+
+
+def _with_generic(error: ApiError, args: argparse.Namespace) -> ApiError:
+    """The same, with how a program that no profile is for is started, unless a profile's name was nearly typed."""
+    if nearest(args.profile, error.details.get("profiles", ())) and which(args.profile) is None:
+        return error
+    command = " ".join([args.profile, *(args.rest or [])])
+    told = str(error).replace("?", "")
+    return ApiError(
+        error.code,
+        f"{told}; any other program that has a prompt is started as 'generic': "
+        f"synapsectl start generic --name {args.name or args.profile} -- {command}",
+        details=error.details,
+        status=error.status,
+    )
+
+
+def _others(profile: str, folder: object, ctx: CommandContext) -> list[dict[str, Any]]:
+    """The agents of this profile that are in the same folder: one of them may be that which is wanted."""
+    agents = ctx.client.get("/agents")
+    return [agent for agent in agents if (agent["type"], agent["cwd"]) == (profile, folder)]
+
+
+def _note_others(started: dict[str, Any], others: list[dict[str, Any]], ctx: CommandContext) -> None:
+    """Say which agents of the same profile are in the folder of the one that was started."""
+    running = [agent["name"] for agent in others if agent["pid"] is not None]
+    back = f"'synapsectl stop {started['name']} --remove' takes it back"
+    if running:
+        are = "runs" if len(running) == 1 else "run"
+        ctx.out.note(
+            f"{', '.join(running)} {are} in this folder already, and {started['name']} is another one beside it: "
+            f"{back}; --worktree NAME gives one a folder of its own"
+        )
+    elif others:
+        before = others[0]["name"]
+        ctx.out.note(
+            f"{before} was in this folder and is stopped, and {started['name']} is a new one: {back}, "
+            f"and 'synapsectl restart {before}' goes on with what {before} had begun"
+        )
 
 
 def _started(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
@@ -131,8 +205,12 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
     """`watched`: it may not take its arguments, which shows in its first seconds."""
     asks: dict[str, Any] | None = None
     if watched or agent.get("drift"):
-        with ctx.busy(f"waiting for {agent['name']}"):
-            agent, asks = _watch(agent, ctx)
+        try:
+            with ctx.busy(f"waiting for {agent['name']}"):
+                agent, asks = _watch(agent, ctx)
+        except KeyboardInterrupt:
+            take_back(agent, ctx)
+            raise
     if withheld := withheld_from(agent):
         ctx.out.note(withheld)
     for note in notes_on(agent):

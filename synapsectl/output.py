@@ -5,6 +5,7 @@ with its control characters: they would be obeyed.
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,6 +21,11 @@ GAP = "  "
 MIN_COLUMN = 8
 """Columns that a clipped column keeps."""
 
+LEAST_FOLDED = 20
+"""Columns of a terminal in which words are still kept whole."""
+
+_FOLDED = re.compile(rf"(?<=:) +{PROGRAM} [a-z].*| *\(?'{PROGRAM} [^']*'[^ ]*| *[^ ]+")
+"""What is not broken: a command that ends a line, one in quotes, a word."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TURNS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 """Characters that have what follows them drawn in another order than it stands in."""
@@ -61,6 +67,24 @@ def clip(text: str, columns: int) -> str:
 
 def pad(text: str, columns: int) -> str:
     return text + " " * (columns - display_width(text))
+
+
+def fold(text: str, columns: int) -> str:
+    """`text` in lines that break at words where they do not fit; a command to copy is kept whole."""
+    lines = []
+    for line in text.split("\n"):
+        if columns < LEAST_FOLDED or display_width(line) <= columns:
+            lines.append(line)
+            continue
+        current, indent = "", " " * (len(line) - len(line.lstrip(" ")) + len(GAP))
+        for word in _FOLDED.findall(line):
+            if current.strip() and display_width(current) + display_width(word) > columns:
+                lines.append(current)
+                current = indent + word.lstrip(" ")
+            else:
+                current += word
+        lines.append(current)
+    return "\n".join(lines)
 
 
 def harmless(text: str) -> str:
@@ -112,6 +136,10 @@ class CommandOutput:
         """A line of the result."""
         print(harmless(text) if self.on_terminal else text, file=self.stdout)
 
+    def sentence(self, text: str) -> None:
+        """A line of the result that is read, not cut into fields: on a terminal it breaks at words."""
+        self.line(fold(harmless(text), self.columns) if self.columns is not None else text)
+
     def text(self, text: str) -> None:
         """A text that is the result: whole and unchanged into a pipe, ending with a newline."""
         self.line(text.removesuffix("\n"))
@@ -158,8 +186,11 @@ class CommandOutput:
     def remark(self, text: str = "") -> None:
         """A line of a longer remark, on stderr, without our name. Said to nobody where the terminal hung up."""
         self.stdout.flush()
+        text = harmless(text)
+        with suppress(OSError):  # it is no terminal
+            text = fold(text, os.get_terminal_size(self.stderr.fileno()).columns)
         with suppress(OSError):
-            print(harmless(text), file=self.stderr, flush=True)
+            print(text, file=self.stderr, flush=True)
 
     def styled(self, text: str, style: str) -> str:
         """`text`, harmless and on one line, in a style where colours are wanted."""

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from synapsectl.output import PROGRAM
+from synapsectl.output import PROGRAM, fold
 from synapsectl.verbs import SYNONYMS, VERBS, Verb, overview
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 USAGE = 2
 WIDTH = 80
 """Columns of a help that no terminal shows."""
+UNBROKEN = 1 << 20
+"""Columns of an error that no terminal shows."""
 HELP = ("-h", "--help")
 
 type Example = tuple[str, str]
@@ -95,11 +97,11 @@ def seconds(text: str) -> float:
     return value
 
 
-def nearest(word: str, words: Iterable[str]) -> list[str]:
-    """What `word` may have been meant to be."""
+def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> list[str]:
+    """Returns what `word` may have been meant to be: two at the most, as like it as `cutoff` says."""
     from difflib import get_close_matches
 
-    return get_close_matches(word, list(words), n=2, cutoff=0.7)
+    return get_close_matches(word, list(words), n=2, cutoff=cutoff)
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -172,7 +174,8 @@ class VerbParser(argparse.ArgumentParser):
         return super().format_help() + (f"\nexamples:{shown}\n" if shown else "")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}\n{self.format_usage()}see '{self.prog} -h'\n")
+        told = fold(f"{self.prog}: {message}", self._columns or UNBROKEN)
+        self.exit(USAGE, f"{told}\n{self.format_usage()}see '{self.prog} -h'\n")
 
     def _with_part(self, given: list[str]) -> list[str]:
         word = given[0] if given else ""
@@ -209,7 +212,7 @@ class _Tool(VerbParser):
         return overview()
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{PROGRAM}: {message}\n")
+        self.exit(USAGE, fold(f"{PROGRAM}: {message}\n", self._columns or UNBROKEN))
 
     def no_such_part(self, word: str) -> NoReturn:
         near = [SYNONYMS[word]] if word in SYNONYMS else nearest(word, self.parts)

@@ -1,7 +1,9 @@
-"""What signals want of an attached terminal: its end, its stop, another size."""
+"""What signals want of an attached terminal (its end, its stop, another size), and of a request that is under way."""
 
 import os
 import signal
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Self
@@ -61,3 +63,29 @@ class TerminalSignals:
 
     def _on_resize(self, signum: int, frame: FrameType | None) -> None:
         self.resized = True
+
+
+class DeferredInterrupt:
+    """A context manager: the first Ctrl-C inside is only noted, so that the answer to a request is still read, which
+    says what there is to end; `on_first` is called then. The second one interrupts. Elsewhere than in the main thread,
+    where no signal arrives, it does nothing."""
+
+    def __init__(self, on_first: Callable[[], None]) -> None:
+        self.came = False
+        self._on_first = on_first
+
+    def __enter__(self) -> Self:
+        self._here = threading.current_thread() is threading.main_thread()
+        if self._here:
+            self._before = signal.signal(signal.SIGINT, self._on_interrupt)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._here:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _on_interrupt(self, signum: int, frame: FrameType | None) -> None:
+        if self.came:
+            raise KeyboardInterrupt
+        self.came = True
+        self._on_first()

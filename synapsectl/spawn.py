@@ -192,6 +192,9 @@ def _start(ctx: CommandContext, log: Path, umask: int) -> None:
         os.close(output)
     try:
         _wait_for(ctx, alive, log, begins)
+    except KeyboardInterrupt:
+        ctx.out.note("the daemon comes up all the same: 'synapsectl shutdown' ends it")
+        raise
     finally:
         os.close(alive)
     pid = ctx.client.get("/control/status").get("pid")

@@ -25,6 +25,9 @@ FIRST_LOOK = 1.0
 LAST_LOOK = 4.0
 """Seconds of silence after which the agent itself is looked at: at first, and at most."""
 
+RULE_LOOK = 2.0
+"""Seconds after which a question outside the task is looked at again before it is a person's: a rule may answer it."""
+
 LONG_WAIT = 3.0
 """Seconds after which it is worth a word that a message waits although nothing holds it up but the agent itself."""
 
@@ -110,7 +113,7 @@ class Waiter:
         """Follow the task's events to the end of the stream; returns the prompt of an agent that asks a person
         something outside any task, while this one has not begun."""
         look_at = time.monotonic() + FIRST_LOOK
-        pause = FIRST_LOOK
+        pause, asked = FIRST_LOOK, None
         with self._client.stream(task_path(task["id"], "wait"), {"after": self._cursor}) as stream:
             for event in stream.events(self._tick):
                 if event is not None:
@@ -123,9 +126,12 @@ class Waiter:
                     self._check(task)
                 if event is None and time.monotonic() >= look_at:
                     if held := self._held(task):
-                        return held
-                    pause = min(2 * pause, LAST_LOOK)
-                    look_at = time.monotonic() + pause
+                        if held == asked:
+                            return held
+                        pause = RULE_LOOK
+                    else:
+                        pause = min(2 * pause, LAST_LOOK)
+                    asked, look_at = held, time.monotonic() + pause
         return None
 
     def _check(self, task: dict[str, Any]) -> None:
@@ -157,12 +163,12 @@ class Waiter:
         patience = LONG_START if activity == "starting" else LONG_WAIT
         if activity == "ready" or works or waited < patience:
             return ""
-        more = f"{activity} ({agent['evidence']}); 'synapsectl status {name} --explain' says more"
-        return (
-            f"the message {behind(name, before, None)}: {more}"
-            if before
-            else f"{name} cannot take a message now: {more}"
-        )
+        more = f"({agent['evidence']}); 'synapsectl status {name} --explain' says more"
+        if before:
+            return f"the message {behind(name, before, None)}: {activity} {more}"
+        if activity == "starting":
+            return f"{name} is starting, and takes no message yet {more}"
+        return f"{name} cannot take a message now: {activity} {more}"
 
     def _held(self, task: dict[str, Any]) -> dict[str, Any] | None:
         """What the task's agent asks a person, where that is no task's question; says once what else holds it up. Of a

@@ -368,6 +368,7 @@ class Daemon:
             notifier=automation.notifier,
             presence=automation.presence,
             health=automation.health,
+            rules=automation.ruler,
             security=security,
             clock=self._clock,
             paths=paths,

@@ -45,9 +45,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     wrong = 0
     for finding in findings:
         wrong += finding.status == WRONG
-        ctx.out.line(f"{WORDS[finding.status]:<6}{finding.what}: {finding.detail}")
+        ctx.out.sentence(f"{WORDS[finding.status]:<6}{finding.what}: {finding.detail}")
         if finding.status != OK and finding.mend:
-            ctx.out.line(f"      → {finding.mend}")
+            ctx.out.sentence(f"      → {finding.mend}")
         ctx.out.stdout.flush()
     return SOMETHING_WRONG if wrong else DONE
 

@@ -33,6 +33,11 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise UsageError("an agent installs no services")
     ctx.check_user()
     manager = this_machines(ctx.environ)
+    problem = manager.problem()
+    if problem and not args.dry_run:
+        raise NoServiceManager(f"{problem}; nothing was changed")
+    if problem:
+        ctx.out.note(f"it could not be installed now: {problem}")
     with ctx.busy("reading the configuration, and asking the login shell"):
         settings = gather(ctx.paths, ctx.environ)
     wanted = manager.files(settings)
@@ -48,8 +53,6 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         if args.json:
             ctx.out.document(told)
         return DONE
-    if problem := manager.problem():
-        raise NoServiceManager(f"{problem}; nothing was changed")
     _put(ctx, manager, settings, changed, gone)
     _begin(ctx, manager, start=args.start)
     if args.json:

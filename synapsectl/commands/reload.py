@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         return DONE
     for change in told["changes"]:
         name = change["agent"] or "synapsed"
-        ctx.out.line(f"{name} {WORDS.get(change['action'], change['action'])}: {change['reason']}")
+        ctx.out.sentence(f"{name} {WORDS.get(change['action'], change['action'])}: {change['reason']}")
     if not told["changes"]:
         ctx.out.note("nothing has changed")
     return DONE

@@ -1,7 +1,9 @@
 """`synapsectl schedule add|list|remove|run`: messages that are sent at their times."""
 
 import argparse
+import re
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,6 +16,11 @@ from synapsectl.parsing import SubVerb, of_all, of_one
 
 HEADINGS = ("NAME", "AT", "AGENT", "NEXT", "LAST", "FROM", "MESSAGE")
 MESSAGE_READ = 1 << 20
+
+_CRON = re.compile(r"[\d*][\d*,/#L-]*|[A-Za-z]{3}(?:-[A-Za-z]{3})?")
+_CRON_FIELDS = 5
+_DATE = re.compile(r"(?:\d{4}|\*)-[\d*.,/]+[-~][\d*.,/]+|\d\d-\d\d")
+_CLOCK = re.compile(r"[\d*][\d*.,/]*(?::[\w*.,/]+)+|\d{1,2}[ap]m", re.IGNORECASE)
 
 EXAMPLES = (
     ("synapsectl schedule add claude 'Mon..Fri 08:00' 'summarise what was merged'", "on every working day at eight"),
@@ -41,11 +48,40 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
+def _at(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Returns the time that `words` begin with, and the message behind it: a person may have left the quotes out, and
+    a part of the time is no message. The daemon says whether it is a time."""
+    if len(words) > _CRON_FIELDS and all(map(_CRON.fullmatch, words[:_CRON_FIELDS])):
+        return " ".join(words[:_CRON_FIELDS]), list(words[_CRON_FIELDS:])
+    if " " in words[0]:  # in quotes
+        return words[0], list(words[1:])
+    at, left = [words[0]], list(words[1:])
+    for pattern in (_DATE, _CLOCK):
+        if left and _CLOCK.fullmatch(at[-1]) is None and pattern.fullmatch(left[0]):
+            at.append(left.pop(0))
+    if left and (_CLOCK.fullmatch(at[-1]) or len(at) > 1) and _is_zone(left[0]):
+        at.append(left.pop(0))
+    return " ".join(at), left
+
+
+def _is_zone(word: str) -> bool:
+    """Returns True for UTC and the name of a zone with its area, like Europe/Berlin."""
+    from zoneinfo import ZoneInfo
+
+    if "/" not in word:
+        return word.upper() == "UTC"
+    try:
+        ZoneInfo(word)
+    except (LookupError, OSError, ValueError):
+        return False
+    return True
+
+
 def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
-    if len(words) < 3:
+    agent, at, message = (words[0], *_at(words[1:])) if len(words) > 1 else ("", "", [])
+    if not message:
         raise UsageError("schedule add: name the agent, the time (in quotes) and the message")
-    agent, at, *message = words
     text = sys.stdin.read(MESSAGE_READ) if message == ["-"] else " ".join(message)
     body: dict[str, Any] = {"agent": agent, "at": at, "message": text, "missed": args.missed}
     body |= {"priority": args.priority, "new_conversation": args.new_conversation}

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +31,8 @@ MANY = 50
 """Agents; to more a message is sent only where a person says so."""
 AGENTS_MAX = 1000
 INTERRUPT_PRIORITY = 5
+_LIKE_A_COMMAND = re.compile(r"\s*(/[a-z][\w:-]*|![\w./-]+)(?:\s|\Z)", re.IGNORECASE)
+"""The beginning of a message that many programs would take for a command of theirs: `/clear`, `!ls`."""
 NEVER_SENT_TO = frozenset({"stopped", "stopping", "exited", "failed"})
 """States of agents that `--all` and `--type` leave out."""
 
@@ -111,6 +114,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     _check_count(args, ctx, agents)
     if args.fleet:
         _together(body, agents)
+    _note_command(args, ctx, " ".join(words))
     try:
         return sending.run(agents, body, named=addresses is not None)
     except ApiError as error:
@@ -121,6 +125,13 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if any(name.startswith(ANYWHERE) for name in agents):
         _together(body, members)
     return sending.run(members, body, named=True)
+
+
+def _note_command(args: argparse.Namespace, ctx: CommandContext, text: str) -> None:
+    """Say how a message would be a command of the program, where it looks as one."""
+    found = _LIKE_A_COMMAND.match(text)
+    if found is not None and not args.command and not args.reply_to and not ctx.inside_agent:
+        ctx.out.note(f"{found[1]} goes as a part of the message; for a command of the program, send it with --command")
 
 
 def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ def _show_daemon(status: dict[str, Any], ctx: CommandContext) -> None:
     if secure := status.get("secure"):
         ctx.out.line(f"  {'page over TLS':<16}{', '.join(secure)}")
     for alert in status.get("alerts", []):
-        ctx.out.line(f"  {'alert':<16}{alert}")
+        ctx.out.sentence(f"  {'alert':<16}{alert}")
     for name, path in status["paths"].items():
         ctx.out.line(f"  {name:<16}{path}")
 

@@ -62,7 +62,7 @@ def _show(task: dict[str, Any], ctx: CommandContext) -> None:
     out.line(f"  agent     {name}")
     out.line(f"  priority  {task['priority']}")
     if error := task.get("error"):
-        out.line(f"  error     {error['code']}: {error['message']}")
+        out.sentence(f"  error     {error['code']}: {error['message']}")
     if waits := task.get("waits_behind"):
         ahead = f", after {waits['ahead']} more" if waits["ahead"] else ""
         told = behind(name, waits.get("task"), waits.get("prompt"))

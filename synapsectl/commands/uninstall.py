@@ -24,6 +24,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     files = manager.installed()
     if not files:
         ctx.out.note("no service is installed")
+    elif not args.dry_run and (problem := manager.problem()):
+        raise NoServiceManager(f"{problem}; nothing was changed")
     for file in () if args.json else files:
         ctx.out.line(f"{'would remove' if args.dry_run else 'remove'} {file.path}")
     if files and not args.dry_run:
@@ -34,8 +36,6 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _remove(ctx: CommandContext, manager: ServiceManager, files: Sequence[WantedFile]) -> None:
-    if problem := manager.problem():
-        raise NoServiceManager(f"{problem}; nothing was changed")
     with ctx.busy("stopping the service and its agents"):
         manager.unload()
         for file in files:

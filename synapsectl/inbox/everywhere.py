@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from synapsectl.client import Client
-from synapsectl.inbox.items import Item
+from synapsectl.inbox.items import Item, order
 
 
 class Everywhere(NamedTuple):
-    """What waits, the oldest first; `hosts` is what each other host said."""
+    """What waits, in its order (`inbox.items.order`); `hosts` is what each other host said."""
 
     items: list[dict[str, Any]]
     hosts: list[dict[str, Any]]
@@ -17,7 +17,7 @@ class Everywhere(NamedTuple):
 def look(client: Client) -> Everywhere:
     """What waits for a person here, and on other hosts that answer. Raises NoDaemon, ApiError."""
     told = client.get("/inbox", {"hosts": 1})
-    return Everywhere(told["items"], told["hosts"])
+    return Everywhere(sorted(told["items"], key=order), told["hosts"])
 
 
 def missing(hosts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -49,8 +49,8 @@ class Merged:
 
     @property
     def items(self) -> list[Item] | None:
-        """The oldest first; None while this daemon has told nothing."""
+        """In their order; None while this daemon has told nothing."""
         if self._here is None:
             return None
         every = [*self._here, *(item for items in self._there.values() for item in items)]
-        return sorted(every, key=lambda item: str(item["since"]))
+        return sorted(every, key=order)

@@ -92,6 +92,18 @@ def with_reason(refusal: Chosen, because: str) -> Chosen:
     return Chosen(refusal.text, f"no, because {because}", because)
 
 
+def order(item: Item) -> tuple[int, str, str]:
+    """The place of a row: first what is asked, then what else needs a person, then what is finished, each the oldest
+    first."""
+    asks = item.get("prompt_id") or item["kind"] in ("sign_in", "unreadable")
+    return 2 if is_finished(item) else 0 if asks else 1, str(item["since"]), str(item["id"])
+
+
+def is_finished(item: Item) -> bool:
+    """Returns True for what only tells that something is done."""
+    return bool(item["kind"] == "finished")
+
+
 def is_asked(item: Item) -> bool:
     """Whether there is a question that can be answered from here."""
     return bool(item.get("prompt_id")) and item["kind"] != "unreadable"

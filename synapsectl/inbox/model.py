@@ -17,6 +17,8 @@ from synapsectl.inbox.items import (
     by_digit,
     in_words,
     is_asked,
+    is_finished,
+    order,
     takes_words,
     who_answered,
     with_reason,
@@ -27,7 +29,9 @@ from synapsectl.inbox.keys import KeyPress
 SHOWN_S = 5.0
 """For reading what became of a row."""
 TYPED_ON_S = 1.0
-"""The longest pause of somebody who types words that are for nothing since their question is over."""
+"""The longest pause of somebody who types words that are for nothing: their question is over, or never took any."""
+WAYS = frozenset({"up", "down", "home", "end", "tab", "redraw"})
+"""Keys that are no part of words."""
 NOTE_S = 8.0
 CLOSED_MAX = 500
 """Events about rows that are kept, in case they come before the row is gone."""
@@ -112,7 +116,7 @@ class InboxModel:
         """Whether the daemon has told what there is."""
         self._at: str | None = None
         self._typed_on = float("-inf")
-        """Until when keys are still meant for words whose question is over."""
+        """Until when keys are still meant for words that are for nothing."""
         self._held: dict[str, Held] = {}
         self._given: dict[str, Chosen] = {}
         """Answers that are being typed, or were."""
@@ -145,7 +149,7 @@ class InboxModel:
     # --- news ---
 
     def told(self, items: Sequence[Item], now: float) -> list[Command]:
-        """What waits for a person now, the oldest first."""
+        """What waits for a person now."""
         before = {one["id"]: one for one in self.items}
         after = {one["id"]: one for one in items}
         for item_id, item in before.items():
@@ -219,7 +223,7 @@ class InboxModel:
         """What a key does."""
         if self.typing is not None:
             return self._typed(self.typing, key, now)
-        if now < self._typed_on and key.name != "redraw":
+        if now < self._typed_on and key.name not in WAYS:
             self._typed_on = float("-inf") if key.name in ("enter", "esc") else now + TYPED_ON_S
             return []
         if self.help and key.name not in ("q", "redraw"):
@@ -230,6 +234,8 @@ class InboxModel:
         if len(key.name) == 1 and key.name in "123456789":
             digit = key.name
             return self._hold(now, lambda item: by_digit(item, digit))
+        if len(key.name) == 1 or key.name == "paste":
+            self._refuse("words are typed behind a, where a row takes them; ? tells the keys", now)
         return []
 
     def _quit(self, now: float) -> list[Command]:
@@ -256,7 +262,7 @@ class InboxModel:
         try:
             chosen = answer(item)
         except NoAnswer as refused:
-            self._say(str(refused), now)
+            self._refuse(str(refused), now)
             return []
         self._keep(item, chosen, now)
         return []
@@ -266,10 +272,11 @@ class InboxModel:
         self._held[item["id"]] = Held(chosen, now + self._hold_s, self._count)
         self._say("", now)
         # On to the next one that waits for an answer; where there is no other, it stays.
-        rows = [one["id"] for one in self.items]
-        at = rows.index(item["id"])
-        waiting = [one for one in rows[at + 1 :] + rows[:at] if one not in self._held and one not in self._given]
-        self._at = waiting[0] if waiting else item["id"]
+        rows = sorted(self.items, key=order)
+        at = rows.index(item)
+        waiting = [one for one in rows[at + 1 :] + rows[:at] if self._waits(one)]
+        waiting.sort(key=lambda one: order(one)[0])
+        self._at = waiting[0]["id"] if waiting else item["id"]
 
     def _undo(self, now: float) -> list[Command]:
         """The chosen row's answer, else the one that was given last."""
@@ -286,7 +293,7 @@ class InboxModel:
         if item is not None and takes_words(item):
             self.typing = Typing(item)
         elif item is not None:
-            self._say("it takes no words: press the digit of an option, or Enter to attach", now)
+            self._refuse("it takes no words: press the digit of an option, or Enter to attach", now)
         return []
 
     def _because(self, now: float) -> list[Command]:
@@ -295,7 +302,7 @@ class InboxModel:
             try:
                 self.typing = Typing(item, refusal=yes_or_no(item, accept=False))
             except NoAnswer as refused:
-                self._say(str(refused), now)
+                self._refuse(str(refused), now)
         return []
 
     def _typed(self, typing: Typing, key: KeyPress, now: float) -> list[Command]:
@@ -361,11 +368,16 @@ class InboxModel:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a person."""
-        return sum(1 for one in self.items if one["id"] not in self._held and one["id"] not in self._given)
+        """How many wait for a person to do something."""
+        return sum(1 for one in self.items if not is_finished(one) and self._waits(one))
+
+    @property
+    def finished(self) -> int:
+        """How many only tell that something is done."""
+        return sum(1 for one in self.items if is_finished(one))
 
     def rows(self, now: float) -> list[Row]:
-        """In the order in which they came, those that are over among them."""
+        """In their order, those that are over among them."""
         shown = []
         for item in self._in_order():
             item_id = item["id"]
@@ -383,7 +395,11 @@ class InboxModel:
 
     def _in_order(self) -> list[Item]:
         every = [*self.items, *(gone.item for gone in self._gone.values())]
-        return sorted(every, key=lambda one: (one["since"], one["id"]))
+        return sorted(every, key=order)
+
+    def _waits(self, item: Item) -> bool:
+        """Returns True for what has no answer yet."""
+        return item["id"] not in self._held and item["id"] not in self._given
 
     def _ids(self) -> list[str]:
         return [one["id"] for one in self._in_order()]
@@ -396,14 +412,14 @@ class InboxModel:
     def _chosen(self, now: float) -> Item | None:
         """The chosen row, where it is not over."""
         if self._at in self._gone:
-            self._say("that is over", now)
+            self._refuse("that is over", now)
             return None
         return next((one for one in self.items if one["id"] == self._at), None)
 
     def _answerable(self, now: float) -> Item | None:
         item = self._chosen(now)
         if item is not None and item["id"] in self._given:
-            self._say("its answer is being typed", now)
+            self._refuse("its answer is being typed", now)
             return None
         return item
 
@@ -444,6 +460,11 @@ class InboxModel:
         """Whoever types words does not see at once that they are for nothing: a letter of them is no answer."""
         self.typing, self._typed_on = None, now + TYPED_ON_S
         self._say(f"{why}; what you typed was not sent", now)
+
+    def _refuse(self, why: str, now: float) -> None:
+        """A key that does nothing here may be the first letter of a word: those behind it are no answers either."""
+        self._typed_on = now + TYPED_ON_S
+        self._say(why, now)
 
     def _say(self, text: str, now: float) -> None:
         self._note, self._note_until = text, now + NOTE_S

@@ -83,9 +83,7 @@ class InboxView:
         elif not inbox.items:
             told = "nobody needs you"
         else:
-            told = (
-                f"{inbox.waiting} of {len(inbox.items)} need you" if inbox.waiting < len(inbox.items) else _need(inbox)
-            )
+            told = _need(inbox)
         right = "? help  q leave"
         left = f"synapsed · {told}"
         gap = columns - display_width(left) - display_width(right)
@@ -277,9 +275,14 @@ def _end(text: str, columns: int) -> str:
 
 
 def _need(inbox: InboxModel) -> str:
-    count, waiting = len(inbox.items), inbox.waiting
-    if waiting < count:
-        return f"{waiting} of {count} need you"
+    """How many need a person, of how many where some have an answer already; and how many are finished."""
+    waiting, finished = inbox.waiting, inbox.finished
+    count = len(inbox.items) - finished
+    told = [f"{waiting} of {count} need you" if waiting < count else _needs(count)] if count else []
+    return ", ".join([*told, f"{finished} finished"] if finished else told)
+
+
+def _needs(count: int) -> str:
     return "1 needs you" if count == 1 else f"{count} need you"
 
 

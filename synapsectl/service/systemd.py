@@ -22,6 +22,8 @@ CONTROL = "synapsed-control.socket"
 HTTP = "synapsed-http.socket"
 HTTP6 = "synapsed-http6.socket"
 UNITS = (SERVICE, TARGET, CONTROL, HTTP, HTTP6)
+BOOTED = Path("/run/systemd/system")
+"""It is there where systemd has started this machine (sd_booted(3))."""
 LINGER = Path("/var/lib/systemd/linger")
 
 
@@ -40,8 +42,11 @@ class Systemd:
         asked = self._systemctl("show-environment")
         if asked.code == 0:
             return None
+        told = asked.err or asked.code
+        if not BOOTED.is_dir():
+            return f"systemd does not run here ({told}): start, run and send start a daemon when they need one"
         return (
-            f"systemd's user manager does not answer ({asked.err or asked.code}): log in as this user (su and sudo do "
+            f"systemd's user manager does not answer ({told}): log in as this user (su and sudo do "
             f"not start it), or have an administrator run 'loginctl enable-linger {user_name(os.getuid())}'"
         )
 

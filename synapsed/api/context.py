@@ -29,6 +29,7 @@ from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier
 from synapsed.automation.presence import Presence
+from synapsed.automation.rule_runner import Ruler
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.budget import Budget
@@ -166,6 +167,8 @@ class ApiContext:
     pushes: InitVar[PushSender | None] = None
     repeats: InitVar[bool] = True
     """See `a2a.operations`."""
+    rules: Ruler | None = None
+    """None: nothing is answered by itself."""
     history: History | None = None
     """None: it is switched off, or SQLite cannot."""
     fleet: FleetControl | None = None

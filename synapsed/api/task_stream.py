@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Protocol
 
 from synapsed.api.sse import SseFrame
 from synapsed.clock import iso
@@ -55,10 +55,18 @@ async def has_frames(log: EventLog, task: Task, after: int) -> bool:
     return False
 
 
-async def frames_until_settled(tasks: Tasks, log: EventLog, task: Task, after: int) -> AsyncGenerator[SseFrame]:
+class Answering(Protocol):
+    """What answers questions of agents by itself."""
+
+    async def seen(self, agent_id: str) -> None: ...
+
+
+async def frames_until_settled(
+    tasks: Tasks, log: EventLog, task: Task, after: int, rules: Answering | None
+) -> AsyncGenerator[SseFrame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
-    was answered long ago."""
-    events, task_id = _events(log, task, after), task.id
+    was answered long ago, or that `rules` are about to answer."""
+    events, task_id, agent_id = _events(log, task, after), task.id, task.agent_id
     del task  # it may be large, and the stream long
     async for event in events:
         if (frame := render(event)) is not None:
@@ -70,7 +78,10 @@ async def frames_until_settled(tasks: Tasks, log: EventLog, task: Task, after: i
         if told.state in TERMINAL_STATES:
             return
         if told.state in INTERRUPTED_STATES and _is_present(await tasks.find(task_id), told):
-            return
+            if rules is not None:
+                await rules.seen(agent_id)
+            if rules is None or _is_present(await tasks.find(task_id), told):
+                return
 
 
 def _is_present(task: Task, told: TaskStatusChanged) -> bool:

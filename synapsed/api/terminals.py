@@ -265,7 +265,7 @@ class FramedTerminal(TerminalSession):
         told: dict[str, Any] = {}
         while True:
             moved = inbox.moved
-            items = inbox.open()
+            items = [item for item in inbox.open() if item.kind != "finished"]
             view = self._context.control.directory.view(self._agent_id)
             now = {
                 "needs": len(items),

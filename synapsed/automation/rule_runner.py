@@ -18,7 +18,7 @@ import shutil
 import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Literal
 
 import structlog
@@ -32,7 +32,7 @@ from synapsed.model.events import Event, Origin, RuleFired, envelope
 from synapsed.model.follower import FollowerState
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message
-from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RATE_S, Rate, RuleConfig, depth_of, fill, is_for
+from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RATE_S, Rate, RuleConfig, answers, depth_of, fill, is_for
 
 CURSOR = "rules"
 """Name of the follower."""
@@ -42,6 +42,9 @@ SAVE_EVERY = 200
 
 ACT_S = 90.0
 """Seconds that one action may take: the others wait for it."""
+
+SEEN_S = 15.0
+"""Seconds that somebody waits for rules at most: an answer takes less; an action for another agent may take longer."""
 
 STORE_RETRY_S = 5.0
 
@@ -65,6 +68,8 @@ class Ruler:
         self._saved = 0
         self._done: list[str] = []
         """Rules that have seen to the event that is looked at."""
+        self._moved = asyncio.Event()
+        """Set and cleared with every event that all rules have seen to."""
         self._running: asyncio.Task[None] | None = None
 
     async def restore(self, rules: Iterable[RuleConfig]) -> None:
@@ -87,6 +92,18 @@ class Ruler:
         if self._running is not None:
             await cancel_all([self._running])
 
+    async def seen(self, agent_id: str) -> None:
+        """Returns once the rules have seen to all that has happened by now, so that what this agent still asks is for a
+        person; at once where no rule answers it, and after SEEN_S in any case."""
+        names = self._names(agent_id)
+        if not any(answers(rule, names) for rule in self._rules):
+            return
+        last = self._store.events.last_id
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SEEN_S):
+                while self._cursor < last:
+                    await self._moved.wait()
+
     async def _run(self) -> None:
         while True:
             try:
@@ -94,6 +111,8 @@ class Ruler:
                     async for event in events:
                         await self._take(event)
                         self._cursor = event.id
+                        self._moved.set()
+                        self._moved.clear()
             except StoreError as error:
                 if error.details.get("reason") == "closed":
                     return

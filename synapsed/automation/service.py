@@ -91,19 +91,19 @@ class Automation:
             )
         )
         self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)
-        self._ruler = Ruler(control=control, store=store, clock=clock, notify=Desktop(environ))
+        self.ruler = Ruler(control=control, store=store, clock=clock, notify=Desktop(environ))
         self._moods = Moods(directory=directory, store=store, timers=timers, config=config)
 
     async def restore(self, config: Config) -> None:
         await self.scheduler.restore(config.schedule)
-        await self._ruler.restore(config.rule)
+        await self.ruler.restore(config.rule)
         await self._moods.restore()
         await self.inbox.restore()
         self._webhooks.reconfigure(config.webhooks)
 
     def start(self) -> None:
         self.scheduler.start()
-        self._ruler.start()
+        self.ruler.start()
         self._moods.start()
         self.inbox.start()
         self.notifier.reconfigure(self.health.config.notify)
@@ -111,7 +111,7 @@ class Automation:
     def reconfigure(self, config: Config) -> None:
         """The configuration was read again."""
         self.scheduler.reconfigure(config.schedule)
-        self._ruler.reconfigure(config.rule)
+        self.ruler.reconfigure(config.rule)
         self._moods.config = self.health.config = config
         self._webhooks.reconfigure(config.webhooks)
         self.notifier.reconfigure(config.notify)
@@ -119,7 +119,7 @@ class Automation:
     async def close(self) -> None:
         """May be called again."""
         await self.scheduler.close()
-        await self._ruler.close()
+        await self.ruler.close()
         await self._webhooks.close()
         await self._moods.close()
         await self.notifier.close()

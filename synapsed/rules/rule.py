@@ -91,6 +91,8 @@ class Do(_Section):
 
 
 ACTIONS = ("notify", "approve", "deny", "send", "restart", "webhook")
+ANSWERING = ("approve", "deny")
+"""What gives an answer to a question."""
 _ASKING = frozenset({"inputRequired", "taskStatus", "activity"})
 """Events that say what is asked."""
 
@@ -104,7 +106,7 @@ class RuleConfig(_Section):
 
     @model_validator(mode="after")
     def _asked(self) -> Self:
-        if self.do.action in ("approve", "deny") and self.on.event not in _ASKING:
+        if self.do.action in ANSWERING and self.on.event not in _ASKING:
             raise ValueError(
                 f"do.{self.do.action} answers a question: on.event must be one of {', '.join(sorted(_ASKING))}"
             )
@@ -115,9 +117,16 @@ def is_for(rule: RuleConfig, event: str, data: Mapping[str, Any], agent: Iterabl
     """Whether the rule is for this event; `agent` are the names by which its agent is known, none where it has none."""
     if event != rule.on.event:
         return False
-    if rule.on.agent != "*" and not any(fits(rule.on.agent, name) for name in agent):
-        return False
-    return all(_fits_any(globs, field_of(data, path)) for path, globs in rule.on.match.items())
+    return _is_of(rule, agent) and all(_fits_any(globs, field_of(data, path)) for path, globs in rule.on.match.items())
+
+
+def answers(rule: RuleConfig, agent: Iterable[str]) -> bool:
+    """Returns True for a rule that may answer what this agent asks; `agent` as in `is_for`."""
+    return rule.do.action in ANSWERING and _is_of(rule, agent)
+
+
+def _is_of(rule: RuleConfig, agent: Iterable[str]) -> bool:
+    return rule.on.agent == "*" or any(fits(rule.on.agent, name) for name in agent)
 
 
 def _fits_any(globs: str | list[str], value: str | None) -> bool:

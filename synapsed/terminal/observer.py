@@ -62,6 +62,9 @@ QUERIES_MAX = 512
 """Queries in one piece of output that are answered: most cost a look at the screen. A program asks for the 256 colours
 of the palette at the most; more come of a file that is shown."""
 
+UNSTARTED = frozenset({Activity.UNKNOWN, Activity.WAITING})
+"""What a program may do that has not started: hang, and ask something first, such as whether its folder is trusted."""
+
 GOOD_S = 3600.0
 """So long a look that time does not change is not judged again."""
 
@@ -398,8 +401,8 @@ class TerminalObserver:
         if self._lost_ns is None and lost_end(self._profile, seen):
             self._lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
-        if not (verdict.activity is Activity.UNKNOWN and self._activity is Activity.STARTING):
-            self._activity = verdict.activity  # one that is stuck at its start has not started
+        if not (verdict.activity in UNSTARTED and self._activity is Activity.STARTING):
+            self._activity = verdict.activity  # one that is stuck at its start, or asks there, has not started
         asked = self._unreadable.look(
             verdict,
             screen,

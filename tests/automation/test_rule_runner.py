@@ -1,5 +1,6 @@
 """Rules at work on scripted agents; receivers of webhooks; kills in between."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from synapsed.a2a.push.poster import Receipt
+from synapsed.api.task_stream import frames_until_settled
 from synapsed.automation.rule_runner import Ruler
 from synapsed.automation.webhooks import GIVEN_UP, WebhookMeans, Webhooks
 from synapsed.config import PushPolicy, WebhookConfig
@@ -17,6 +19,7 @@ from synapsed.errors import InvalidRequest
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, RuleFired
+from synapsed.model.task import Task
 from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World
@@ -139,6 +142,39 @@ async def test_an_answer_is_for_its_own_question_only(home: Home) -> None:
     (fired,) = await home.fired()
     assert fired.outcome == "failed"
     assert home.told(InputAnswered) == []
+
+
+async def waited_for(home: Home, task: Task, ruler: Ruler) -> list[str]:
+    """The states that whoever waits for the task is told."""
+    frames = frames_until_settled(home.manager.tasks, home.store.events, task, 0, ruler)
+    return [frame.data["state"] async for frame in frames if frame.event == "status"]
+
+
+@pytest.mark.parametrize("event", ["inputRequired", "taskStatus", "activity"])
+async def test_who_waits_does_not_wait_for_a_person_where_a_rule_answers(home: Home, event: str) -> None:
+    agent = await home.start()
+    ruler = await home.rules(rule("yes", event, {"approve": True}, agent="fa*", match={"prompt.type": "permission"}))
+    task = await home.send(agent.id)
+    waiting = asyncio.create_task(waited_for(home, task, ruler))
+    await home.delivered()
+    home.link.submit()
+    home.link.observe_as(Activity.WAITING, prompt=PERMISSION)
+    await home.fired()
+    home.link.observe_as(Activity.BUSY)
+    home.link.end("done")
+    assert (await waiting)[-1] == "completed"
+
+
+@pytest.mark.parametrize("name", ["*", "another-*"])
+async def test_what_no_rule_answers_waits_for_a_person(home: Home, name: str) -> None:
+    """Whether a rule is for it and cannot, or is for other agents."""
+    agent = await home.start()
+    ruler = await home.rules(rule("no", "inputRequired", {"deny": True}, agent=name))
+    task = await home.send(agent.id)
+    await home.delivered()
+    home.link.submit()
+    home.link.observe_as(Activity.WAITING, prompt=PERMISSION.model_copy(update={"options": []}))
+    assert (await waited_for(home, task, ruler))[-1] == "input_required"
 
 
 async def test_send_once_and_marked_where_others_words_are_in_it(home: Home) -> None:

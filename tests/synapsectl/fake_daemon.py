@@ -114,6 +114,8 @@ class FakeDaemon:
         """What is else of an agent that is started."""
         self.unknown: frozenset[str] = frozenset()
         """Keys of a start that this daemon, an older one, does not know."""
+        self.on_start: Callable[[], None] = lambda: None
+        """What happens while an agent is being started."""
         self.activated: list[str] = []
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
@@ -450,6 +452,7 @@ class FakeDaemon:
         body = await request.json()
         for key in self.unknown & body.keys():
             raise InvalidRequest(f"{key}: no such key", field=key)
+        self.on_start()
         name = body.get("name") or body["profile"]
         detail = agent(name, kind=body["profile"], cwd=body["cwd"], **self.starts_as)
         self.agents[detail.name] = detail

@@ -8,7 +8,8 @@ from tests.synapsectl.fake_daemon import FakeDaemon
 
 
 def item(name: str, minute: int, host: str | None = None) -> dict[str, Any]:
-    return {"id": name, "since": f"2026-01-02T11:{minute:02d}:00.000Z", "host": host}
+    since = f"2026-01-02T11:{minute:02d}:00.000Z"
+    return {"id": name, "kind": "permission", "prompt_id": name, "since": since, "host": host}
 
 
 def said(name: str, error: str | None = None, left_out: int = 0) -> dict[str, Any]:

@@ -188,6 +188,7 @@ def test_what_asks_nothing_is_put_away_and_not_answered() -> None:
     desk = Desk(LIMIT)
     assert desk.press("y") == []
     assert "Enter attaches, x puts it away" in desk.model.note
+    desk.wait(TYPED_ON_S)
     (away,) = desk.press("x")
     assert isinstance(away, MarkSeen)
     desk = Desk(LIMIT, ASKS_WORDS)
@@ -491,3 +492,59 @@ def test_esc_is_a_key_once_nothing_follows() -> None:
 def test_any_bytes_are_taken(data: bytes) -> None:
     reader = KeyReader()
     assert all(key.name for key in reader.feed(data) + reader.flush())
+
+
+DONE = item("done", 0, kind="finished", prompt_id=None, prompt_type=None, options=[], question="It is done.")
+FAILED = item("failed", 0, kind="failure", prompt_id=None, prompt_type=None, options=[], question="It failed.")
+
+
+def test_what_is_asked_stands_before_what_is_finished_however_old() -> None:
+    desk = Desk(DONE, FAILED, A, item("more", 9, kind="finished", prompt_id=None, options=[]), B)
+    assert [row.item["agent"] for row in desk.model.rows(desk.now)] == ["a", "b", "failed", "done", "more"]
+    assert desk.chosen == "a"
+    assert desk.shown()[0].split("  ")[0] == "synapsed · 3 need you, 2 finished"
+    desk.press("y")
+    assert desk.shown()[0].split("  ")[0] == "synapsed · 2 of 3 need you, 2 finished"
+    assert desk.chosen == "b"
+
+
+def test_what_is_finished_needs_nobody() -> None:
+    desk = Desk(DONE)
+    assert desk.model.waiting == 0
+    assert desk.shown()[0].split("  ")[0] == "synapsed · 1 finished"
+    desk.tell(DONE, A)
+    assert desk.chosen == "done", "no other one slides under a key"
+    assert desk.shown()[0].split("  ")[0] == "synapsed · 1 needs you, 1 finished"
+
+
+def test_the_next_one_after_an_answer_is_one_that_asks() -> None:
+    desk = Desk(A, B, DONE)
+    desk.press("down", "y")
+    assert desk.chosen == "a"
+    desk.press("y")
+    assert desk.chosen == "done"
+
+
+@pytest.mark.parametrize("first", [DONE, item("gone", 0)])
+@pytest.mark.parametrize("words", ["yes", "next", "exactly", "no", "again, and quickly", "1 or 2"])
+def test_words_where_none_are_taken_do_nothing(first: dict[str, Any], words: str) -> None:
+    """Their letters are keys: `x` puts the row away, and the next `y` would approve what another one asks."""
+    desk = Desk(first, A)
+    if first is not DONE:
+        desk.tell(A)
+    desk.model.choose(first["id"])
+    before = desk.chosen
+    for key in [*words, "enter"]:
+        assert desk.press(key) == []
+        desk.wait(TYPED_ON_S / 2)
+    assert given_to(desk.wait(HOLD_S)) == []
+    assert desk.chosen == before
+
+
+def test_behind_a_refusal_of_words_digits_count_again_after_a_moment() -> None:
+    desk = Desk(A)
+    desk.press("a", "1")
+    assert not desk.model.held
+    desk.wait(TYPED_ON_S)
+    desk.press("1")
+    assert [answer.text for _, answer in desk.model.held] == ["1"]

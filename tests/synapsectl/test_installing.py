@@ -201,9 +201,24 @@ def test_a_service_manager_that_does_not_answer_changes_nothing(
     done = ctl("install", HOME=str(home), XDG_CONFIG_HOME="")
     assert done.code == 6
     assert "Failed to connect to bus" in done.err
+    assert (done.out, len(done.err.splitlines())) == ("", 1), "that, and nothing else"
     assert "nothing was changed" in done.err
     assert not (home / ".config").exists()
     assert not env_file(Paths.from_environ()).exists()
+
+
+@pytest.mark.parametrize(("booted", "told"), [(True, "log in as this user"), (False, "systemd does not run here")])
+def test_what_would_be_written_is_shown_below_why_it_could_not_be(
+    ctl: Ctl, home: Path, monkeypatch: pytest.MonkeyPatch, booted: bool, told: str
+) -> None:
+    monkeypatch.setattr(available.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(systemd, "run_tool", lambda *_: Finished(1, "", "no bus"))
+    monkeypatch.setattr(systemd, "BOOTED", home if booted else home / "none")
+    done = ctl("install", "--dry-run", HOME=str(home), XDG_CONFIG_HOME="")
+    assert done.code == 0
+    assert done.err.startswith("synapsectl: it could not be installed now: ")
+    assert told in done.err.splitlines()[0]
+    assert "synapsed.service" in done.out
 
 
 def test_an_agent_installs_nothing(ctl: Ctl, home: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -215,6 +216,25 @@ def test_a_prompt_is_7_with_the_options_on_stderr(daemon: FakeDaemon, ctl: Ctl) 
         assert expected in result.err
 
 
+def test_a_prompt_outside_any_task_that_a_rule_answers_is_no_7(
+    daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is answered between two looks."""
+    daemon.script = lambda fake, task: None
+    looks: list[str] = []
+
+    def held(_: object, task: dict[str, Any]) -> dict[str, Any] | None:
+        looks.append(task["id"])
+        if len(looks) == 1:
+            return permission().model_dump(mode="json")
+        answers("done")(daemon, daemon.tasks[task["id"]])
+        return None
+
+    monkeypatch.setattr("synapsectl.waiting.Waiter._held", held)
+    monkeypatch.setattr("synapsectl.waiting.RULE_LOOK", 0.0)
+    assert ctl("send", "claude", "x", "--wait").code == 0
+
+
 def test_a_prompt_outside_any_task_is_7_too(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.script = lambda fake, task: None
     daemon.agents["claude"] = agent("claude", activity="waiting", prompt=permission(), held="dialog")
@@ -243,7 +263,7 @@ def test_an_agent_that_does_not_come_up_is_told(daemon: FakeDaemon, ctl: Ctl, mo
     result = ctl("send", "claude", "x", "--wait", "--timeout", "2")
     assert result.code == 5
     assert result.err.startswith(
-        "synapsectl: claude cannot take a message now: starting (composer: no prompt at the cursor); "
+        "synapsectl: claude is starting, and takes no message yet (composer: no prompt at the cursor); "
         "'synapsectl status claude --explain' says more\n"
     )
 

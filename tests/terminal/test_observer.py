@@ -39,6 +39,22 @@ def test_a_dialog_beside_a_composer_is_only_shown() -> None:
     assert (verdict.activity, verdict.source) == (Activity.WAITING, "dialog")
 
 
+@pytest.mark.parametrize("drawn", [b"", b"Loading\r\n"])
+def test_what_asks_before_it_has_started_is_starting_once_it_is_answered(drawn: bytes) -> None:
+    """As a program that asks whether its folder is trusted, and then loads without a word."""
+    watched = TerminalObserver(ASKING, cols=40, rows=5, offset=0)
+    watched.feed(0, b"Run it?\r\n1. Yes\r\n", 0.0)
+    assert watched.look(1.0).verdict.activity is Activity.WAITING
+    watched.feed(watched.offset, b"\x1b[2J\x1b[H" + drawn, 2.0)
+    for now in (2.0, 3.0, 6.5):
+        assert watched.look(now).verdict.activity is Activity.STARTING
+    watched.feed(watched.offset, b"> ", 7.0)
+    assert watched.look(7.0).verdict.activity is Activity.READY
+    watched.feed(watched.offset, b"\x1b[2J\x1b[H", 8.0)
+    watched.look(8.0)
+    assert watched.look(12.0).verdict.activity is Activity.UNKNOWN, "it has started"
+
+
 def test_a_dialog_that_is_drawn_anew_is_not_gone_meanwhile() -> None:
     asking = b"\x1b[2J\x1b[HRun it?\r\n1. Yes\r\n"
     watched = TerminalObserver(ASKING, cols=40, rows=5, offset=0)

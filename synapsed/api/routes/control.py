@@ -297,10 +297,11 @@ async def get_task(request: web.Request) -> TaskAnswer:
     Streamed("the task's events"),
     errors=(QueueFull, WouldDeadlock),
 )
-async def wait(request: web.Request, query: Resumed, control: Control) -> web.StreamResponse:
-    """An agent that asks for this does nothing else meanwhile."""
-    task = await task_of(request)
-    frames = frames_until_settled(control.tasks, control.events, task, query.cursor(control.events, 0))
+async def wait(request: web.Request, query: Resumed, context: ApiContext) -> web.StreamResponse:
+    """An agent that asks for this does nothing else meanwhile. What a rule answers waits for no person."""
+    task, control = await task_of(request), context.control
+    after = query.cursor(control.events, 0)
+    frames = frames_until_settled(control.tasks, control.events, task, after, context.rules)
     with control.tasks.waiting(rights_of(request).agent_id, task):
         del task  # it may be large, and the stream long
         release(request)

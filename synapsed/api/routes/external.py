@@ -135,7 +135,8 @@ async def send_task(
 async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, patience: int) -> Task:
     """The task at its end or its question, or as it is when the patience is at its end."""
     task = await sending
-    task_id, frames = task.id, frames_until_settled(context.control.tasks, context.control.events, task, after)
+    task_id, control = task.id, context.control
+    frames = frames_until_settled(control.tasks, control.events, task, after, context.rules)
     del task  # it may be large, and the turn long
     try:
         async with asyncio.timeout(patience):

@@ -128,10 +128,10 @@ export function useInbox() {
   return [...open, ...over].sort((one, other) => order(one) - order(other) || one.since.localeCompare(other.since));
 }
 
-/** How many need a person: all of the inbox but what was answered here, as `synapsectl inbox` counts them. */
+/** How many need a person: all of the inbox but what is finished or was answered here, as `synapsectl inbox` counts them. */
 export function useWaiting() {
   const given = useStore((state) => state.given);
-  return (useInbox() ?? []).filter((item) => (given.get(item.id)?.state ?? "refused") === "refused").length;
+  return (useInbox() ?? []).filter((item) => item.kind !== "finished" && (given.get(item.id)?.state ?? "refused") === "refused").length;
 }
 
 /** What asks comes before what only tells. @param {Item} item */

@@ -1,0 +1,28 @@
+"""The pages of one screen: upgrading, removing, trouble. They stay that short, are found, and say what can be typed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from synapsectl.parsing import parse
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("upgrading", "removing", "trouble")
+SCREEN_ROWS = 32
+COMMAND = re.compile(r"(?:^\$ |`)(synapsectl [^`#\n]+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_one_screen_and_found_from_the_readme(name: str) -> None:
+    assert len((ROOT / f"docs/{name}.md").read_text().splitlines()) <= SCREEN_ROWS
+    assert f"(docs/{name}.md)" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_command_on_it_can_be_typed(name: str) -> None:
+    commands = COMMAND.findall((ROOT / f"docs/{name}.md").read_text())
+    assert commands
+    for command in commands:
+        assert callable(parse(shlex.split(command)[1:])[1]), command
