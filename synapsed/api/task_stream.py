@@ -55,14 +55,14 @@ async def has_frames(log: EventLog, task: Task, after: int) -> bool:
     return False
 
 
-class Answering(Protocol):
+class AnsweringRules(Protocol):
     """What answers questions of agents by itself."""
 
     async def seen(self, agent_id: str) -> None: ...
 
 
 async def frames_until_settled(
-    tasks: Tasks, log: EventLog, task: Task, after: int, rules: Answering | None
+    tasks: Tasks, log: EventLog, task: Task, after: int, rules: AnsweringRules | None
 ) -> AsyncGenerator[SseFrame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
     was answered long ago, or that `rules` are about to answer."""

@@ -344,9 +344,10 @@ class FakeDaemon:
         return web.json_response([self._view(detail) for detail in self.agents.values()])
 
     async def _inbox(self, request: web.Request) -> web.Response:
+        every = [{"id": f"i{n}", "kind": "permission", "since": WHEN, **one} for n, one in enumerate(self.inbox)]
         if request.query.get("hosts"):
-            return web.json_response({"items": self.inbox, "hosts": self.hosts_said})
-        return web.json_response(self.inbox)
+            return web.json_response({"items": every, "hosts": self.hosts_said})
+        return web.json_response(every)
 
     async def _own_fleet(self, request: web.Request) -> web.Response:
         if self.own_fleet is None:
