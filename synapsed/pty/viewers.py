@@ -453,6 +453,11 @@ class Viewers:
         for viewer in self._viewers:
             viewer.push(offset, data)
 
+    def missed(self) -> None:
+        """Output will not come: whoever is sent the stream is drawn the screen instead."""
+        for viewer in self._viewers:
+            viewer.draw_again()
+
     def leave(self, viewer: Viewer) -> None:
         viewer.end()
         if viewer in self._viewers:
