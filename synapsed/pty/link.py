@@ -67,6 +67,9 @@ INTERRUPT_LOOK_S = 2.0
 """The same before a turn is stopped: keys are not pressed at a screen that nobody sees, nor would anything prove that
 they stopped it."""
 
+RETURN_S = 10.0
+"""How long terminals that were attached to the last daemon may take to come back."""
+
 SAVE_S = 10.0
 """How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
 
@@ -99,7 +102,9 @@ class PtyLink:
         clock: Clock,
         seen: LastSeen,
         rounds: Rounds,
+        own_size: tuple[int, int],
     ) -> None:
+        """`own_size` is that of its window while nobody is attached who types."""
         self._agent_id = agent_id
         self._profile = profile
         self._channels = channels
@@ -118,7 +123,13 @@ class PtyLink:
         self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized, hands_off=self._hands_off)
         self._stopping = Stopping(profile, self._session, exited=program.exited.done, perform=driver.undertake)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
-        self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
+        self._window = Window(
+            profile,
+            own=own_size,
+            attached=lambda: len(self._viewers),
+            writers=lambda: self._viewers.writers,
+            told=bool(channels),
+        )
         self._seen = seen
         self._theme = Theme(seen.outer)
         self._viewers = Viewers(
@@ -133,7 +144,7 @@ class PtyLink:
             keeper=lambda: self._program.client,
             typed_direct=self._person_keys.typed_direct,
             busy=self._person_keys.busy,
-            empty=driver.looks.soon,
+            empty=self._nobody_types,
             seen=self._seen_in,
             outer=seen.outer,
         )
@@ -200,6 +211,7 @@ class PtyLink:
             await self._begin()
         if start.size is not None and self._window.left_in_redraw(start.size):
             driver.undertake(self._window.resize(*start.size))
+        self._program.tasks.spawn(self._give_back_window())
         if start.harm is not None and start.offset <= start.harm.until:
             self._redraw()  # while a turn runs too: it may wait for that
 
@@ -502,6 +514,15 @@ class PtyLink:
 
     def watch(self) -> ScreenWatch:
         return self._viewers.watch()
+
+    def _nobody_types(self) -> None:
+        self._driver.undertake(self._window.give_back())
+        self._driver.looks.soon()
+
+    async def _give_back_window(self) -> None:
+        """Those who were attached to an earlier daemon come back, or the window stays as they left it."""
+        await asyncio.sleep(RETURN_S)
+        self._driver.undertake(self._window.give_back())
 
     def _seen_in(self, outer: OuterTerminal) -> None:
         self._seen.outer = replace(outer, keyboard=False)

@@ -342,8 +342,8 @@ class Viewers:
     ) -> None:
         """`draw` draws the screen, with rows of a notice over its last ones, and `pane` so that a terminal of so many
         columns and rows shows it; `keeper` is the program's, `typed_direct` is told of keys that it was given past the
-        daemon, and while it is `busy` something else is typed. `empty` is called when the last viewer has left, and
-        `seen` when the program is seen in another terminal than `outer`."""
+        daemon, and while it is `busy` something else is typed. `empty` is called when somebody has left and nobody
+        stays who may type, and `seen` when the program is seen in another terminal than `outer`."""
         self.composes = composes
         self.take_line = take_line
         self.draw = draw
@@ -373,8 +373,8 @@ class Viewers:
 
     @property
     def writers(self) -> int:
-        """How many may type."""
-        return sum(not viewer.read_only for viewer in self._viewers)
+        """How many may type, with those who are about to come."""
+        return self._joining + sum(not viewer.read_only for viewer in self._viewers)
 
     def fits(self, cols: int, rows: int) -> bool:
         """Whether the window has that size; while it is not known, it is taken to."""
@@ -466,7 +466,7 @@ class Viewers:
         if self._last is viewer:
             self._last = None
         self.see()
-        if not self._viewers:
+        if not self.writers:
             self._empty()
 
     def end(self) -> None:
