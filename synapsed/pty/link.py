@@ -141,6 +141,7 @@ class PtyLink:
             resize=self._resize,
             composes=self._person_keys.composes,
             take_line=self._person_keys.take_line,
+            now=clock.monotonic,
             keeper=lambda: self._program.client,
             typed_direct=self._person_keys.typed_direct,
             busy=self._person_keys.busy,
@@ -167,6 +168,10 @@ class PtyLink:
     @property
     def writers(self) -> int:
         return self._viewers.writers
+
+    @property
+    def has_person(self) -> bool:
+        return self._viewers.has_person
 
     @property
     def hands_at(self) -> float:
