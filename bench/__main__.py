@@ -15,6 +15,7 @@ SECTIONS = (
     "ways",
     "output",
     "stands",
+    "floods",
     "screens",
     "attach",
     "many",

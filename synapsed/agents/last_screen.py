@@ -5,7 +5,7 @@ import asyncio
 from synapsed.errors import KeeperLost
 from synapsed.interfaces import AgentLink
 
-LAST_SCREEN_S = 5.0
+LAST_SCREEN_S = 3.0
 """How long an exit waits for it: what draws the screens may stand still meanwhile."""
 
 REST_SCREEN_S = 1.0

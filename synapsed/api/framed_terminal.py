@@ -4,8 +4,11 @@ aiohttp reads the request and writes the answer `101`; then the transport is giv
 sees every byte the moment it comes, without a task of its own between it and whoever takes it.
 """
 
+import array
 import asyncio
+import fcntl
 import socket
+import termios
 from collections.abc import Callable
 
 from aiohttp import hdrs, web
@@ -17,6 +20,9 @@ from synapsed.errors import InvalidRequest
 READ_MAX = 64 * 1024
 """Bytes taken from one client at a time, into one buffer: to make room for as many as asyncio does by itself takes
 longer than all that is done with a key."""
+
+READ_AT_ONCE = 512 * 1024
+"""Bytes that go out of our hands although nobody reads them, at the most: what the sockets hold."""
 
 UNSENT_MAX = 256 * 1024
 """Bytes that wait for one client's socket; beyond them its attachment holds back."""
@@ -38,6 +44,8 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self.lost = asyncio.Event()
+        self._sent = self._read_upto = 0
+        """Bytes that were sent, and of those how many the system had taken when the client was last seen to read."""
 
     @classmethod
     async def accept(cls, request: web.Request, on_frame: Callable[[int, bytes], None]) -> "FramedConnection":
@@ -90,7 +98,20 @@ class FramedConnection(asyncio.BufferedProtocol):
     def send(self, kind: int, payload: bytes) -> None:
         """Send one frame; nothing happens where the client has left."""
         if self._transport is not None:
-            self._transport.write(frame(kind, payload))
+            data = frame(kind, payload)
+            self._sent += len(data)
+            self._transport.write(data)
+
+    def is_read(self) -> bool:
+        """Whether the client has read since this was asked last, as far as that can be told: it has all that was sent,
+        or more was taken from us than waits anywhere."""
+        if self._transport is None:
+            return False
+        taken = self._sent - self._transport.get_write_buffer_size()
+        if not _waits(self._transport.get_extra_info("socket")) or taken - self._read_upto > READ_AT_ONCE:
+            self._read_upto = taken
+            return True
+        return False
 
     def lend(self, kind: int, descriptor: int) -> bool:
         """Send a frame with a descriptor, if it can go at once; whether it has."""
@@ -127,3 +148,13 @@ class FramedConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _waits(sock: socket.socket) -> bool:
+    """Whether anything lies in `sock` that its peer has not read; where that is not told, nothing does."""
+    size = array.array("i", [0])
+    try:
+        fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, size)
+    except OSError:
+        return False
+    return size[0] > 0

@@ -38,6 +38,12 @@ EARLIER_MAX: Final = 8 * 1024 * 1024
 DOING_S: Final = 1.0
 """Seconds between two looks at what the agent does, for the status line."""
 
+BEAT_S: Final = 10.0
+"""Something is sent to a client at least so often: whether it is read tells whether anybody is there."""
+
+UNREAD_S: Final = 25.0
+"""A client that reads nothing for so long, because it was stopped or hangs, is let go of."""
+
 UNTYPED_MAX: Final = 256 * 1024
 """Bytes of a client's frames that wait for the program; nothing more is read from it until they are typed."""
 
@@ -183,7 +189,7 @@ class WebSocketTerminal(TerminalSession):
         if one_screen:
             attachment.keep_one_screen()
         session = cls(request, context, agent_id, cursor, attachment)
-        session._socket = await open_websocket(request)
+        session._socket = await open_websocket(request, suspended=False)
         await session.run()
         return session._socket
 
@@ -263,6 +269,8 @@ class FramedTerminal(TerminalSession):
     async def _tell_all(self) -> None:
         inbox = self._context.attention
         told: dict[str, Any] = {}
+        loop = asyncio.get_running_loop()
+        told_at = read_at = loop.time()
         while True:
             moved = inbox.moved
             items = [item for item in inbox.open() if item.kind != "finished"]
@@ -272,8 +280,13 @@ class FramedTerminal(TerminalSession):
                 "here": any(item.agent_id == self._agent_id for item in items),
                 "doing": view.activity or view.state,
             }
-            if now != told:
-                told = now
+            if self._connection.is_read():
+                read_at = loop.time()
+            elif loop.time() - read_at >= UNREAD_S:
+                self._connection.abort()
+                return
+            if now != told or loop.time() - told_at >= BEAT_S:
+                told, told_at = now, loop.time()
                 await self._say({"type": "attention", **now})
             with suppress(TimeoutError):
                 await asyncio.wait_for(moved.wait(), DOING_S)

@@ -14,21 +14,23 @@ from synapsed.errors import InvalidRequest
 
 CLOSE_SECONDS = 1.0
 """What a peer gets to answer our close: enough for one that reads."""
-HEARTBEAT = 30.0
-"""Seconds between pings over TCP. Over the Unix socket a dead peer shows by itself, and a suspended one is welcome."""
+HEARTBEAT = 20.0
+"""Seconds between pings over TCP: half of that later a peer that has not answered is let go of. Over the Unix socket a
+dead peer shows by itself, and a suspended one is welcome."""
 
 
 def is_upgrade(request: web.Request) -> bool:
     return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
 
-async def open_websocket(request: web.Request) -> web.WebSocketResponse:
-    """The accepted WebSocket, uncompressed: keystrokes must not wait for a compressor."""
+async def open_websocket(request: web.Request, *, suspended: bool = True) -> web.WebSocketResponse:
+    """The accepted WebSocket, uncompressed: keystrokes must not wait for a compressor. Whoever is `suspended` on the
+    Unix socket is waited for, unless that is said not to be so."""
     if not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
     socket = web.WebSocketResponse(
         timeout=CLOSE_SECONDS,
-        heartbeat=None if on_unix(request) else HEARTBEAT,
+        heartbeat=None if suspended and on_unix(request) else HEARTBEAT,
         compress=False,
         max_msg_size=request.app[CONTEXT].limits.ws_message,
     )

@@ -285,6 +285,11 @@ class AgentLink(Protocol):
         ...
 
     @property
+    def has_person(self) -> bool:
+        """Whether somebody sits at one of those, as far as their terminal tells."""
+        ...
+
+    @property
     def hands_at(self) -> float:
         """When a person last pressed a key there, on the monotonic clock."""
         ...

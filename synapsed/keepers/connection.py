@@ -1,7 +1,7 @@
 """The transport of a keeper's client: frames in order, some at a time.
 
 A program that writes without end leaves the event loop to the others, and so does one whose output costs much: OUTPUT
-is handed on in portions (`terminal.portions`), and where they have taken `TURN_S` the rest waits for the loop's next
+is handed on in portions, and where they have taken `TURN_S` the rest waits for the loop's next
 turn. Nothing is read meanwhile, so that no more waits here than was read at once; the answers to requests wait too,
 because they stand behind output in the stream, and whoever asked counts on that output having been seen.
 """
@@ -13,14 +13,16 @@ from itertools import chain
 
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Decoder, Frame, ProtocolError
-from synapsed.terminal.portions import portions
 
 READ_MAX = 64 * 1024
 """Bytes taken from a connection at a time."""
 
+PORTION = 2 * 1024
+"""Bytes of output handed on at a time. They are not drawn here: what they hold hardly changes what they cost."""
+
 TURN_S = 0.002
 """CPU time for which frames are handed on before the loop has its turn; a portion that is begun within it takes a
-millisecond or two. By the clock on the wall a busy machine would be given one portion a turn, and be the busier."""
+fraction of that. By the clock on the wall a busy machine would be given one portion a turn, and be the busier."""
 
 
 class KeeperConnection(asyncio.BufferedProtocol):
@@ -114,8 +116,8 @@ def _in_portions(came: Iterable[Frame]) -> Iterator[Frame]:
         if frame.type != frames.OUTPUT:
             yield frame
             continue
-        start = offset = frame.header["offset"]
+        offset = frame.header["offset"]
         assert isinstance(offset, int)
-        for portion in portions(frame.payload):
-            yield Frame(frames.OUTPUT, {**frame.header, "offset": offset, "continues": offset != start}, portion)
-            offset += len(portion)
+        for at in range(0, len(frame.payload), PORTION):
+            header = {**frame.header, "offset": offset + at, "continues": at > 0}
+            yield Frame(frames.OUTPUT, header, frame.payload[at : at + PORTION])

@@ -116,6 +116,7 @@ class AcpLink:
         self._turn_over = asyncio.Event()
         self._turn_over.set()
         self._viewers = Viewers(
+            now=clock.monotonic,
             draw=screen.redraw,
             pane=screen.pane,
             earlier=screen.checkpoint,
@@ -151,6 +152,10 @@ class AcpLink:
     @property
     def writers(self) -> int:
         return self._viewers.writers
+
+    @property
+    def has_person(self) -> bool:
+        return self._viewers.has_person
 
     @property
     def hands_at(self) -> float:

@@ -145,6 +145,10 @@ class StructuredLink:
         return self._terminal.writers
 
     @property
+    def has_person(self) -> bool:
+        return self._terminal.has_person
+
+    @property
     def hands_at(self) -> float:
         return self._terminal.hands_at
 

@@ -57,6 +57,7 @@ from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.terminal_theme import LastSeen
+from synapsed.pty.window_size import at_least
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
@@ -132,6 +133,7 @@ class PtyLinkFactory:
         )
         argv, more = with_companion(context, command, launch.program)
         checkpoint = await self.store.checkpoint(record.id)
+        size = at_least(record.cols, record.rows)
         spec = LaunchSpec(
             launch_id=launch_id,
             agent=record.name,
@@ -140,8 +142,8 @@ class PtyLinkFactory:
             cwd=record.cwd,
             state_dir=context.agent_dir,
             socket_path=self.paths.keeper_sockets / f"{launch_id[:12]}.sock",
-            cols=record.cols,
-            rows=record.rows,
+            cols=size[0],
+            rows=size[1],
             transport=profile.transport,
             **_given(launch.attributes),
             spool_at_least=checkpoint.offset if checkpoint is not None else 0,
@@ -246,7 +248,7 @@ class PtyLinkFactory:
             self.screens,
             agent_id=record.id,
             profile=profile,
-            size=(record.cols, record.rows),
+            size=at_least(record.cols, record.rows),
             launch_start=launched.spool_start,
             checkpoint=checkpoint,
             kept=lambda: self.store.checkpoint(record.id),
@@ -266,6 +268,7 @@ class PtyLinkFactory:
             clock=self.clock,
             seen=self.seen,
             rounds=self.rounds,
+            own_size=(record.cols, record.rows),
         )
         if (channel := delivering(channels)) is None:
             return terminal(channels=channels)

@@ -6,6 +6,7 @@ Output, facts and keys come in through callbacks and are told to the `Session`; 
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,6 +39,7 @@ from synapsed.pty.session import Session
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.terminal_theme import LastSeen, Theme
+from synapsed.pty.undrawn_output import UndrawnOutput
 from synapsed.pty.viewers import Viewers
 from synapsed.pty.window_size import Window
 from synapsed.terminal.look import Harm, Look
@@ -46,29 +48,46 @@ from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, Stage, 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
 
+LAST_WORDS_TAKEN_S = 1.0
+"""The same where somebody stops or kills it, and waits for that."""
+
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
 
 LEAVE_S = 30.0
-"""How long the keys may take by which a program ends itself, before it is ended; with the look at what it does."""
+"""How long the keys may take by which a program ends itself, before it is ended."""
 
-OBSERVE_S = 5.0
+LEAVE_LOOK_S = 1.5
+"""How long the look may take that says whether those keys may be pressed."""
+
+OBSERVE_S = 2.0
 """How long the look may take that an agent waits for: its screen may have no process that draws it."""
+
+INTERRUPT_LOOK_S = 2.0
+"""The same before a turn is stopped: keys are not pressed at a screen that nobody sees, nor would anything prove that
+they stopped it."""
+
+RETURN_S = 10.0
+"""How long terminals that were attached to the last daemon may take to come back."""
 
 SAVE_S = 10.0
 """How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
 
+FRESH_LOOK_S = 10.0
+"""How long the first look at a program that was just launched is waited for: its screen may have no process that draws
+it."""
+
 FIRST_LOOK_S = 30.0
 """How long the first look may still take once the link is given up: it may have no process that draws it."""
-
-UNDRAWN_MAX = 512 * 1024
-"""Bytes of output that are not drawn at which the keeper is asked to pause; a quarter of it resumes."""
 
 log = structlog.get_logger(__name__)
 
 
 class PtyLink:
     """`interfaces.AgentLink` over a keeper."""
+
+    _is_taken_down = False
+    """Somebody stops or kills the program."""
 
     def __init__(
         self,
@@ -83,7 +102,9 @@ class PtyLink:
         clock: Clock,
         seen: LastSeen,
         rounds: Rounds,
+        own_size: tuple[int, int],
     ) -> None:
+        """`own_size` is that of its window while nobody is attached who types."""
         self._agent_id = agent_id
         self._profile = profile
         self._channels = channels
@@ -102,7 +123,13 @@ class PtyLink:
         self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized, hands_off=self._hands_off)
         self._stopping = Stopping(profile, self._session, exited=program.exited.done, perform=driver.undertake)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
-        self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
+        self._window = Window(
+            profile,
+            own=own_size,
+            attached=lambda: len(self._viewers),
+            writers=lambda: self._viewers.writers,
+            told=bool(channels),
+        )
         self._seen = seen
         self._theme = Theme(seen.outer)
         self._viewers = Viewers(
@@ -114,10 +141,11 @@ class PtyLink:
             resize=self._resize,
             composes=self._person_keys.composes,
             take_line=self._person_keys.take_line,
+            now=clock.monotonic,
             keeper=lambda: self._program.client,
             typed_direct=self._person_keys.typed_direct,
             busy=self._person_keys.busy,
-            empty=driver.looks.soon,
+            empty=self._nobody_types,
             seen=self._seen_in,
             outer=seen.outer,
         )
@@ -125,8 +153,7 @@ class PtyLink:
         self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.looks.soon)
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken, and is not settled."""
-        self._drawn = stage.start.offset
-        """Where the output ends that is on the screen."""
+        self._undrawn = UndrawnOutput(terminal, drawn=stage.start.offset, passed=self._passed_over)
 
     # --- life ---
 
@@ -141,6 +168,10 @@ class PtyLink:
     @property
     def writers(self) -> int:
         return self._viewers.writers
+
+    @property
+    def has_person(self) -> bool:
+        return self._viewers.has_person
 
     @property
     def hands_at(self) -> float:
@@ -178,12 +209,27 @@ class PtyLink:
             await channel.open(self._on_fact)
         await self._program.subscribe(start.offset)
         self._program.has(start.offset)
-        await self._program.catch_up()
-        await self._begin()
+        if start.size is None and start.offset == self.launch.spool_start:  # there is no turn to be read off the screen
+            await self._begin_fresh()
+        else:
+            await self._program.catch_up()
+            await self._begin()
         if start.size is not None and self._window.left_in_redraw(start.size):
             driver.undertake(self._window.resize(*start.size))
+        self._program.tasks.spawn(self._give_back_window())
         if start.harm is not None and start.offset <= start.harm.until:
             self._redraw()  # while a turn runs too: it may wait for that
+
+    async def _begin_fresh(self) -> None:
+        """Look for the first time at a program that was just launched: it may write faster than it is drawn."""
+        async with self._undrawn.passed_over():
+            beginning = self._program.tasks.spawn(self._first_looks())
+            await asyncio.wait({beginning}, timeout=FRESH_LOOK_S)
+
+    async def _first_looks(self) -> None:
+        await self._program.catch_up()
+        with contextlib.suppress(KeeperLost):
+            await self._driver.looks.begin()
 
     async def _begin(self) -> None:
         """Look for the first time. Raises KeeperLost if that does not come, and nobody waits for it any more."""
@@ -226,7 +272,7 @@ class PtyLink:
                 self._on_output(event)
             case OutputGap():
                 self._driver.do(self._session.missed(event.end))
-                self._drawn = max(self._drawn, event.end)
+                self._undrawn.drawn(event.end)
                 self._program.alert(gap_alert(event))
             case TerminalKeys():
                 self._viewers.pressed_direct(event)
@@ -248,16 +294,18 @@ class PtyLink:
         self._times.note(output.offset, self._clock.wall())
         self._driver.do(self._session.output(output.offset, output.data))
         self._stage.feed(output.offset, output.data, self._clock.monotonic(), continues=output.continues)
-        if output.end - self._drawn >= UNDRAWN_MAX:
-            self._program.keeper().pause_output()
+        self._undrawn.came(output.end)
+
+    def _passed_over(self, offset: int) -> None:
+        """Output up to there will not come."""
+        self._driver.do(self._session.missed(offset))
+        self._viewers.missed()
+        self._program.has(offset)
 
     def _on_stage(self, event: StageEvent) -> None:
         match event:
             case Drawn():
-                self._drawn = max(self._drawn, event.offset)
-                client = self._program.client
-                if client is not None and self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
-                    client.resume_output()
+                self._undrawn.drawn(event.offset)
                 self._driver.do(self._session.drawn(event))
                 self._program.has(event.offset)
             case Harmed(harm):
@@ -271,6 +319,7 @@ class PtyLink:
 
     def visit(self) -> None:
         """Begin what is due, if what was begun before is over (`Rounds`)."""
+        self._undrawn.visit()
         if (self._sweeping is None or self._sweeping.done()) and self._has_due():
             self._sweeping = self._program.tasks.spawn(self._sweep())
 
@@ -344,7 +393,9 @@ class PtyLink:
         if self._session.turn is not None:
             await self.poke()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._driver.turn.idle.wait(), LAST_WORDS_S)
+                patience = LAST_WORDS_TAKEN_S if self._is_taken_down else LAST_WORDS_S
+                async with self._undrawn.passed_over(), asyncio.timeout(patience):
+                    await self._driver.turn.idle.wait()
         self._viewers.end()
 
     # --- judging ---
@@ -392,6 +443,8 @@ class PtyLink:
     async def observe(self) -> LinkObserved:
         """Whoever asks does nothing else meanwhile: where no look comes in time, what was told last stands, and nothing
         can be typed."""
+        if self._undrawn.far_behind:
+            return self._session.unseen()
         try:
             async with asyncio.timeout(OBSERVE_S):
                 await self._driver.looks.look()
@@ -401,7 +454,13 @@ class PtyLink:
         return self._session.observed
 
     async def interrupt(self) -> bool:
-        return await self._driver.perform(self._stopping.stop())
+        async with self._undrawn.passed_over():
+            try:
+                async with asyncio.timeout(INTERRUPT_LOOK_S):
+                    await self._driver.looks.look()
+            except TimeoutError:
+                raise KeeperLost("its screen is not drawn: nothing could tell whether it stops") from None
+            return await self._driver.perform(self._stopping.stop())
 
     async def answer(
         self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
@@ -415,17 +474,21 @@ class PtyLink:
         return channel is not None and asked.request is not None and await channel.reply(asked.request, answer)
 
     async def stop(self, grace: float) -> LinkExited:
-        return await self._program.stop(grace, leave=self._leave)
+        self._is_taken_down = True
+        async with self._undrawn.passed_over():
+            return await self._program.stop(grace, leave=self._leave)
 
     async def _leave(self) -> None:
         """Press the keys by which the program ends itself, if it stands at an empty composer."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LEAVE_S):
+            async with asyncio.timeout(LEAVE_LOOK_S):
                 look = await self._driver.looks.look()
+            async with asyncio.timeout(LEAVE_S):
                 if look.composer.state == "empty" and look.verdict.asked is None:
                     await self._driver.perform(self._keyboard.leave())
 
     async def signal(self, signum: int) -> None:
+        self._is_taken_down = self._is_taken_down or signum == signal.SIGKILL
         await self._program.signal(signum)
 
     async def poke(self) -> None:
@@ -456,6 +519,15 @@ class PtyLink:
 
     def watch(self) -> ScreenWatch:
         return self._viewers.watch()
+
+    def _nobody_types(self) -> None:
+        self._driver.undertake(self._window.give_back())
+        self._driver.looks.soon()
+
+    async def _give_back_window(self) -> None:
+        """Those who were attached to an earlier daemon come back, or the window stays as they left it."""
+        await asyncio.sleep(RETURN_S)
+        self._driver.undertake(self._window.give_back())
 
     def _seen_in(self, outer: OuterTerminal) -> None:
         self._seen.outer = replace(outer, keyboard=False)

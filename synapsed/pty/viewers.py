@@ -15,6 +15,7 @@ instead of the stream, so that nothing of the program's is disturbed; then the s
 import asyncio
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -39,6 +40,11 @@ BUFFER_MAX = 1 << 20
 FOCUS = (b"\x1b[I", b"\x1b[O")
 """What a terminal reports of its focus. (A mouse may select what it is moved over.)"""
 _REPORTS = re.compile(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
+
+PRESENT_S = 120.0
+"""How long whoever gave a sign (a key, the mouse, the focus, another size) counts as sitting at the terminal. Programs
+that tell others who is away wait for ten minutes and more. What is held back here is told to the person alone, and in
+each of these minutes an agent waits for them; two are enough to read what is asked."""
 
 NOTICE_S = 3.0
 """How long a notice stands that does not wait for a key."""
@@ -333,6 +339,7 @@ class Viewers:
         resize: Callable[[int, int], Awaitable[None]],
         composes: Callable[[], Awaitable[bool]],
         take_line: Callable[[str], Awaitable[bool]],
+        now: Callable[[], float] = time.monotonic,
         keeper: Callable[[], KeeperClient | None] = lambda: None,
         typed_direct: Callable[[bytes], None] = lambda _data: None,
         busy: Callable[[], bool] = bool,
@@ -342,15 +349,15 @@ class Viewers:
     ) -> None:
         """`draw` draws the screen, with rows of a notice over its last ones, and `pane` so that a terminal of so many
         columns and rows shows it; `keeper` is the program's, `typed_direct` is told of keys that it was given past the
-        daemon, and while it is `busy` something else is typed. `empty` is called when the last viewer has left, and
-        `seen` when the program is seen in another terminal than `outer`."""
+        daemon, and while it is `busy` something else is typed. `empty` is called when somebody has left and nobody
+        stays who may type, and `seen` when the program is seen in another terminal than `outer`."""
         self.composes = composes
         self.take_line = take_line
         self.draw = draw
         self.pane = pane
         self.earlier = earlier
         self.keeper = keeper
-        self.typed_direct = typed_direct
+        self._typed_direct = typed_direct
         self._busy = busy
         self.ways: dict[str, Way] = {}
         """By their names at the keeper, until nothing can come from there any more."""
@@ -366,6 +373,10 @@ class Viewers:
         self.watch = self._watches.join
         self._last: Viewer | None = None
         self._joining = 0
+        self._now = now
+        self._signed_at: float | None = None
+        """When somebody gave a sign at one of them that may type; None where the last one was that they look
+        elsewhere."""
 
     def __len__(self) -> int:
         """Those who are about to come count too: the window takes their size before they see it."""
@@ -373,8 +384,18 @@ class Viewers:
 
     @property
     def writers(self) -> int:
-        """How many may type."""
-        return sum(not viewer.read_only for viewer in self._viewers)
+        """How many may type, with those who are about to come."""
+        return self._joining + sum(not viewer.read_only for viewer in self._viewers)
+
+    @property
+    def has_person(self) -> bool:
+        """Whether somebody sits at one of them who may type."""
+        recent = self._signed_at is not None and self._now() - self._signed_at < PRESENT_S
+        return recent and self.writers > 0
+
+    def _sign(self, data: bytes = b"") -> None:
+        """Somebody is there, who typed `data`; a terminal that loses the focus tells that they look elsewhere."""
+        self._signed_at = None if data.endswith(FOCUS[1]) else self._now()
 
     def fits(self, cols: int, rows: int) -> bool:
         """Whether the window has that size; while it is not known, it is taken to."""
@@ -392,6 +413,7 @@ class Viewers:
         """A new viewer; unless it only looks, the window takes its size."""
         viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only)
         if not read_only:
+            self._sign()
             self._joining += 1
             try:
                 await self._use(viewer)
@@ -402,11 +424,15 @@ class Viewers:
         return viewer
 
     async def typed(self, viewer: Viewer, data: bytes) -> None:
+        self._sign(data)
         await self._use(viewer)
         await self._write(data)
 
     def type_now(self, viewer: Viewer, data: bytes) -> bool:
-        return viewer is self._last and self._write_now(data)
+        if viewer is not self._last or not self._write_now(data):
+            return False
+        self._sign(data)
+        return True
 
     def may_type_direct(self, viewer: Viewer) -> bool:
         return viewer is self._last and viewer.fits and not self._busy()
@@ -415,6 +441,11 @@ class Viewers:
         """The keeper told of keys at a terminal that is joined to it."""
         if (way := self.ways.get(keys.terminal)) is not None:
             way.pressed(keys)
+
+    def typed_direct(self, data: bytes) -> None:
+        """The program was given that past the daemon."""
+        self._sign(data)
+        self._typed_direct(data)
 
     def forget(self, terminal: str) -> None:
         self.ways.pop(terminal, None)
@@ -426,6 +457,8 @@ class Viewers:
             await self._last.way.shut()
 
     async def resized(self, viewer: Viewer) -> None:
+        if not viewer.read_only:
+            self._sign()
         if viewer is self._last:
             await self._resize(viewer.cols, viewer.rows)
 
@@ -453,6 +486,11 @@ class Viewers:
         for viewer in self._viewers:
             viewer.push(offset, data)
 
+    def missed(self) -> None:
+        """Output will not come: whoever is sent the stream is drawn the screen instead."""
+        for viewer in self._viewers:
+            viewer.draw_again()
+
     def leave(self, viewer: Viewer) -> None:
         viewer.end()
         if viewer in self._viewers:
@@ -461,7 +499,7 @@ class Viewers:
         if self._last is viewer:
             self._last = None
         self.see()
-        if not self._viewers:
+        if not self.writers:
             self._empty()
 
     def end(self) -> None:

@@ -1,5 +1,8 @@
-"""The size of a program's window: that of the terminal that is attached; and of a program whose answers are read off
-its screen, while nobody looks, one that is tall enough for them. Pure.
+"""The size of a program's window: that of the terminal that is attached, its own while nobody is there who types; and
+of a program whose answers are read off its screen, while nobody looks, one that is tall enough for them. Pure.
+
+What a program draws in a window as narrow as its prompt cannot be read, by us or by a person. So the window is never
+smaller than `COLS_MIN` x `ROWS_MIN`; a smaller terminal shows a part of it.
 
 A full-screen program keeps nothing of what leaves its screen: an answer that is longer than the window is read without
 its beginning. So while no terminal is attached, its window has the profile's `answer.rows`. Who attaches gets a window
@@ -12,6 +15,9 @@ from synapsed.profiles import Profile
 from synapsed.pty.keyboard import Pause, Resize, Steps
 from synapsed.terminal.defaced import is_as_drawn, is_defaced
 from synapsed.terminal.look import Look
+
+COLS_MIN, ROWS_MIN = 20, 5
+"""As of a profile's `cols` and `rows`."""
 
 NUDGE_COLS = 1
 """What a window is narrower meanwhile: some programs draw again only for another width."""
@@ -27,12 +33,28 @@ SETTLED_S = 10.0
 not understood. It is asked again only when that changes."""
 
 
-class Window:
-    """`attached` is how many terminals are; `told`: a channel of the program's tells its answers."""
+def at_least(cols: int, rows: int) -> tuple[int, int]:
+    """The size that a window has where this one is wanted."""
+    return max(cols, COLS_MIN), max(rows, ROWS_MIN)
 
-    def __init__(self, profile: Profile, *, attached: Callable[[], int], told: bool) -> None:
+
+class Window:
+    """`own` is the program's size while nobody types; `attached` is how many terminals are, `writers` how many of them
+    may type; `told`: a channel of the program's tells its answers."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        own: tuple[int, int],
+        attached: Callable[[], int],
+        writers: Callable[[], int],
+        told: bool,
+    ) -> None:
         self._profile = profile
+        self._own = at_least(*own)
         self._attached = attached
+        self._writers = writers
         self._rows = profile.answer.rows if profile.answer.mode == "blocks" and not told else 0
         self._stretching = False
         self._nudged_at = 0.0
@@ -40,8 +62,14 @@ class Window:
         """Columns and rows."""
 
     def resize(self, cols: int, rows: int) -> Steps[None]:
-        self.size = (cols, rows)  # first: a redraw that is under way ends with it
-        yield Resize(cols, rows)
+        self.size = at_least(cols, rows)  # first: a redraw that is under way ends with it
+        yield Resize(*self.size)
+
+    def give_back(self) -> Steps[None]:
+        """The program gets its own size again, unless somebody may type. A tall window is its own."""
+        cols, rows = self._own
+        if not self._writers() and self.size not in (self._own, (cols, self._rows)):
+            yield from self.resize(cols, rows)
 
     def join(self, cols: int, rows: int) -> Steps[None]:
         """Somebody who only looks comes: a tall window becomes theirs, where nobody else has one."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-VERSION = 2
+VERSION = 3
 """Of all that is defined here and in `wire`."""
 
 TEXT_MAX = 4 << 20
@@ -32,6 +32,8 @@ class FrameKind(IntEnum):
     NOTE = 3
     RESIZE = 4
     CLOSE = 5
+    PASS = 6
+    """Output that ends before `offset`, and is not drawn, is not drawn any more."""
     LOOK = 16
     EXPLAIN = 17
     CHECKPOINT = 18

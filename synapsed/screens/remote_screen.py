@@ -84,6 +84,9 @@ class RemoteStage:
     _drawn_size = (0, 0)
     """The size in which the process draws."""
 
+    _passed_to = 0
+    """Up to where output is not drawn any more, because nobody waits for it."""
+
     _resized_at = 0
     """Up to where output had come when the window got its size."""
 
@@ -158,7 +161,7 @@ class RemoteStage:
     def _drawn_from(self, offset: int) -> int:
         """From `offset`, but for what is passed over."""
         harm = self._harms.harm
-        return offset if harm is None else max(offset, harm.skip_to)
+        return max(offset, self._passed_to, 0 if harm is None else harm.skip_to)
 
     # --- what is told ---
 
@@ -176,6 +179,14 @@ class RemoteStage:
         self._fed = offset + len(data)
         if self._live:
             self._feed(offset, data, now, continues=continues)
+
+    def pass_over(self, offset: int) -> None:
+        self._look.changed()
+        self._passed_to = offset
+        self._fed = max(self._fed, offset)
+        if self._live:
+            self._sent = max(self._sent, offset)
+            self._say(ScreenFrame(FrameKind.PASS, offset=offset))
 
     def note(self, note: Note) -> None:
         if isinstance(note, StopOver) and not self._may_stop:
@@ -393,6 +404,10 @@ class RemoteStage:
             while self._sent - self._drawn > AHEAD:
                 self._progress.clear()
                 await self._progress.wait()
+            if self._sent < self._passed_to:
+                self._sent = self._passed_to
+                self._tell(Skipped(self._sent))
+                continue
             upto = self._tell_due()
             at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, upto - self._sent))
             whole = whole and bool(data) and at == self._sent

@@ -80,6 +80,9 @@ class Screens:
         self._say = say
         self._clock = clock
         self._seats: dict[int, _Seat] = {}
+        self._asides: dict[int, _Seat] = {}
+        """Answers that are read off output, by the complement of the agent's number: that takes its time and no screen,
+        so that nobody who asks for the screen waits for it."""
         self._working: dict[int, _Seat] = {}
         """Those with work, in the order of their turns."""
         self._goes_on = False
@@ -92,16 +95,23 @@ class Screens:
     def take(self, frame: ScreenFrame) -> None:
         """Something is to be done."""
         seat = self._seats.setdefault(frame.agent, _Seat())
-        seat.waiting.append((frame, self._steps(frame, seat)))
-        self._working[frame.agent] = seat
+        if frame.kind == FrameKind.PASS:
+            seat.waiting = deque(waits for waits in seat.waiting if not _ends_before(waits[0], frame.offset))
+        steps = self._steps(frame, seat)
+        if frame.kind == FrameKind.LINES and seat.profile is not None:
+            aside = self._working[~frame.agent] = self._asides.setdefault(~frame.agent, _Seat())
+            aside.waiting.append((frame, steps))
+        else:
+            seat.waiting.append((frame, steps))
+            self._working[frame.agent] = seat
 
     def turn(self, tell: Callable[[], None]) -> None:
         """One agent's turn; `tell` is called before, for what was said and whose turn it is."""
-        agent = self._next()
+        number = self._next()
         if self._goes_on:
-            self._say(ScreenFrame(FrameKind.AT, agent))
+            self._say(ScreenFrame(FrameKind.AT, number if number >= 0 else ~number))
         tell()
-        self._draw(agent, self._working.pop(agent))
+        self._draw(number, self._working.pop(number))
         self._goes_on = self.busy
 
     def _draw(self, agent: int, seat: _Seat) -> None:
@@ -155,6 +165,7 @@ class Screens:
             FrameKind.NOTE: self._note,
             FrameKind.RESIZE: self._resize,
             FrameKind.CLOSE: self._close,
+            FrameKind.PASS: self._pass,
             FrameKind.LOOK: self._look,
             FrameKind.EXPLAIN: self._explain,
             FrameKind.CHECKPOINT: self._checkpoint,
@@ -203,6 +214,14 @@ class Screens:
 
     def _close(self, frame: ScreenFrame, _seat: _Seat) -> _Steps:
         del self._seats[frame.agent]
+        self._asides.pop(~frame.agent, None)
+        self._working.pop(~frame.agent, None)
+        yield from ()
+
+    def _pass(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        if seat.screen.offset < frame.offset:
+            seat.screen.skip(frame.offset)
+        self._drawn(frame.agent, seat)
         yield from ()
 
     # --- what is asked ---
@@ -267,6 +286,10 @@ class Screens:
             yield
         self._answer_shown(frame, seat, screen, str(kept.state["form"]))
         del self._seats[frame.agent]
+
+
+def _ends_before(frame: ScreenFrame, offset: int) -> bool:
+    return frame.kind == FrameKind.FEED and frame.offset + len(frame.blob) <= offset
 
 
 def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:

@@ -57,7 +57,7 @@ class AgentTerminals:
     def looked_at(self, agent_id: str) -> bool:
         agent = self._agents.get(agent_id)
         link = agent.process.link if agent is not None else None
-        return link is not None and link.writers > 0
+        return link is not None and link.has_person
 
     def hands_at(self) -> float | None:
         links = (agent.process.link for agent in self._agents.values())

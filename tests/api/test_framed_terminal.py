@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from synapsed.api import terminals
+from synapsed.api.framed_terminal import READ_AT_ONCE, FramedConnection
 from synapsed.attachwire import (
     COMMAND,
     DIRECT,
@@ -269,3 +271,59 @@ async def test_a_tool_of_before_does_not_say_when_its_keys_go_there(api: Api, wa
         frames.send(KEYS, b"2")
         assert await frames.next() == (OUTPUT, b"2")
         assert way.ended
+
+
+async def test_a_client_that_reads_nothing_is_let_go_of(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was stopped, or hangs: else it would count as attached, and its window as the program's, for ever."""
+    monkeypatch.setattr(terminals, "DOING_S", 0.01)
+    monkeypatch.setattr(terminals, "BEAT_S", 0.0)
+    monkeypatch.setattr(terminals, "UNREAD_S", 0.05)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, str(api.path))
+        await loop.sock_sendall(
+            client,
+            b"GET /agents/claude/terminal HTTP/1.1\r\nHost: x\r\n"
+            b"Connection: Upgrade\r\nUpgrade: synapse-terminal\r\n\r\n",
+        )
+        async with asyncio.timeout(30):
+            while not (api.control.attachments and api.control.attachments[0].closed):
+                await asyncio.sleep(0)
+
+
+class Unsent:
+    """A transport with `unsent` bytes, which writes all others to a socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock, self.unsent = sock, 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def get_extra_info(self, _name: str) -> socket.socket:
+        return self.sock
+
+    def write(self, data: bytes) -> None:
+        self.sock.send(data)
+
+
+def test_whether_a_client_reads() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = FramedConnection(asyncio.Protocol(), lambda _kind, _payload: None)
+        assert not connection.is_read(), "it has left"
+        connection._transport = transport = Unsent(ours)  # type: ignore[assignment]  # what of one is asked for
+        assert connection.is_read()
+        connection.send(NEWS, b"x" * 100)
+        assert not connection.is_read()
+        theirs.recv(50)
+        assert not connection.is_read(), "not all of it, which nothing tells from none"
+        theirs.recv(1000)
+        assert connection.is_read()
+        connection.send(NEWS, b"x")
+        connection._sent += READ_AT_ONCE
+        assert connection.is_read(), "so much waits nowhere"
+        transport.unsent = READ_AT_ONCE
+        connection._sent += READ_AT_ONCE
+        assert not connection.is_read()

@@ -69,6 +69,11 @@ class FakeLink:
         self.output = 0
         self.screens_kept = 0
 
+    @property
+    def has_person(self) -> bool:
+        """Whoever may type sits there."""
+        return self.writers > 0
+
     def give_up(self) -> None:
         self.given_up = True
 

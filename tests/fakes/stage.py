@@ -58,6 +58,11 @@ class LocalStage:
         replies = self._observer.feed(offset, data, now, continues=continues)
         self._told(Drawn(self._observer.offset, replies))
 
+    def pass_over(self, offset: int) -> None:
+        """All of it is drawn at once."""
+        if self._observer.offset < offset:
+            self._observer.skip(offset)
+
     def note(self, note: Note) -> None:
         self._observer.note(note)
 

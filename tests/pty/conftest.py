@@ -68,6 +68,7 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
             clock=clock,
             seen=LastSeen(),
             rounds=Rounds(clock),
+            own_size=(80, 24),
         )
         typed: list[bytes] = []
 

@@ -156,6 +156,7 @@ async def _play(case: Case, folder: Path, clock: FakeClock, *, late: bool) -> li
         clock=clock,
         seen=LastSeen(),
         rounds=Rounds(clock),
+        own_size=(cols, rows),
     )
 
     def emit(event: LinkEvent) -> None:

@@ -354,3 +354,44 @@ async def test_a_keeper_that_stops_is_noticed_by_its_pulse(opens: Opens, monkeyp
     await until(lambda: len(told) == 2)
     assert [(alert.code, alert.state) for alert in told] == [("KEEPER_SILENT", "begins"), ("KEEPER_SILENT", "over")]
     link._rounds.leave(link)
+
+
+async def test_a_program_has_the_size_of_who_types_and_its_own_when_they_have_left(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a window as narrow as its prompt it would seem to hold a person's draft, also when they have gone."""
+    link, _ = opens(b"> ")
+    sizes: list[tuple[int, int]] = []
+
+    async def resize(cols: int, rows: int) -> None:
+        sizes.append((cols, rows))
+
+    monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
+    link._window.size = (80, 24)
+    narrow = await link.attach(cols=3, rows=2, read_only=False)
+    other = await link.attach(cols=100, rows=30, read_only=False)
+    looks_on = await link.attach(cols=60, rows=20, read_only=True)
+    await other.close()
+    await until(lambda: not link._program.tasks)
+    assert sizes == [(20, 5), (100, 30)]
+    await narrow.close()
+    await until(lambda: len(sizes) == 3)
+    assert sizes[2:] == [(80, 24)], "who only looks on has no size to give"
+    await looks_on.close()
+
+
+async def test_a_window_that_the_last_daemon_s_terminal_left_is_given_back(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, _ = opens(b"> ")
+    sizes: list[tuple[int, int]] = []
+
+    async def resize(cols: int, rows: int) -> None:
+        sizes.append((cols, rows))
+
+    monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
+    monkeypatch.setattr(link_module, "RETURN_S", 0.0)
+    link._window.size = (8, 24)
+    await link._give_back_window()
+    await until(lambda: bool(sizes))
+    assert sizes == [(80, 24)]

@@ -78,6 +78,7 @@ class Program:
             clock=clock,
             seen=LastSeen(),
             rounds=Rounds(clock),
+            own_size=(80, 24),
         )
         # One whose screen is its own keeps its composer while it works.
         self._works = b"\r\x1b[Kworking" + (b"" if profile.composer.at_cursor else b"\r\n> ")

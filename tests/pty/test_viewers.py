@@ -403,3 +403,40 @@ async def test_a_window_that_has_the_size_of_who_comes_is_left_as_it_is() -> Non
         viewer = await program.viewers.join(cols=cols, rows=ROWS, read_only=False)
         await viewer.close()
     assert sizes == [(COLS, ROWS), (COLS + 1, ROWS)]
+
+
+async def test_somebody_sits_at_a_terminal_for_a_while_after_they_gave_a_sign() -> None:
+    """Keys, focus and size are signs; that a terminal is attached is none, nor is one that only looks."""
+    program, now = Program(), [1000.0]
+    viewers = program.viewers
+    viewers._now = lambda: now[0]
+    looks_on = await viewers.join(cols=COLS, rows=ROWS, read_only=True)
+    await looks_on.resize(COLS + 1, ROWS)
+    assert not viewers.has_person
+    viewer = await viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    assert viewers.has_person, "they have just come"
+
+    async def typed() -> None:
+        await viewer.write(b"x")
+
+    async def looked() -> None:
+        await viewer.write(b"\x1b[I")
+
+    async def resized() -> None:
+        await viewer.resize(COLS, ROWS)
+
+    async def typed_past_us() -> None:
+        viewers.typed_direct(b"x")
+
+    for sign in (typed, looked, resized, typed_past_us):
+        now[0] += viewers_module.PRESENT_S - 1
+        assert viewers.has_person
+        now[0] += 1
+        assert not viewers.has_person
+        await sign()
+        assert viewers.has_person
+    await viewer.write(b"\x1b[O")
+    assert not viewers.has_person, "they look elsewhere"
+    await typed()
+    await viewer.close()
+    assert not viewers.has_person

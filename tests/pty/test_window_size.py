@@ -1,5 +1,7 @@
 """The size of a program's window, step by step."""
 
+import pytest
+
 from synapsed.profiles import Profile
 from synapsed.pty.keyboard import Pause, Resize
 from synapsed.pty.window_size import NUDGE_EVERY_S, NUDGE_S, Window
@@ -8,8 +10,8 @@ from synapsed.screenspec import AnswerSpec
 PROFILE = Profile(name="p", command="p", answer=AnswerSpec(mode="blocks", start="^> ", rows=200))
 
 
-def window(attached: int = 0) -> Window:
-    made = Window(PROFILE, attached=lambda: attached, told=False)
+def window(attached: int = 0, writers: int = 0) -> Window:
+    made = Window(PROFILE, own=(80, 24), attached=lambda: attached, writers=lambda: writers, told=False)
     made.size = (80, 24)
     return made
 
@@ -51,3 +53,27 @@ def test_a_window_is_made_tall_once_and_only_while_nobody_looks() -> None:
     assert list(one.stretch()) == []
     assert list(one.join(100, 30)) == [Resize(100, 30)]
     assert list(window(attached=1).stretch()) == []
+
+
+@pytest.mark.parametrize(("wanted", "becomes"), [((8, 2), (20, 5)), ((19, 30), (20, 30)), ((100, 4), (100, 5))])
+def test_a_window_has_a_floor(wanted: tuple[int, int], becomes: tuple[int, int]) -> None:
+    """What a program draws in a narrower one cannot be read."""
+    one = window(attached=1, writers=1)
+    assert list(one.resize(*wanted)) == [Resize(*becomes)]
+    assert one.size == becomes
+
+
+def test_a_program_gets_its_own_size_back_when_nobody_stays_who_types() -> None:
+    one = window()
+    assert list(one.give_back()) == []
+    list(one.resize(15, 10))
+    assert list(one.give_back()) == [Resize(80, 24)]
+    assert list(one.stretch()) == [Resize(80, 200)]
+    assert list(one.give_back()) == [], "a tall window is its own"
+
+
+def test_a_window_in_which_somebody_types_stays_theirs() -> None:
+    one = window(attached=2, writers=1)
+    list(one.resize(132, 50))
+    assert list(one.give_back()) == []
+    assert one.size == (132, 50)

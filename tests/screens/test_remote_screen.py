@@ -319,3 +319,23 @@ async def test_one_that_others_end_at_a_kept_screen_does_not_count(
     else:
         with pytest.raises(SynapsedError, match="cannot be drawn"):
             await asked
+
+
+async def test_output_that_is_passed_over_stays_so_where_the_screen_is_drawn_once_more(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood that nobody waits for is not read back for the process that draws the screen once more."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    program = await make_program(pool)
+    program.prints(b"flood\r\n" * 10)
+    program.stage.pass_over(program.spool.end)
+    program.prints(b"the end")
+    assert await program.lines() == ["the end"]
+    for process in list(pool._processes):
+        process.end("as asked")
+    assert await program.lines() == ["the end"]
+    for process in list(pool._processes):
+        process.end("as asked")
+    program.stage.pass_over(program.spool.end)  # while it is drawn once more
+    program.prints(b" of all")
+    assert await program.lines() == [" of all"]

@@ -1,0 +1,133 @@
+"""Output that has come and is not drawn: how much of it there may be, and what becomes of it while somebody waits for
+the program.
+
+A program may write faster than its screen is drawn: the keeper is asked to pause then, and whatever comes after that
+output (a look, the word that the program has ended) waits for all of it to be drawn, which can take minutes. That is
+right for a turn, whose text is read off the screen. Whoever stops, kills, restarts or interrupts the program does not
+wait for it: as long as somebody does that, what is not drawn within a moment is passed over but for its end, as it is
+when the keeper has overwritten it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import structlog
+
+from synapsed.errors import KeeperLost
+from synapsed.keepers.events import KeeperRefused
+from synapsed.keepers.kept_program import KeptProgram
+from synapsed.pty.linked_terminal import LinkedTerminal
+
+UNDRAWN_MAX = 512 * 1024
+"""Bytes of output that are not drawn at which the keeper is asked to pause; a quarter of it resumes."""
+
+KEEP_UP_S = 0.3
+"""How long output may wait to be drawn while somebody waits for the program."""
+
+END_KEPT = 64 * 1024
+"""Bytes at the end of the output that are drawn all the same: they fill the screen, and say why the program ended."""
+
+EXIT_DRAWN_S = 1.0
+"""How long the output of a program that has ended by itself may wait to be drawn."""
+
+log = structlog.get_logger(__name__)
+
+
+class UndrawnOutput:
+    """`passed` is called with the offset up to which output will not come any more."""
+
+    def __init__(self, terminal: LinkedTerminal, *, drawn: int, passed: Callable[[int], None]) -> None:
+        self._agent_id = terminal.agent_id
+        self._clock = terminal.clock
+        self._session = terminal.session
+        self._stage = terminal.stage
+        self._program: KeptProgram = terminal.program
+        self._passed = passed
+        self._drawn = drawn
+        """Where the output ends that is on the screen."""
+        self.far_behind = False
+        """So much is not drawn that the keeper was asked to pause: what the screen shows is old."""
+        self._waiting = 0
+        """How many wait for the program."""
+        self._task: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._ended_at: float | None = None
+        """When the program was found to have ended, whose output waits to be drawn."""
+
+    def came(self, end: int) -> None:
+        """There is output up to `end`."""
+        if end - self._drawn >= UNDRAWN_MAX:
+            self._pause()
+
+    def _pause(self) -> None:
+        self._program.keeper().pause_output()
+        self.far_behind = True
+
+    def _resume(self) -> None:
+        if self.far_behind and self._program.client is not None:
+            self.far_behind = False
+            self._program.client.resume_output()
+
+    def drawn(self, offset: int) -> None:
+        """It is drawn, or gone, up to `offset`."""
+        self._drawn = max(self._drawn, offset)
+        if self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
+            self._resume()
+
+    @contextlib.asynccontextmanager
+    async def passed_over(self) -> AsyncIterator[None]:
+        """While this is entered, what is not drawn within a moment is passed over."""
+        self._waiting += 1
+        if self._task is None or self._task.done():
+            self._task = self._program.tasks.spawn(self._keep_up())
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    async def _keep_up(self) -> None:
+        while self._waiting:
+            came = self._session.offset
+            if not self.far_behind:
+                await asyncio.sleep(KEEP_UP_S)
+            if self._waiting and (self._drawn < came or self.far_behind):
+                with contextlib.suppress(KeeperLost, KeeperRefused):
+                    await self._pass_over()
+                if self.far_behind:
+                    await asyncio.sleep(KEEP_UP_S)
+
+    async def _pass_over(self) -> None:
+        """All but the end of what is not drawn is not drawn any more. Raises KeeperLost, KeeperRefused."""
+        keeper = self._program.keeper()
+        self._pause()  # first: nothing is under way then when the keeper has answered
+        try:
+            at = (await keeper.ping()).spool_end - END_KEPT
+            if at > self._drawn:
+                log.info("output is passed over", agent_id=self._agent_id, start=self._drawn, end=at)
+                if at > self._session.offset:
+                    await keeper.subscribe(at)
+                    self._passed(at)
+                self._stage.pass_over(at)
+                self._drawn = at
+        finally:
+            self._resume()
+
+    def visit(self) -> None:
+        """Ask whether the program has ended, where the word of that would wait for its output. Called twice a
+        second."""
+        if self.far_behind and not self._waiting and (self._asking is None or self._asking.done()):
+            self._asking = self._program.tasks.spawn(self._ask_for_end())
+
+    async def _ask_for_end(self) -> None:
+        try:
+            exit_record = (await self._program.keeper().ping()).exit
+        except KeeperLost:  # that is told
+            return
+        if exit_record is None:
+            return
+        now = self._clock.monotonic()
+        self._ended_at = now if self._ended_at is None else self._ended_at
+        if now - self._ended_at >= EXIT_DRAWN_S:
+            async with self.passed_over():
+                await asyncio.wait({self._program.exited})

@@ -1,0 +1,92 @@
+"""In which order a process of screens does what it is told and asked."""
+
+import itertools
+
+from synapsed.screens import wire
+from synapsed.screens.frames import FrameKind, ScreenFrame
+from synapsed.screens.worker import Screens
+from synapsed.terminal.screen_messages import Ask, LinesWanted
+from tests.screens.conftest import PROFILE
+
+LINE = b"a line of output\r\n"
+WANTED = LinesWanted(start=0, output=LINE * 20_000, prompt="$ ", message="x", one_by_one=False, edits=False)
+
+
+class Process:
+    """One whose every step takes as long as a turn may."""
+
+    def __init__(self) -> None:
+        self.said: list[ScreenFrame] = []
+        ticks = itertools.count()
+        self.screens = Screens(self.said.append, clock=lambda: float(next(ticks)))
+        self.offset = 0
+        text, blob = wire.write_opening(wire.Opening(PROFILE, 80, 24, 0, None, None, 0.0))
+        self.tell(FrameKind.OPEN, text=text, blob=blob)
+
+    def tell(self, kind: FrameKind, *, offset: int = 0, text: bytes = b"", blob: bytes = b"") -> None:
+        self.screens.take(ScreenFrame(kind, 1, 7, offset, text=text, blob=blob))
+
+    def print(self, data: bytes) -> None:
+        self.tell(FrameKind.FEED, offset=self.offset, blob=data)
+        self.offset += len(data)
+
+    def look(self) -> None:
+        self.tell(FrameKind.LOOK, text=wire.write_ask(Ask(now=1.0)))
+
+    def until_answered(self) -> int:
+        """The turns that this took."""
+        for turns in itertools.count():
+            if any(frame.kind == FrameKind.ANSWER for frame in self.said):
+                return turns
+            self.screens.turn(lambda: None)
+        raise AssertionError
+
+    def finish(self) -> None:
+        while self.screens.busy:
+            self.screens.turn(lambda: None)
+
+
+def test_what_is_passed_over_is_not_drawn_and_what_follows_is() -> None:
+    process = Process()
+    process.finish()
+    for _ in range(100):
+        process.print(b"flood\r\n")
+    process.print(b"\x1b[2J\x1b[Hthe end")
+    process.tell(FrameKind.PASS, offset=700)
+    process.look()
+    assert process.until_answered() <= 4
+    seat = process.screens._seats[1]
+    assert seat.screen.screen.text(scrollback=True).split() == ["the", "end"]
+    assert [frame.offset for frame in process.said if frame.kind == FrameKind.ANSWER] == [process.offset]
+
+
+def test_all_of_it_may_be_passed_over() -> None:
+    process = Process()
+    process.print(b"flood")
+    process.tell(FrameKind.PASS, offset=9_000)
+    process.finish()
+    assert process.said[-1].kind == FrameKind.DRAWN
+    assert process.said[-1].offset == 9_000
+
+
+def test_nobody_who_looks_waits_for_an_answer_that_is_read_off_output() -> None:
+    process = Process()
+    process.finish()
+    text, blob = wire.write_lines(WANTED, (80, 24))
+    process.tell(FrameKind.LINES, text=text, blob=blob)
+    for _ in range(3):
+        process.screens.turn(lambda: None)
+    process.look()
+    assert process.until_answered() <= 2
+    process.finish()
+    assert len([frame for frame in process.said if frame.kind == FrameKind.ANSWER]) == 2
+
+
+def test_an_answer_goes_with_the_screen_that_is_closed() -> None:
+    process = Process()
+    process.finish()
+    text, blob = wire.write_lines(WANTED, (80, 24))
+    process.tell(FrameKind.LINES, text=text, blob=blob)
+    process.tell(FrameKind.CLOSE)
+    process.finish()
+    assert not any(frame.kind == FrameKind.ANSWER for frame in process.said)
