@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
 from synapsed.terminal.look import Look
+from synapsed.terminal.queries import are_answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,11 @@ def _is_ready(look: Look) -> bool:
     return look.verdict.activity is Activity.READY
 
 
+def _is_written(look: Look) -> bool:
+    """Something stands in the composer that is not wiped before a message is typed."""
+    return look.composer.state == "draft" and not are_answers(look.composer.text)
+
+
 def _not_understood(look: Look) -> bool:
     return look.verdict.asked is not None and look.verdict.asked.prompt.type == "screen"
 
@@ -86,7 +92,7 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),
     (
         Obstacle("a person's draft is in its composer", "typing"),
-        _sees(lambda look: look.composer.state == "draft", unless=lambda now: now.pasted),
+        _sees(_is_written, unless=lambda now: now.pasted),
     ),
     (
         Obstacle("it rests without its composer", "no composer on the screen"),

@@ -27,6 +27,7 @@ from synapsed.pty.turn_patience import STARVED_S
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.look import Look
+from synapsed.terminal.queries import are_answers
 from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
 from synapsed.terminal.turn_notices import said_of_turn
 
@@ -199,6 +200,11 @@ class TurnWorker:
         look = await self._looks.look()
         match part:
             case "paste":
+                if are_answers(look.composer.text):  # not a person's: a program asked its terminal, and was gone
+                    await self._performer.perform(self._session.keyboard.clear())
+                    look = await self._looks.look()
+                    if look.composer.state == "draft":
+                        return False
                 turn.state.prompt = turn.state.prompt or look.composer.prompt
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":

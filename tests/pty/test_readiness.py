@@ -20,10 +20,11 @@ def look(
     settled: bool = True,
     asks: str | None = None,
     lacks_composer: bool = False,
+    text: str = "",
 ) -> Any:
     asked = SimpleNamespace(prompt=SimpleNamespace(type=asks)) if asks else None
     verdict = SimpleNamespace(activity=activity, asked=asked, settled=settled, lacks_composer=lacks_composer)
-    return SimpleNamespace(verdict=verdict, composer=SimpleNamespace(state=composer))
+    return SimpleNamespace(verdict=verdict, composer=SimpleNamespace(state=composer, text=text))
 
 
 def said(*, can_receive: bool, held: str | None = None) -> LinkObserved:
@@ -91,3 +92,8 @@ def test_the_first_that_applies_is_told(moment: Moment, held: str | None) -> Non
     found = obstacle(moment)
     assert found is not None
     assert found.held == held
+
+
+def test_answers_of_the_terminal_in_the_composer_are_no_draft() -> None:
+    assert obstacle(Moment(look=look(composer="draft", text="62;22c1;10;0c"))) is None
+    assert obstacle(Moment(look=look(composer="draft", text="ls"))) is not None

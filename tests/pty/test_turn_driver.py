@@ -53,6 +53,27 @@ async def test_a_dialog_that_comes_up_while_the_record_is_written_gets_no_submit
     assert (terminal.typed, terminal.phase) == ([b"hello", b"\r"], Phase.SUBMITTED)
 
 
+async def test_answers_of_the_terminal_are_wiped_before_the_message_is_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program asked its terminal and was gone when the answer came: the shell's line editor has it."""
+    terminal = Terminal()
+    draw, write = terminal.draw, terminal.write
+
+    async def wiped(data: bytes, input_id: str | None = None) -> object:
+        if data == b"\x15":
+            draw("> ")
+        return await write(data, input_id)
+
+    monkeypatch.setattr(terminal.driver._program.keeper(), "write", wiped)
+    monkeypatch.setattr(terminal, "draw", lambda *rows: draw("> 62;22c1;10;0c" if rows == ("> ",) else rows[0]))
+    worker = await terminal.begin()
+    await until(terminal.driver.turn.idle.is_set)
+    assert terminal.typed == [b"\x15", b"hello"]
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
 async def test_what_is_given_back_while_the_record_is_written_is_not_submitted_with_the_message() -> None:
     terminal = Terminal()
     worker = await terminal.begin("tell me the time")

@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.model.outer_terminal import OuterTerminal, read_outer
-from synapsed.terminal.queries import NOBODY, answer, is_answer
+from synapsed.terminal.queries import NOBODY, answer, are_answers, is_answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
@@ -182,3 +182,26 @@ def test_a_terminal_that_is_told() -> None:
     }
     assert read_outer(document) == OuterTerminal(None, (250, 240, 230), (11, 23), keyboard=True)
     assert read_outer({}) == NOBODY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "62;22c",
+        "62;22c1;10;0cn1R11;rgb:0000/0000/00002026;2$y",  # bash has eaten what begins like a key
+        "62;22c0;276;0c",
+        "62;22c;1R62;22c;800;640t",  # zsh
+        "^[[?62;22c^[[>1;10;0c^[[0n^[[5;1R^[]11;rgb:0000/0000/0000^G^[[?2026;2$y^[P>|synapsed 0.1.0^[\\",  # dash
+        "^[[4;800;640t ^[P0$r^[\\",
+        "^[]4;1;rgb:ffff/0000/ffff^[\\",
+    ],
+)
+def test_answers_that_nobody_took(text: str) -> None:
+    assert are_answers(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "n", "y", "62", "5n", "echo 62;22c", "62;22c ls", "cd ..; cat", "1;2", "git rm x"]
+)
+def test_what_a_person_has_typed_is_no_answer(text: str) -> None:
+    assert not are_answers(text)
