@@ -6,7 +6,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.output import PROGRAM, harmless
 
-TAKES_REST = True
+TAKES_REST = TAKES_BYTES = True
 EXAMPLES = (
     ('eval "$(synapsectl completion bash)"', "in ~/.bashrc"),
     ('eval "$(synapsectl completion zsh)"', "in ~/.zshrc, after compinit"),
