@@ -19,6 +19,7 @@ from synapsectl.errors import REFUSED, CtlError
 from synapsectl.worktrees.git import Git, GitRefused
 
 MOUNTS = Path("/proc/self/mountinfo")
+CAP_FOWNER = 1 << 3
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
@@ -136,7 +137,7 @@ def registered(git: Git) -> list[Path]:
 
 def check_deletable(root: Path) -> None:
     """Raises CannotBeDeleted if something in `root` shows beforehand that it would stay."""
-    mounts = _mounts()
+    mounts, owns_all = _mounts(), _owns_all()
     try:
         for name, folders, files in os.walk(root, onerror=_raise):
             folder = Path(name)
@@ -144,7 +145,7 @@ def check_deletable(root: Path) -> None:
                 raise CannotBeDeleted(f"{folder} is a mount point: nothing was deleted; unmount it first")
             if (folders or files) and not os.access(folder, os.W_OK | os.X_OK):
                 raise _resists(folder)
-            if folder.stat().st_mode & 0o1000 and os.geteuid() not in (0, folder.stat().st_uid):
+            if folder.stat().st_mode & 0o1000 and not owns_all and folder.stat().st_uid != os.geteuid():
                 for each in (folder / one for one in (*folders, *files)):
                     if each.lstat().st_uid != os.geteuid():
                         raise _resists(each)
@@ -168,6 +169,16 @@ def _resists(path: Path) -> CannotBeDeleted:
     if status.st_uid != os.geteuid():
         return CannotBeDeleted(f"{told}{owner} or root can delete it")
     return CannotBeDeleted(f"{told}'chmod -R u+rwX {shlex.quote(str(path))}' makes it so that you may")
+
+
+def _owns_all() -> bool:
+    """Root, unless a container has taken that from it."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return os.geteuid() == 0
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return os.geteuid() == 0 and (found is None or int(found[1], 16) & CAP_FOWNER != 0)
 
 
 def _mounts() -> set[bytes]:
