@@ -294,14 +294,14 @@ def ahead(git: Git, base: str) -> int:
     return int(git.line("rev-list", "--count", f"{base}..HEAD"))
 
 
-class Changes(NamedTuple):
+class ShownChanges(NamedTuple):
     """`diff` is what git prints; `unseen` says of each path that cannot be shown, why."""
 
     diff: bytes
     unseen: list[str]
 
 
-def changes(git: Git, base: str | None, *, stat_only: bool = False) -> Changes:
+def changes(git: Git, base: str | None, *, stat_only: bool = False) -> ShownChanges:
     """What has changed since `base`, else since the last commit: committed or not, with files that git does not know
     yet. The checkout's own index is not touched."""
     base = base or _last(git)
@@ -323,7 +323,7 @@ def changes(git: Git, base: str | None, *, stat_only: bool = False) -> Changes:
         unseen += [f"{named(name)} ({why})" for name, why in closed.items()]
         without = [f":(exclude,top,literal){name}" for name in closed]
         diff = git.ask("diff", *options, base, "--", *([":(top)", *without] if closed else []), index=copied)
-        return Changes(diff, unseen + git.closed_folders())
+        return ShownChanges(diff, unseen + git.closed_folders())
 
 
 def _why_unread(path: Path) -> str | None:
