@@ -64,24 +64,15 @@ def candidates(words: Sequence[str], ctx: CommandContext) -> Candidates:
 
 def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandContext) -> Candidates:
     options = {name: action for action in parser.own_actions for name in action.option_strings}
-    given: list[str] = []
-    used: set[str] = set()
-    waiting: Action | None = None
-    behind = False
-    for word in before:
-        if waiting is not None:
-            waiting = None
-        elif word == "--":
-            behind = True
-        elif not behind and word in options:
-            action = options[word]
-            used.update(() if _repeats(action) else action.option_strings)
-            waiting = action if action.nargs != 0 else None
-        else:
-            given.append(word)
+    given, used, waiting, behind = _read(before, options)
     about = CommandLine(ctx, parser.prog.removeprefix(f"{PROGRAM} "), given)
     if waiting is not None:
         return _values(waiting, str(waiting.metavar or waiting.dest), current, about)
+    if not behind and (joined := _joined(options, current)):
+        action, value = joined
+        found = _values(action, str(action.metavar or action.dest), value, about)
+        beginning = current.removesuffix(value)
+        return found._replace(words=[Candidate(beginning + word, told) for word, told in found.words])
     if current.startswith("-") and not behind:
         told = [Candidate(name, str(action.help)) for name, action in options.items() if name not in used]
         return _beginning(told, current)
@@ -96,12 +87,42 @@ def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandCo
     return Candidates()
 
 
+def _read(before: list[str], options: Mapping[str, Action]) -> tuple[list[str], set[str], Action | None, bool]:
+    """The words that are no options, the options that are used up, the one that waits for its value, and whether `--`
+    stands before."""
+    given: list[str] = []
+    used: set[str] = set()
+    waiting: Action | None = None
+    behind = False
+    for word in before:
+        if waiting is not None:
+            waiting = None
+        elif word == "--":
+            behind = True
+        elif not behind and (joined := _joined(options, word)):
+            used.update(() if _repeats(joined[0]) else joined[0].option_strings)
+        elif not behind and word in options:
+            action = options[word]
+            used.update(() if _repeats(action) else action.option_strings)
+            waiting = action if action.nargs != 0 else None
+        else:
+            given.append(word)
+    return given, used, waiting, behind
+
+
 class CommandLine(NamedTuple):
     """Of what something is asked: `given` are the words that stand before it and are no options."""
 
     ctx: CommandContext
     verb: str
     given: Sequence[str]
+
+
+def _joined(options: Mapping[str, Action], word: str) -> tuple[Action, str] | None:
+    """The option and its value, where both are one word."""
+    name, equals, value = word.partition("=")
+    action = options.get(name) if equals else None
+    return (action, value) if action is not None and action.nargs != 0 else None
 
 
 def _repeats(action: Action) -> bool:
@@ -120,6 +141,27 @@ def _values(action: Action, kind: str, current: str, about: CommandLine) -> Cand
     listed, comma, current = current.rpartition(",") if kind in LISTS else ("", "", current)
     found = _beginning(source(about), current)
     return Candidates([Candidate(listed + comma + word, told) for word, told in found.words])
+
+
+def split(line: str) -> list[str]:
+    """The words of a shell's line as far as it is typed, without their quotes; the last is the one that is being
+    typed, and may be empty."""
+    words, quote, escaped, begun = [""], "", False, False
+    for character in line:
+        if escaped:
+            words[-1] += character if quote != '"' or character in '"\\$`' else f"\\{character}"
+            escaped = False
+        elif character == "\\" and quote != "'":
+            escaped = begun = True
+        elif character in ("'", '"') and quote in ("", character):
+            quote, begun = ("" if quote else character), True
+        elif character.isspace() and not quote:
+            words += [""] if begun else []
+            begun = False
+        else:
+            words[-1] += character
+            begun = True
+    return words
 
 
 def _beginning(offered: Iterable[Candidate], current: str) -> Candidates:

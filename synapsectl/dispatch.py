@@ -55,12 +55,15 @@ def run_verb(arguments: Sequence[str], begun: BegunAttach | None) -> int:
 
 def _take_any_text(stream: TextIO, *, on_terminal: bool) -> None:
     """A locale may have no place for what agents write: a terminal shows `?` there, a pipe is given UTF-8."""
-    if (stream.encoding or "").lower().replace("-", "") == "utf8" or not isinstance(stream, io.TextIOWrapper):
+    if not isinstance(stream, io.TextIOWrapper):
         return
-    if on_terminal:
+    if (stream.encoding or "").lower().replace("-", "") == "utf8":
+        if not on_terminal:
+            stream.reconfigure(errors="surrogateescape")  # the name of a file may be any bytes
+    elif on_terminal:
         stream.reconfigure(errors="replace")
     else:
-        stream.reconfigure(encoding="utf-8")
+        stream.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
 def _drop_unsaid(stream: TextIO) -> None:

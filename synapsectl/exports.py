@@ -12,7 +12,9 @@ from synapsectl.times import shown
 COLUMNS = (
     "id", "time", "kind", "agent", "task", "context", "thread", "by", "to", "tool", "state", "truncated", "text",
 )  # fmt: skip
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_UNSEEN = re.compile(r"^[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+"""What a spreadsheet may drop before the first character."""
 _FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _KEPT_HERE = "only the beginning is kept in the history"
 
@@ -22,7 +24,7 @@ type Names = Mapping[str, str]
 
 def as_csv(items: Iterable[Mapping[str, Any]]) -> str:
     """With a line of headings. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula, also what an
-    agent wrote: such a cell has an apostrophe before it."""
+    agent wrote, in full width too, and behind characters that nobody sees: such a cell has an apostrophe before it."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
@@ -68,6 +70,6 @@ def _fenced(text: str) -> str:
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_FORMULA):
+    if isinstance(value, str) and _UNSEEN.sub("", value).startswith(_FORMULA):
         return f"'{value}"
     return value

@@ -11,9 +11,10 @@ from synapsectl.commands.list_ import notes_on
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import ApiError, NoDaemon, TimedOut, UsageError
+from synapsectl.output import is_text, named
 from synapsectl.parsing import nearest
 from synapsectl.prompts import tell_waiting
-from synapsectl.shell import environment, is_text, note_activated
+from synapsectl.shell import environment, note_activated
 from synapsectl.signals import DeferredInterrupt
 from synapsed.attributes import measured
 
@@ -97,7 +98,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "name": args.name,
         "port": False if args.no_port else args.port,
         "cwd": _directory(args.cwd),
-        "args": [_clean("an argument", argument) for argument in args.rest or []],
+        "args": args.rest or [],
         "env": None if args.clean_env else environment(ctx),
         "extra_env": dict(_variable(setting) for setting in args.env),
         "attributes": measured(),
@@ -250,20 +251,16 @@ def _watch(agent: dict[str, Any], ctx: CommandContext) -> tuple[dict[str, Any], 
     return agent, None
 
 
-def _clean(what: str, value: str) -> str:
-    if not is_text(value):
-        raise UsageError(f"{what} is not UTF-8: {value!a}")
-    return value
-
-
 def _directory(given: str | None) -> str:
     try:
         path = os.path.realpath(given) if given else os.getcwd()  # noqa: PTH109 - pathlib would only wrap it
     except OSError as error:
         raise UsageError(f"the current directory is gone ({error.strerror}): name one with --cwd") from None
     if not os.path.isdir(path):  # noqa: PTH112
-        raise UsageError(f"--cwd: {given} is no directory")
-    return _clean("the directory", path)
+        raise UsageError(f"--cwd: {named(str(given))} is no directory")
+    if not is_text(path):
+        raise UsageError(f"the directory is not UTF-8: '{named(path)}'")
+    return path
 
 
 def _variable(setting: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from synapsectl.errors import ApiError, BadAnswer, CtlError, UsageError
+from synapsectl.output import named
 
 if TYPE_CHECKING:
     from synapsectl.client import Client
@@ -27,7 +28,7 @@ class MessageTooLarge(CtlError):
 def part_text(part: dict[str, Any]) -> str:
     """A part of a message as a person reads it: the text, or what else it is."""
     if part["type"] == "file":
-        return f"({part['file'].get('name') or part['file'].get('uri') or 'a file'})"
+        return f"({named(part['file'].get('name') or part['file'].get('uri') or 'a file')})"
     return str(part["text"]) if part["type"] == "text" else f"({part['type']})"
 
 
@@ -82,7 +83,7 @@ def give(client: "Client", path: str) -> dict[str, Any]:
     no fleet that carries such."""
     from mimetypes import guess_type
 
-    name = os.path.basename(path)  # noqa: PTH119 - pathlib takes 4 ms to import
+    name = _name(path)
     try:
         with open(path, "rb") as file:
             client.get("/fleet/hosts")  # nothing is sent where there is no fleet
@@ -97,14 +98,14 @@ def give(client: "Client", path: str) -> dict[str, Any]:
                     break
                 piece = after
     except OSError as error:
-        raise UsageError(f"--file: {path}: {error.strerror}") from None
+        raise UsageError(f"--file: {named(path)}: {error.strerror}") from None
     except (ApiError, BadAnswer) as error:  # or a daemon that knows of no such files
         if isinstance(error, ApiError) and error.code != "NOT_IN_FLEET":
             raise
         raise _too_large("the message with its files (a third more on the way)") from None
     kind = guess_type(path)[0] or "application/octet-stream"
-    named = {"name": name, "mimeType": kind, "uri": told["uri"]}
-    return {"type": "file", "file": named, "metadata": {"size": told["size"]}}
+    file_given = {"name": name, "mimeType": kind, "uri": told["uri"]}
+    return {"type": "file", "file": file_given, "metadata": {"size": told["size"]}}
 
 
 def _read_file(path: str) -> bytes:
@@ -112,9 +113,9 @@ def _read_file(path: str) -> bytes:
         with open(path, "rb") as file:
             content = file.read(MESSAGE_MAX + 1)
     except OSError as error:
-        raise UsageError(f"--file: {path}: {error.strerror}") from None
+        raise UsageError(f"--file: {named(path)}: {error.strerror}") from None
     if len(content) > MESSAGE_MAX:
-        raise _too_large(path)
+        raise _too_large(named(path))
     return content
 
 
@@ -122,8 +123,13 @@ def _file(path: str, content: bytes) -> dict[str, str]:
     from mimetypes import guess_type
 
     kind = guess_type(path)[0] or "application/octet-stream"
+    return {"name": _name(path), "mimeType": kind, "bytes": base64.b64encode(content).decode("ascii")}
+
+
+def _name(path: str) -> str:
+    """The file's name as text; a byte that is no UTF-8 becomes `\\xNN`."""
     name = os.path.basename(path)  # noqa: PTH119 - pathlib takes 4 ms to import
-    return {"name": name, "mimeType": kind, "bytes": base64.b64encode(content).decode("ascii")}
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _too_large(what: str) -> MessageTooLarge:

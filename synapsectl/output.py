@@ -26,7 +26,8 @@ LEAST_FOLDED = 20
 
 _FOLDED = re.compile(rf"(?<=:) +{PROGRAM} [a-z].*| *\(?'{PROGRAM} [^']*'[^ ]*| *[^ ]+")
 """What is not broken: a command that ends a line, one in quotes, a word."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
+"""With bytes that are no UTF-8, as Python has them."""
 _TURNS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 """Characters that have what follows them drawn in another order than it stands in."""
 
@@ -88,8 +89,9 @@ def fold(text: str, columns: int) -> str:
 
 
 def harmless(text: str) -> str:
-    """`text` with its control characters, newline and tab excepted, and those that turn its order, made visible."""
-    text = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """`text` with its control characters, newline and tab excepted, those that turn its order, and bytes that are no
+    text made visible."""
+    text = _CONTROL.sub(lambda match: f"\\x{ord(match[0]) & 0xFF:02x}", text)
     return text if text.isascii() else _TURNS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -102,6 +104,16 @@ def as_json(document: Any, *, indent: int | None = None) -> str:
 def one_line(text: str) -> str:
     """`text` harmless and on one line."""
     return harmless(" ".join(text.split()))
+
+
+def named(name: str) -> str:
+    """The name of a file on one line: nothing of it is lost, as it would be of a text."""
+    return harmless(name).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def is_text(value: str) -> bool:
+    """False for what holds bytes that are no UTF-8."""
+    return value.isascii() or not any("\udc80" <= character <= "\udcff" for character in value)
 
 
 def short_id(task_id: str) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from synapsectl.output import PROGRAM, fold
+from synapsectl.output import PROGRAM, fold, harmless, is_text, named
 from synapsectl.verbs import SYNONYMS, VERBS, Verb, overview
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ WIDTH = 80
 UNBROKEN = 1 << 20
 """Columns of an error that no terminal shows."""
 HELP = ("-h", "--help")
+BYTES_TOO = frozenset({"FILE", "CWD"})
+"""Kinds of values that need be no UTF-8: names of files here. All others become text of a message to the daemon."""
 
 type Example = tuple[str, str]
 """A command line as a person types it, and what it is for."""
@@ -33,14 +35,15 @@ type Run = Callable[[argparse.Namespace, "CommandContext"], int]
 class SubVerb(NamedTuple):
     """One of what a verb can do, with a command line of its own; or a verb itself.
 
-    `takes_rest`: it has a use for what stands after `--`. With `subverbs` it has neither `configure` nor `run`, and
-    `default` names the one that is meant where none is given."""
+    `takes_rest`: it has a use for what stands after `--`; `takes_bytes`: its words may be no UTF-8. With `subverbs` it
+    has neither `configure` nor `run`, and `default` names the one that is meant where none is given."""
 
     help: str
     configure: Configure | None = None
     run: Run | None = None
     examples: Sequence[Example] = ()
     takes_rest: bool = False
+    takes_bytes: bool = False
     subverbs: "Mapping[str, SubVerb | Verb]" = MappingProxyType({})
     default: str | None = None
 
@@ -59,8 +62,22 @@ def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argp
     verb = parser.verb
     if rest is not None and not verb.takes_rest:
         parser.error(f"{parser.prog.removeprefix(f'{PROGRAM} ')} takes nothing after --")
+    if strange := [word for word in arguments if not is_text(word)]:
+        _check_strange(strange, parser, args)
     assert verb.run is not None, "a verb with sub-verbs is never the last word"
     return args, verb.run
+
+
+def _check_strange(strange: Iterable[str], parser: "VerbParser", args: argparse.Namespace) -> None:
+    """Ends the process if one of these words, which are no UTF-8, is not the name of a file."""
+    if parser.verb.takes_bytes:
+        return
+    of_files = [action for action in parser.own_actions if str(action.metavar or action.dest).upper() in BYTES_TOO]
+    values = [getattr(args, action.dest) for action in of_files]
+    names = {str(name) for value in values for name in (value if isinstance(value, list) else [value])}
+    for word in strange:
+        if word not in names and not (word.startswith("-") and word.partition("=")[2] in names):
+            parser.exit(USAGE, f"{parser.prog}: an argument is not UTF-8: '{named(word)}'\n")
 
 
 def command_line(columns: int | None = None) -> "VerbParser":
@@ -173,6 +190,9 @@ class VerbParser(argparse.ArgumentParser):
         shown = "".join(f"\n  {line}\n      {about}" for line, about in self.verb.examples)
         return super().format_help() + (f"\nexamples:{shown}\n" if shown else "")
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        super().exit(status, message and harmless(message))
+
     def error(self, message: str) -> NoReturn:
         told = fold(f"{self.prog}: {message}", self._columns or UNBROKEN)
         self.exit(USAGE, f"{told}\n{self.format_usage()}see '{self.prog} -h'\n")
@@ -230,6 +250,7 @@ def _loaded(part: Verb | SubVerb) -> SubVerb:
         getattr(command, "run", None),
         part.examples(),
         bool(getattr(command, "TAKES_REST", False)),
+        bool(getattr(command, "TAKES_BYTES", False)),
         getattr(command, "SUBVERBS", {}),
         getattr(command, "DEFAULT", None),
     )

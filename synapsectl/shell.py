@@ -8,6 +8,7 @@ from typing import Any, TextIO
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, CtlError
+from synapsectl.output import is_text
 
 OF_A_SERVICE = ("INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET")
 """Set for what a service manager starts."""
@@ -24,11 +25,6 @@ def environment(ctx: CommandContext) -> dict[str, str]:
     if left := sorted(environ.keys() - kept.keys()):
         ctx.out.note(f"left out of the environment, because they are not UTF-8: {', '.join(map(ascii, left))}")
     return kept
-
-
-def is_text(value: str) -> bool:
-    """False for what holds bytes that are no UTF-8."""
-    return not any("\udc80" <= character <= "\udcff" for character in value)
 
 
 def brought(ctx: CommandContext) -> dict[str, Any] | None:

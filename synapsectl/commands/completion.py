@@ -6,7 +6,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.output import PROGRAM, harmless
 
-TAKES_REST = True
+TAKES_REST = TAKES_BYTES = True
 EXAMPLES = (
     ('eval "$(synapsectl completion bash)"', "in ~/.bashrc"),
     ('eval "$(synapsectl completion zsh)"', "in ~/.zshrc, after compinit"),
@@ -15,21 +15,17 @@ EXAMPLES = (
 
 BASH = f"""\
 _{PROGRAM}() {{
-    local line="${{COMP_LINE:0:COMP_POINT}}" part="${{COMP_WORDS[COMP_CWORD]}}" word also="" cut
-    local -a words
-    read -ra words <<< "$line"
-    [[ $line == *[[:space:]] ]] && words+=("")
-    [[ $part == [=:@] ]] && part=""
-    # Readline has broken the word at = : and @: what stands before is no part of the answer.
-    cut="${{words[-1]%"$part"}}"
+    local line="${{COMP_LINE:0:COMP_POINT}}" tool="${{COMP_WORDS[0]}}" also="" found word
+    tool="${{tool//[\\"\\'\\\\]/}}"
+    tool="${{tool/#\\~\\//$HOME/}}" tool="${{tool/#\\$HOME\\//$HOME/}}"
     COMPREPLY=()
-    while IFS= read -r line; do
-        word="${{line%%$'\t'*}}"
+    while IFS= read -r found; do
+        word="${{found%%$'\t'*}}"
         case "$word" in
-            '') also="${{line#*$'\t'}}" ;;
-            *) COMPREPLY+=("${{word#"$cut"}}") ;;
+            '') also="${{found#*$'\t'}}" ;;
+            *) COMPREPLY+=("$word") ;;
         esac
-    done < <("${{words[0]}}" completion --words -- "${{words[@]:1}}" 2> /dev/null)
+    done < <("$tool" completion --words --line="$line" -- "${{COMP_WORDS[COMP_CWORD]}}" 2> /dev/null)
     case "$also" in
         file) compopt -o default 2> /dev/null ;;
         folder) compopt -o dirnames 2> /dev/null ;;
@@ -41,15 +37,17 @@ complete -F _{PROGRAM} {PROGRAM}
 ZSH = f"""\
 #compdef {PROGRAM}
 _{PROGRAM}() {{
-    local line word about
+    local line word about tool
     local -a found
+    tool=${{~${{(Q)words[1]}}}}
+    tool=${{tool/#\\$HOME\\//$HOME/}}
     while IFS= read -r line; do
         word="${{line%%$'\t'*}}" about="${{line#*$'\t'}}"
         case "$word" in
-            '') [[ $about == folder ]] && _files -/ || _files ;;
+            '') compset -P '--*='; [[ $about == folder ]] && _files -/ || _files ;;
             *) found+=("${{word//:/\\:}}${{about:+:$about}}") ;;
         esac
-    done < <("${{words[1]}}" completion --words -- "${{(@Q)words[2,CURRENT]}}" 2> /dev/null)
+    done < <($tool completion --words -- "${{(@Q)words[2,CURRENT-1]}}" "${{(Q)PREFIX}}" 2> /dev/null)
     (( $#found )) && _describe -V {PROGRAM} found
 }}
 compdef _{PROGRAM} {PROGRAM}
@@ -57,13 +55,18 @@ compdef _{PROGRAM} {PROGRAM}
 
 FISH = f"""\
 function __{PROGRAM}
-    set -l words (commandline -opc) (commandline -ct)
-    for found in ($words[1] completion --words -- $words[2..] 2> /dev/null)
+    set -l words (commandline -opc)
+    set -l typed (commandline -ct | string replace -r '^["\\']' '')
+    set -l tool (string replace -r '^(~|\\$HOME)(?=/)' $HOME -- $words[1])
+    command -q -- $tool; or return
+    set -l option (string match -r '^--[^=]*=' -- $typed)
+    set -l path (string replace -r '^--[^=]*=' '' -- $typed)
+    for found in ($tool completion --words -- $words[2..] "$typed" 2> /dev/null)
         switch $found
             case (printf '\tfile')
-                __fish_complete_path (commandline -ct)
+                printf "$option%s\\n" (__fish_complete_path "$path")
             case (printf '\tfolder')
-                __fish_complete_directories (commandline -ct)
+                printf "$option%s\\n" (__fish_complete_directories "$path")
             case '*'
                 echo $found
         end
@@ -71,6 +74,7 @@ function __{PROGRAM}
 end
 complete -c {PROGRAM} -f -k -a '(__{PROGRAM})'
 """
+BREAKS = ("=", ":", "@")
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
@@ -78,9 +82,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} {{{','.join(SCRIPTS)}}}"
     parser.add_argument("shell", nargs="?", choices=list(SCRIPTS), help="for which shell")
     parser.add_argument("--words", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--line", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    if args.words and args.line is not None:
+        return _tell_bash(args.line, (args.rest or [""])[0], ctx)
     if args.words:
         return _tell(args.rest or [], ctx)
     if args.shell is None:
@@ -89,14 +96,24 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     return DONE
 
 
-def _tell(words: list[str], ctx: CommandContext) -> int:
-    """A line for each word that may stand there, and what it is, behind a tab; without a word, what the shell is to
-    complete itself."""
+def _tell_bash(line: str, part: str, ctx: CommandContext) -> int:
+    """The same for a line as it is typed. Readline has broken its last word at `=`, `:` and `@`: what stands before
+    `part` is no part of the answer."""
+    from synapsectl.completing import split
+
+    words = split(line)
+    typed = "" if part in BREAKS else split(part)[-1]
+    return _tell(words[1:], ctx, cut=len(words[-1]) - len(typed))
+
+
+def _tell(words: list[str], ctx: CommandContext, cut: int = 0) -> int:
+    """A line for each word that may stand there, but for its first `cut` characters, and what it is, behind a tab;
+    without a word, what the shell is to complete itself."""
     from synapsectl.completing import candidates
 
     found = candidates(words, ctx)
     for word, about in found.words:
-        ctx.out.line(f"{harmless(word)}\t{' '.join(harmless(about).split())}")
+        ctx.out.line(f"{harmless(word[cut:])}\t{' '.join(harmless(about).split())}")
     if found.also is not None:
         ctx.out.line(f"\t{found.also}")
     return DONE

@@ -10,6 +10,7 @@ from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsectl.worktrees.git import Git
 from synapsectl.worktrees.showing import show_changes
+from synapsectl.worktrees.unfinished import unfinished_in
 from synapsectl.worktrees.unsaved import uncommitted
 from synapsectl.worktrees.worktree import Repository, Worktree, ahead, base_of
 
@@ -55,7 +56,8 @@ def _configure_remove(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
-    found = [_facts(one, _agents_in(one.path, ctx)) for one in Repository(Path.cwd()).worktrees()]
+    repository = Repository(Path.cwd())
+    found = [_facts(one, _agents_in(one.path, ctx)) for one in repository.worktrees()]
     none = "there is no worktree; 'synapsectl start PROFILE --worktree NAME' makes one"
     ctx.out.rows_of(found, HEADINGS, _row, as_json=args.json, none=none, grows="FOLDER")
     for facts in found:
@@ -63,6 +65,8 @@ def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
             ctx.out.note(
                 f"the folder of {facts['name']} is gone: 'synapsectl worktree remove {facts['name']}' forgets it"
             )
+    for name in unfinished_in(repository.folder):
+        ctx.out.note(f"{name} is half made or half removed: 'synapsectl worktree remove {name}' clears it away")
     return DONE
 
 
@@ -117,6 +121,10 @@ def _merge(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
     repository = Repository(Path.cwd())
+    if repository.clear_away(args.name) and args.name not in [one.name for one in repository.worktrees()]:
+        left = {"name": args.name, "path": str(repository.folder / args.name), "branch": None, "commit": None}
+        ctx.out.either(left, as_json=args.json, line=f"what was left of {args.name} is removed")
+        return DONE
     one = repository.find(args.name)
     if Path.cwd().is_relative_to(one.path):
         repository = Repository(repository.main.folder)

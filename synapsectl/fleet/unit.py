@@ -17,7 +17,7 @@ from synapsectl.service.files import WantedFile
 from synapsectl.service.launchd import plist_words
 from synapsectl.service.manager import Finished, NoServiceManager, run_tool
 from synapsectl.service.settings import CARRIED, LOCALE, template
-from synapsectl.service.systemd import quoted_word
+from synapsectl.service.systemd import command_words, folder_line, quoted_word
 from synapsectl.spawn import lasting_environment, spawn_detached
 from synapsed import own_python
 
@@ -105,8 +105,8 @@ class BrokerOfSystemd:
         )
         values = {
             "HOME": self._mark(),
-            "PACKAGES": own_python.PACKAGES.replace("%", "%%"),
-            "SYNAPSED": " ".join(map(quoted_word, own_python.command("synapsed.cli"))),
+            "PACKAGES": folder_line(own_python.PACKAGES),
+            "SYNAPSED": command_words(own_python.command("synapsed.cli")),
             "VARIABLES": variables,
         }
         return WantedFile(self._unit, template(f"systemd/{SERVICE}", values))

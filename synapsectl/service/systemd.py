@@ -3,10 +3,11 @@
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from synapsectl.errors import CtlError
+from synapsectl.output import is_text, named
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import ServiceSettings, env_file, template, user_env_file
@@ -24,6 +25,7 @@ HTTP6 = "synapsed-http6.socket"
 UNITS = (SERVICE, TARGET, CONTROL, HTTP, HTTP6)
 BOOTED = Path("/run/systemd/system")
 """It is there where systemd has started this machine (sd_booted(3))."""
+AS_ARGUMENT = ("/bin/sh", "-c", 'exec "$0" "$@"')
 LINGER = Path("/var/lib/systemd/linger")
 
 
@@ -56,8 +58,8 @@ class Systemd:
         too = _other_place(settings.listen)
         sockets = [CONTROL, *([HTTP] if settings.listen else []), *([HTTP6] if too else [])]
         values = {
-            "SYNAPSED": " ".join(map(quoted_word, own_python.command("synapsed.cli", python=settings.python))),
-            "PACKAGES": _line(own_python.PACKAGES),
+            "SYNAPSED": command_words(own_python.command("synapsed.cli", python=settings.python)),
+            "PACKAGES": folder_line(own_python.PACKAGES),
             "ENV_FILE": _line(env_file(settings.paths)),
             "USER_ENV_FILE": _line(user_env_file(settings.paths)),
             "CONTROL_SOCKET": _line(settings.paths.control_socket),
@@ -159,16 +161,32 @@ def _other_place(listen: str | None) -> str:
 
 
 def _line(value: object) -> str:
-    """A value that takes the whole rest of its line."""
+    """A value that takes the whole rest of its line. Raises CtlError."""
     text = str(value)
-    if "\n" in text:
-        raise CtlError(f"a path with a line break cannot be written into a unit: {text!r}")
+    if not is_text(text) or any(character < " " or character == "\x7f" for character in text):
+        raise CtlError(
+            f"a path with a line break, or another character that is no text, cannot be written into a unit: "
+            f"'{named(text)}'"
+        )
     return text.replace("%", "%%")
 
 
+def folder_line(path: str) -> str:
+    """A folder that takes the whole rest of its line, which would go on behind a backslash, and end before a space."""
+    return _line(f"{path}/" if path.endswith(("\\", " ")) else path)
+
+
+def command_words(command: Sequence[str]) -> str:
+    """A command line. systemd takes no program whose path has quotes or a backslash, and `$$` in it for two: a shell
+    becomes such a program."""
+    if any(character in command[0] for character in "$\"'\\"):
+        command = [*AS_ARGUMENT, *command]
+    return " ".join(quoted_word(word).replace("$", "$$") for word in command)
+
+
 def quoted_word(value: str) -> str:
-    """A word of a command line, quoted where it must be."""
-    text = _line(value).replace("$", "$$")
+    """A word, quoted where it must be."""
+    text = _line(value)
     if not any(character in text for character in " \t\"'\\;"):
         return text
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -5,6 +5,7 @@ files or changes something is run apart from the repository's configuration and 
 and git is asked about no submodule, which has a configuration of its own."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -22,9 +23,14 @@ QUIET = (
     *("-c", "submodule.recurse=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
 )
 
+CLOSED = re.compile(r"warning: could not open directory '(.*)': (.*)")
+
 HOOKS_PATH = "core.hookspath"
 
-APART = frozenset({"status", "diff", "add", "update-index", "branch", "merge", "worktree add", "worktree remove"})
+APART = frozenset(
+    {"status", "diff", "add", "update-index", "branch", "merge", "worktree add", "worktree remove"}
+    | {"update-ref", "symbolic-ref"}
+)
 """Commands that read or write files of a checkout, or move a branch. The others only read git's own files; `config`
 writes one, and must find it."""
 
@@ -42,11 +48,18 @@ class Git:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def ask(self, *arguments: str, stdin: bytes | None = None, index: Path | None = None, good: int = 0) -> bytes:
-        """What git prints; `index` is used in place of the folder's own. Exit codes up to `good` are no error.
-        Raises GitRefused."""
+    def ask(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        index: Path | None = None,
+        good: int = 0,
+        holding: int | None = None,
+    ) -> bytes:
+        """What git prints; `index` is used in place of the folder's own. Exit codes up to `good` are no error. git has
+        the descriptor `holding` open, and then as much time as it takes. Raises GitRefused."""
         environ = _environment() | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
-        done = self._run(arguments, environ, stdin)
+        done = self._run(arguments, environ, stdin, holding)
         if not 0 <= done.returncode <= good:
             raise GitRefused(_words(done.stderr) or f"git {arguments[0]} ended with {done.returncode}")
         return done.stdout
@@ -67,6 +80,12 @@ class Git:
         if index.exists():
             shutil.copy2(index, copied)  # by its time git knows which files may have changed in the same moment
         return copied
+
+    def closed_folders(self) -> list[str]:
+        """Folders with files that git would not know, if it could look into them, and why it cannot."""
+        done = self._run(("ls-files", "--others", "--exclude-standard"), _environment(), None)
+        found = (CLOSED.fullmatch(line) for line in done.stderr.decode("utf-8", "surrogateescape").splitlines())
+        return [f"{each[1]} ({each[2]})" for each in found if each]
 
     def says(self, *arguments: str) -> bool:
         """Whether it ends well."""
@@ -101,7 +120,7 @@ class Git:
         return found[-1] if found and found[-1].startswith(("/", "~")) else os.devnull
 
     def _run(
-        self, arguments: Sequence[str], environ: dict[str, str], stdin: bytes | None
+        self, arguments: Sequence[str], environ: dict[str, str], stdin: bytes | None, holding: int | None = None
     ) -> "subprocess.CompletedProcess[bytes]":
         command = ["git", "-C", str(self.folder), *QUIET, *arguments]
         try:
@@ -109,7 +128,13 @@ class Git:
                 if arguments[0] in APART or " ".join(arguments[:2]) in APART:
                     environ = self._apart(stack) | environ
                 return subprocess.run(
-                    command, env=environ, input=stdin or b"", capture_output=True, timeout=TIMEOUT_S, check=False
+                    command,
+                    env=environ,
+                    input=stdin or b"",
+                    capture_output=True,
+                    timeout=TIMEOUT_S if holding is None else None,
+                    check=False,
+                    pass_fds=() if holding is None else (holding,),
                 )
         except FileNotFoundError:
             raise GitRefused("git is not installed, or not in PATH") from None

@@ -15,10 +15,10 @@ STYLES = (("diff ", BOLD), ("index ", BOLD), ("--- ", BOLD), ("+++ ", BOLD), ("@
 def show_changes(ctx: CommandContext, git: Git, worktree: Worktree | None, *, stat_only: bool, as_json: bool) -> int:
     """Print them; a pipe gets the bytes as they are, for `git apply`."""
     base = base_of(git, worktree)
-    changed = changes(git, base, stat_only=stat_only)
+    changed, unseen = changes(git, base, stat_only=stat_only)
     if as_json:
         told = {"path": str(git.folder), "branch": git.line("branch", "--show-current") or None, "base": base}
-        ctx.out.document(told | {"diff": changed.decode("utf-8", "replace")})
+        ctx.out.document(told | {"diff": changed.decode("utf-8", "replace"), "unseen": unseen})
     elif not ctx.out.on_terminal:
         ctx.out.raw(changed)
     else:
@@ -27,6 +27,8 @@ def show_changes(ctx: CommandContext, git: Git, worktree: Worktree | None, *, st
             ctx.out.styled_line(painted(harmless(line), style) if ctx.out.coloured else harmless(line))
     if filters := commands(git.settings(), FILTERS):
         ctx.out.note(f"the repository's own {', '.join(filters)} was not run, for an agent may have written it")
-    if not changed:
+    if unseen:
+        ctx.out.note(f"not shown, for git cannot read it: {', '.join(unseen)}")
+    if not changed and not unseen:
         ctx.out.note("nothing has changed")
     return DONE

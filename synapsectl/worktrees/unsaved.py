@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from synapsectl.output import named
 from synapsectl.worktrees.git import Git
 
 IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
@@ -75,7 +76,7 @@ def changed_copies(git: Git, names: Sequence[str], sources: Sequence[Path]) -> l
 
 
 def some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:SHOWN])
+    shown = ", ".join(map(named, names[:SHOWN]))
     return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
 
 

@@ -11,18 +11,23 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from synapsectl.errors import REFUSED, CtlError, UsageError
+from synapsectl.output import named
 from synapsectl.worktrees.git import Git, GitRefused
-from synapsectl.worktrees.unsaved import changed_copies, half_done, inner_work, some, submodules, uncommitted
+from synapsectl.worktrees.unfinished import Unfinished, check_deletable
+from synapsectl.worktrees.unsaved import changed_copies, half_done, inner_work, some, uncommitted
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 INCLUDE = ".worktreeinclude"
 """File of the repository: which ignored files a worktree gets copies of, in the patterns of .gitignore."""
 SETUP_KEY = "synapsed.setup"
 """Key of git's configuration: a shell's command line that makes a new worktree ready."""
+
+NO_COMMIT = "a repository of its own, without a commit"
 
 
 class WorkWouldBeLost(CtlError):
@@ -78,43 +83,77 @@ class Repository:
         """The worktree that a folder is in."""
         return next((one for one in self.worktrees() if folder.is_relative_to(one.path)), None)
 
-    def add(self, name: str, base: str | None) -> Worktree:
-        """Make it: its branch from `base`, else from what is checked out here. Raises UsageError, GitRefused."""
+    def add(self, name: str, base: str | None) -> tuple[Worktree, int]:
+        """Make it: its branch from `base`, else from what is checked out here, with copies of the ignored files that
+        `.worktreeinclude` names; also returns how many. Raises UsageError, GitRefused, and then there is nothing."""
         check_name(name)
-        try:
-            start = self.here.line("rev-parse", "--verify", "--end-of-options", f"{base or 'HEAD'}^{{commit}}")
-        except GitRefused:
-            told = (
-                f"--base: there is no commit {base!r}" if base else "the repository has no commit yet: make the first"
-            )
-            raise UsageError(told) from None
+        start = self.commit(base)
         path = self.folder / name
         if os.path.lexists(path):
             raise UsageError(
                 f"{path} is there and is no worktree of {self.main.folder}: remove it, or take another name"
             )
         target = self.here.line("branch", "--show-current")
-        if self.here.says("show-ref", "--verify", "--quiet", f"refs/heads/{name}"):
+        if self._has_branch(name):
             raise UsageError(f"there is a branch {name!r} already: take another name, or check it out yourself")
-        try:
-            self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise GitRefused(f"{self.folder} cannot be made: {error.strerror}") from None
+        worktree = Worktree(name, path, start, name, start, target or None)
+        unfinished = self._unfinished(name)
+        with unfinished.held() as lock:
+            unfinished.clear()
+            try:
+                return worktree, self._make(worktree, unfinished, lock)
+            except BaseException as error:
+                with suppress(CtlError):  # what stays is cleared away by the next
+                    unfinished.clear()
+                if isinstance(error, OSError):
+                    raise GitRefused(f"{path} was not made: {error.filename}: {error.strerror}") from None
+                raise
+
+    def _make(self, worktree: Worktree, unfinished: Unfinished, lock: int) -> int:
+        start = str(worktree.base)
         common = Path(self.here.line("rev-parse", "--path-format=absolute", "--git-common-dir"))
         (common / "worktrees").mkdir(exist_ok=True)  # else git would make the first one where it is apart
-        self.here.ask("worktree", "add", "--no-track", "-b", name, "--", str(path), start)
-        link = path / ".git"  # it leads through the place that git was apart in
+        self.here.ask("worktree", "add", "--detach", "--", str(unfinished.tree), start, holding=lock)
+        link = unfinished.tree / ".git"  # it leads through the place that git was apart in
         link.write_text(f"gitdir: {common / 'worktrees' / Path(link.read_text().strip()).name}\n")
-        self.here.ask("config", f"branch.{name}.synapsed-base", start)
-        if target:
-            self.here.ask("config", f"branch.{name}.synapsed-target", target)
-        return Worktree(name, path, start, name, start, target or None)
+        copied = self._copy_included(unfinished.tree)
+        unfinished.goes_with(start)
+        self.here.ask("config", f"branch.{worktree.name}.synapsed-base", start)
+        if worktree.target:
+            self.here.ask("config", f"branch.{worktree.name}.synapsed-target", worktree.target)
+        made = Git(unfinished.tree)
+        made.ask("update-ref", f"refs/heads/{worktree.name}", start, "")
+        made.ask("symbolic-ref", "HEAD", f"refs/heads/{worktree.name}")
+        unfinished.publish()
+        return copied
 
-    def copy_included(self, worktree: Worktree) -> int:
-        """Copy the ignored files that `.worktreeinclude` names; returns how many. Nothing is written over, nothing
-        outside of the worktree is written, and a link is copied as a link."""
+    def commit(self, base: str | None) -> str:
+        """The commit that a worktree begins from. Raises UsageError."""
+        try:
+            return self.here.line("rev-parse", "--verify", "--end-of-options", f"{base or 'HEAD'}^{{commit}}")
+        except GitRefused:
+            told = (
+                f"--base: there is no commit {base!r}" if base else "the repository has no commit yet: make the first"
+            )
+            raise UsageError(told) from None
+
+    def clear_away(self, name: str) -> bool:
+        """Clear away what is left of one that was half made or half removed; returns False if nothing was. Raises
+        CannotBeDeleted, GitRefused."""
+        unfinished = self._unfinished(name)
+        if not NAME.fullmatch(name) or not unfinished.exists:
+            return False
+        with unfinished.held():
+            unfinished.clear()
+        return True
+
+    def _unfinished(self, name: str) -> Unfinished:
+        return Unfinished(self.main, self.folder, name)
+
+    def _copy_included(self, tree: Path) -> int:
+        """Nothing is written over, nothing outside of the worktree is written, and a link is copied as a link."""
         source = self.here.folder
-        return sum(_copy(source / name, worktree.path / name, worktree.path) for name in _included(self.here))
+        return sum(_copy(source / name, tree / name, tree) for name in _included(self.here))
 
     def set_up(
         self, worktree: Worktree, command: str | None, environ: Mapping[str, str], allows: Callable[[str], bool]
@@ -146,18 +185,29 @@ class Repository:
         self.here.ask("config", key, "done")
 
     def remove(self, worktree: Worktree, *, force: bool) -> str | None:
-        """Remove the folder, and its branch; returns the last commit. Raises WorkWouldBeLost, GitRefused."""
-        git = Git(worktree.path)
-        there = worktree.path.is_dir()
+        """Remove the folder, and its branch; returns the last commit. Raises WorkWouldBeLost, GitRefused,
+        CannotBeDeleted: then nothing was deleted, or `clear_away` goes on with it."""
+        listed = self._listed()
+        facts = next(each for each in listed if Path(each["worktree"]) == worktree.path)
+        if "locked" in facts:
+            why = f" ({facts['locked']})" if facts["locked"] else ""
+            raise GitRefused(
+                f"{worktree.name} is locked{why}: 'git worktree unlock {shlex.quote(str(worktree.path))}' first"
+            )
         if not force:
             self._keep(worktree)
-        # git itself refuses wherever there are submodules: what is in them was looked at.
-        forced = ("--force",) if force or (there and submodules(git)) else ()
-        self.main.ask("worktree", "remove", *forced, "--", str(worktree.path))
+        if there := worktree.path.is_dir():
+            check_deletable(worktree.path)
+        ref = f"refs/heads/{worktree.name}"
         its_own = worktree.base is not None or worktree.branch == worktree.name
-        if its_own and self._has_branch(worktree.name):
-            self.main.ask("branch", "-D", "--", worktree.name)
-            self.main.says("config", "--remove-section", f"branch.{worktree.name}")  # of which git knew nothing
+        elsewhere = any(each.get("branch") == ref for each in listed if each is not facts)
+        goes = its_own and not elsewhere and self._has_branch(worktree.name)
+        unfinished = self._unfinished(worktree.name)
+        with unfinished.held():
+            unfinished.goes_with(self.main.line("rev-parse", "--verify", ref) if goes else None)
+            if there:
+                unfinished.withdraw()
+            unfinished.clear()
         return worktree.head
 
     def merge(self, worktree: Worktree, allows: Callable[[Sequence[str]], bool]) -> int:
@@ -244,9 +294,17 @@ def ahead(git: Git, base: str) -> int:
     return int(git.line("rev-list", "--count", f"{base}..HEAD"))
 
 
-def changes(git: Git, base: str | None, *, stat_only: bool = False) -> bytes:
+class ShownChanges(NamedTuple):
+    """`diff` is what git prints; `unseen` says of each path that cannot be shown, why."""
+
+    diff: bytes
+    unseen: list[str]
+
+
+def changes(git: Git, base: str | None, *, stat_only: bool = False) -> ShownChanges:
     """What has changed since `base`, else since the last commit: committed or not, with files that git does not know
     yet. The checkout's own index is not touched."""
+    base = base or _last(git)
     options = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", *(["--stat"] if stat_only else [])]
     options += ["--ignore-submodules=dirty", "--submodule=short"]  # to look into one, git runs what stands there
     with tempfile.TemporaryDirectory(prefix="synapsectl-") as folder:
@@ -254,9 +312,30 @@ def changes(git: Git, base: str | None, *, stat_only: bool = False) -> bytes:
         # Named one by one: of `:/` git would look into submodules too, by what stands there.
         if others := git.names("ls-files", "-z", "--others", "--exclude-standard"):
             listed = b"".join(b":(top,literal)" + os.fsencode(name) + b"\0" for name in others)
-            named = ("--pathspec-from-file=-", "--pathspec-file-nul")
-            git.ask("add", "--intent-to-add", *named, stdin=listed, index=copied)
-        return git.ask("diff", *options, base or _last(git), "--", index=copied)
+            from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
+            git.ask("add", "--intent-to-add", "--ignore-errors", *from_stdin, stdin=listed, index=copied, good=1)
+        added = set(git.names("ls-files", "-z", index=copied))
+        unseen = [f"{named(name)} ({NO_COMMIT})" for name in others if name.rstrip("/") not in added]
+        changed = git.names(
+            "diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", base, index=copied
+        )
+        closed = {name: why for name in changed if (why := _why_unread(git.folder / name))}
+        unseen += [f"{named(name)} ({why})" for name, why in closed.items()]
+        without = [f":(exclude,top,literal){name}" for name in closed]
+        diff = git.ask("diff", *options, base, "--", *([":(top)", *without] if closed else []), index=copied)
+        return ShownChanges(diff, unseen + git.closed_folders())
+
+
+def _why_unread(path: Path) -> str | None:
+    """Why git cannot read a file of its own; None if it can, or the file is gone."""
+    try:
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.open("rb").close()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 def base_of(git: Git, worktree: Worktree | None) -> str | None:
@@ -290,7 +369,7 @@ def _copy(source: Path, target: Path, root: Path) -> bool:
     if os.path.lexists(target):
         return False
     for folder in reversed([each for each in target.parents if each.is_relative_to(root) and each != root]):
-        if folder.is_symlink():
+        if folder.is_symlink() or folder.is_file():
             return False
         folder.mkdir(exist_ok=True)
     mode = source.lstat().st_mode

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ptyprocess import PtyProcess
 
+from synapsectl.completing import split
 from synapsectl.parsing import command_line, parsers
 from synapsectl.verbs import VERBS
 from synapsed.model.task import PromptOption
@@ -120,21 +121,69 @@ class Shell:
         self.until(f"@{to}".encode())
 
 
-@pytest.mark.timeout(PATIENCE_S)
-@pytest.mark.parametrize("name", [name for name in STARTS if shutil.which(name)])
+def test_the_value_of_an_option_in_one_word_with_it(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert offered(ctl, "send", "--priority=") == [f"--priority={number}" for number in range(1, 6)]
+    assert offered(ctl, "send", "claude", "--from=co") == ["--from=codex"]
+    assert ctl("completion", "--words", "--", "send", "--file=a").out == "\tfile\n"
+    assert offered(ctl, "send", "--priority=1", "co") == ["codex"]
+    assert offered(ctl, "send", "--priority=1", "--prio") == []
+    assert offered(ctl, "send", "--wait=") == []
+    assert offered(ctl, "send", "--", "--priority=") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", [""]),
+        ("a", ["a"]),
+        ("a ", ["a", ""]),
+        ("  a   b", ["a", "b"]),
+        ("a 'b c' \"d e", ["a", "b c", "d e"]),
+        ("a ''", ["a", ""]),
+        ("a '' b", ["a", "", "b"]),
+        ("a b\\ c\\", ["a", "b c"]),
+        ('a "b\\"c\\d" \'e\\', ["a", 'b"c\\d', "e\\"]),
+        ("a --file='b c", ["a", "--file=b c"]),
+    ],
+)
+def test_words_of_a_line(line: str, words: list[str]) -> None:
+    assert split(line) == words
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+@pytest.mark.parametrize(
+    "name", ["bash", pytest.param("zsh", marks=pytest.mark.night), pytest.param("fish", marks=pytest.mark.night)]
+)
 def test_in_a_real_shell(name: str, daemon: FakeDaemon, home: Path, asking: str) -> None:  # noqa: F811
+    if shutil.which(name) is None:
+        pytest.skip(f"there is no {name} here")
     asks(daemon, "yes-always", "Yes")
+    (home / "my bin").mkdir()
+    (home / "my bin" / "synapsectl").symlink_to(BIN / "synapsectl")
+    (home / "bin").symlink_to("my bin")
     shell = Shell(name, home)
     (home / "folder-of-mine").mkdir()
+    (home / "notes.txt").touch()
     for typed, to in (
         ("shutd", "shutdown"),
         ("host rem", "host remove"),
         ("send --prio", "send --priority"),
         ("attach cod", "attach codex"),
+        ('attach "cod', "attach codex"),
+        ("attach 'cod", "attach codex"),
+        ("send 'claude' --from=cod", "send claude --from=codex"),
         (f"task {asking[:3]}", f"task {asking[:8]}"),
         ("input codex yes-", "input codex yes-always"),
         ("send claude,cod", "send claude,codex"),
         (f"start dummy --cwd {home}/fol", f"start dummy --cwd {home}/folder-of-mine"),
+        (f"start dummy --cwd={home}/fol", f"start dummy --cwd={home}/folder-of-mine"),
+        (f"send claude --file {home}/not", f"send claude --file {home}/notes.txt"),
+        (f"send claude --file={home}/not", f"send claude --file={home}/notes.txt"),
     ):
         shell.completes(f"synapsectl {typed}", f"synapsectl {to}")
+    shell.completes("~/bin/synapsectl attach cod", "~/bin/synapsectl attach codex")
+    shell.completes("$HOME/bin/synapsectl attach cod", f"{home}/bin/synapsectl attach codex")
+    shell.completes("nowhere/synapsectl attach cod", "nowhere/synapsectl attach cod")
+    assert b"rror" not in shell.shown
+    assert b"nknown" not in shell.shown
     shell.pty.close(force=True)

@@ -34,7 +34,13 @@ def item(text: str = "hello", **changes: Any) -> dict[str, Any]:
     return facts | changes
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " \r\n =1"),
+        *("＝1+1", "＋1", "－1", "＠SUM(A1)", "\n＝1", "\u3000＝1", "\ufeff=1", "\u200b=1", "\x00=1"),
+    ],
+)
 def test_no_cell_is_a_formula(text: str) -> None:
     (row,) = csv.DictReader(io.StringIO(as_csv([item(text)]), newline=""))
     assert row["text"] == f"'{text}"

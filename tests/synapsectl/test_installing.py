@@ -75,6 +75,23 @@ def test_the_environment_file_is_read_back_as_it_was(settings: ServiceSettings, 
     assert read.stdout.splitlines() == [PATH, "C.UTF-8"]
 
 
+@pytest.mark.parametrize("character", ["$", '"', "'", "\\"])
+def test_a_shell_becomes_an_interpreter_that_systemd_does_not_take(
+    settings: ServiceSettings, tmp_path: Path, character: str
+) -> None:
+    """How a real systemd reads it: tests/service/test_odd_paths."""
+    service = units(settings._replace(python=f"/opt/a{character}b/python"), tmp_path)["synapsed.service"].text
+    started = next(line for line in service.splitlines() if line.startswith("ExecStart="))
+    assert started.startswith(r'ExecStart=/bin/sh -c "exec \"$$0\" \"$$@\"" ')
+    assert started.endswith(f" -P -E {own_python.FILE} synapsed.cli run --service systemd")
+
+
+def test_a_variable_of_a_unit_is_no_command_line() -> None:
+    assert systemd.quoted_word("A=$HOME 50%") == '"A=$HOME 50%%"'
+    assert systemd.command_words(["/bin/x", "$HOME 50%"]) == '/bin/x "$$HOME 50%%"'
+    assert systemd.folder_line("/a\\") == "/a\\/"
+
+
 def test_no_socket_for_a_port_that_is_chosen_at_the_start(settings: ServiceSettings, tmp_path: Path) -> None:
     files = units(settings._replace(listen=None), tmp_path)
     assert "synapsed-http.socket" not in files
@@ -90,7 +107,11 @@ def test_no_second_socket_for_an_address_that_localhost_does_not_mean(
 
 
 def test_a_line_break_cannot_be_smuggled_in(settings: ServiceSettings, tmp_path: Path) -> None:
-    for odd in (settings._replace(python="/x\nExecStart=/evil"), settings._replace(variables={"PATH": "/a\nX=1"})):
+    for odd in (
+        settings._replace(python="/x\nExecStart=/evil"),
+        settings._replace(python="/x\r"),
+        settings._replace(variables={"PATH": "/a\nX=1"}),
+    ):
         with pytest.raises(CtlError, match="line break"):
             units(odd, tmp_path)
 

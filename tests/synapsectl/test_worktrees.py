@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,22 @@ from synapsed.errors import EXIT_CODES, NameTaken, SynapsedError, UnknownProfile
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
+
+UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
+"""Runs a program that may not do what only root may."""
+needs_setpriv = pytest.mark.skipif(
+    bool(UNPRIVILEGED) and shutil.which("setpriv") is None, reason="root may do anything"
+)
+
+CHANGES = """
+import json
+from pathlib import Path
+from synapsectl.worktrees.git import Git
+from synapsectl.worktrees.worktree import changes
+
+found = changes(Git(Path.cwd()), None)
+print(json.dumps([found.diff.decode(), found.unseen]))
+"""
 
 
 class Repo:
@@ -67,7 +85,8 @@ def test_a_second_start_goes_on_in_it(repo: Repo, daemon: FakeDaemon, ctl: Ctl) 
     repo.commit("b.txt", "b\n", at=repo.tree("login"))
     assert ctl("start", "dummy", "--name", "again", "--worktree", "login").code == 0
     assert (repo.tree("login") / "b.txt").exists()
-    refused = ctl("start", "dummy", "--worktree", "login", "--base", "main")
+    assert ctl("start", "dummy", "--name", "same", "--worktree", "login", "--base", "main").code == 0
+    refused = ctl("start", "dummy", "--worktree", "login", "--base", "login")
     assert (refused.code, "leave --base out" in refused.err) == (2, True)
 
 
@@ -190,6 +209,66 @@ def test_a_diff_has_everything_since_the_branch_began(repo: Repo, daemon: FakeDa
     assert json.loads(ctl("diff", "claude", "--json").out)["diff"] == shown
     applied = subprocess.run(["git", "apply", "--check"], cwd=repo.folder, input=shown, text=True, check=False)
     assert applied.returncode == 0
+
+
+@pytest.mark.parametrize("form", [(), ("--stat",)])
+def test_what_git_does_not_add_takes_nothing_else_away(
+    repo: Repo, daemon: FakeDaemon, ctl: Ctl, form: tuple[str, ...]
+) -> None:
+    ctl("start", "dummy", "--worktree", "login")
+    tree = repo.tree("login")
+    for name in ("inner", "two\nlines"):
+        repo.git("init", "-q", str(tree / name))
+    (tree / "a.txt").write_text("two\n")
+    (tree / "new.txt").write_text("new\n")
+    shown = ctl("worktree", "diff", "login", *form)
+    assert shown.code == 0
+    assert "a.txt" in shown.out
+    assert "new.txt" in shown.out
+    why = "(a repository of its own, without a commit)"
+    assert f"not shown, for git cannot read it: inner/ {why}, two\\nlines/ {why}\n" in shown.err
+    told = json.loads(ctl("worktree", "diff", "login", "--json").out)
+    assert [one.partition("/")[0] for one in told["unseen"]] == ["inner", "two\\nlines"]
+    (tree / "a.txt").write_text("one\n")
+    (tree / "new.txt").unlink()
+    assert "nothing has changed" not in ctl("worktree", "diff", "login").err
+    daemon.agents.clear()
+    assert "not committed (inner/, two\\nlines/)" in ctl("worktree", "remove", "login").err
+    assert ctl("worktree", "remove", "login", "--force").code == 0
+
+
+@needs_setpriv
+def test_what_may_not_be_read_takes_nothing_else_away(repo: Repo) -> None:
+    """A file of git's, a new one, and folders of both kinds."""
+    (repo.folder / "known").mkdir()
+    repo.commit("known/b.txt", "b\n")
+    repo.commit("c.txt", "one\n")
+    (repo.folder / "closed").mkdir()
+    for name in ("a.txt", "c.txt", "new.txt", "closed/d.txt"):
+        (repo.folder / name).write_text("two\n")
+    for name in ("c.txt", "new.txt", "closed", "known"):
+        (repo.folder / name).chmod(0)
+    done = subprocess.run([*UNPRIVILEGED, sys.executable, "-c", CHANGES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    diff, unseen = json.loads(done.stdout)
+    assert [line for line in diff.splitlines() if line.startswith("diff ")] == ["diff --git a/a.txt b/a.txt"]
+    wanted = ("c.txt", "new.txt", "known/b.txt", "closed/", "known/")
+    assert sorted(unseen) == sorted(f"{name} (Permission denied)" for name in wanted)
+
+
+def test_submodules_of_a_new_worktree_are_told_of(repo: Repo, ctl: Ctl) -> None:
+    shutil.copytree(repo.folder, library := repo.folder.with_name("library"))
+    allowed = ("-c", "protocol.file.allow=always")
+    repo.git(*allowed, "submodule", "--quiet", "add", str(library), "lib")
+    repo.git("commit", "-qm", "a submodule")
+    done = ctl("start", "dummy", "--worktree", "login")
+    told = (
+        f"its submodules are empty (lib): 'git -C {repo.tree('login')} submodule update --init --recursive' fills them"
+    )
+    assert told in done.err
+    repo.git(*allowed, "submodule", "update", "--quiet", "--init", "--recursive", at=repo.tree("login"))
+    assert (repo.tree("login") / "lib" / "a.txt").exists()
+    assert "submodules" not in ctl("start", "dummy", "--name", "two", "--worktree", "login").err
 
 
 def test_a_change_in_the_moment_of_the_checkout_is_seen(repo: Repo, daemon: FakeDaemon, ctl: Ctl) -> None:
