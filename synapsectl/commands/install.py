@@ -33,13 +33,13 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise UsageError("an agent installs no services")
     ctx.check_user()
     manager = this_machines(ctx.environ)
-    problem = manager.problem()
-    if problem and not args.dry_run:
-        raise NoServiceManager(f"{problem}; nothing was changed")
+    with ctx.busy("reading the configuration, and asking the login shell"):
+        problem = manager.problem()
+        if problem and not args.dry_run:
+            raise NoServiceManager(f"{problem}; nothing was changed")
+        settings = gather(ctx.paths, ctx.environ)
     if problem:
         ctx.out.note(f"it could not be installed now: {problem}")
-    with ctx.busy("reading the configuration, and asking the login shell"):
-        settings = gather(ctx.paths, ctx.environ)
     wanted = manager.files(settings)
     changed = [file for file in wanted if not file.is_current()]
     kept = {file.path for file in wanted}

@@ -12,6 +12,8 @@ import sys
 import time
 
 EVERY_S = 0.005
+LEAST_S = 1e-6
+"""An answer took that long at the least, also where all of it was spent waiting for a processor."""
 ASKED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -32,7 +34,7 @@ def main(path: str, pid: int) -> None:
             if not sock.recv(65536):
                 return
             took = time.monotonic() - began
-            longest = max(longest, took - (waited(pid) + waited(own) - idle))
+            longest = max(longest, LEAST_S, took - (waited(pid) + waited(own) - idle))
             if select.select([sys.stdin], [], [], EVERY_S)[0]:
                 if not sys.stdin.readline():
                     return

@@ -167,7 +167,7 @@ def test_a_merge_is_asked_for_before_it_runs_what_the_repository_has(
     for words in ("hook post-merge", f"filter.x.smudge ({trap} filter.x.smudge)", "merge.x.driver", "--no-hooks"):
         assert words in refused.err
     assert "core.sshcommand" not in refused.err, "no merge runs it"
-    asked = PtyTool("worktree", "merge", "login")
+    asked = PtyTool("worktree", "merge", "login", cols=200)
     asked.until(b"merge with them? [y/N]")
     asked.type(b"n\n")
     assert asked.end() == 6
@@ -185,7 +185,7 @@ def test_a_merge_with_the_repositorys_hooks_where_a_person_says_so(
 ) -> None:
     committed(files, daemon, ctl)
     (files.folder / ".git/hooks/post-merge").symlink_to(trap)
-    asked = PtyTool("worktree", "merge", "login")
+    asked = PtyTool("worktree", "merge", "login", cols=200)
     asked.until(b"hook post-merge would run: merge with them? [y/N]")
     asked.type(b"y\n")
     assert asked.end() == 0, asked.shown
@@ -228,7 +228,7 @@ def test_a_set_up_command_of_the_repositorys_is_asked_for(
     assert refused.code == 6
     assert "--setup 'echo set up" in refused.err
     assert [path for _, path, _ in daemon.requests if path == "/control/start"] == []
-    asked = PtyTool("start", "dummy", "--worktree", "login")
+    asked = PtyTool("start", "dummy", "--worktree", "login", cols=400)
     asked.until(b"run it? [y/N]")
     assert f"echo set up >> {ran}".encode() in asked.shown.replace(b"\r\n", b"")
     asked.type(b"n\n")
@@ -236,7 +236,7 @@ def test_a_set_up_command_of_the_repositorys_is_asked_for(
     asked.close()
     assert told(ran) == ""
     assert ctl("start", "dummy", "--worktree", "login", "--setup", "").code == 0
-    asked = PtyTool("start", "dummy", "--worktree", "login", "--name", "two")
+    asked = PtyTool("start", "dummy", "--worktree", "login", "--name", "two", cols=400)
     asked.until(b"run it? [y/N]")
     asked.type(b"y\n")
     assert asked.end() == 0, asked.shown
