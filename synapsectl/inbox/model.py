@@ -223,9 +223,11 @@ class InboxModel:
         """What a key does."""
         if self.typing is not None:
             return self._typed(self.typing, key, now)
-        if now < self._typed_on and key.name not in WAYS:
-            self._typed_on = float("-inf") if key.name in ("enter", "esc") else now + TYPED_ON_S
-            return []
+        if now < self._typed_on and key.name != "redraw":
+            ended = key.name in WAYS or key.name in ("enter", "esc")
+            self._typed_on = float("-inf") if ended else now + TYPED_ON_S
+            if key.name not in WAYS:
+                return []
         if self.help and key.name not in ("q", "redraw"):
             self.help = False
             return []

@@ -199,6 +199,15 @@ def test_what_asks_nothing_is_put_away_and_not_answered() -> None:
     assert "answer it" in desk.model.note
 
 
+def test_who_moves_types_no_words_any_more() -> None:
+    desk = Desk(LIMIT, ASKS_WORDS)
+    desk.press("y")
+    assert desk.press("a") == [], "a letter of the same word"
+    assert desk.model.typing is None
+    desk.press("up", "a")
+    assert desk.model.typing is not None
+
+
 def test_words_are_typed_and_held_too() -> None:
     desk = Desk(ASKS_WORDS)
     desk.press("a", "h", "i", "q", "backspace", "!")
