@@ -1,4 +1,4 @@
-"""What ends or interrupts a program that floods its terminal: output that comes faster than anything draws it."""
+"""Verbs that end or interrupt a program that floods its terminal: output that comes faster than anything draws it."""
 
 import sys
 import time
@@ -26,8 +26,8 @@ def main() -> None:
 
 
 def measured(running: Daemon, name: str, kind: str, verb: str) -> float:
-    """How long `verb` takes until it is so: for `kill`, until the program is known to have ended; for `cancel`, until
-    the task that floods is."""
+    """Returns the seconds that `verb` takes until it is so: for `kill`, until the program is known to have ended; for
+    `cancel`, until the task that floods is."""
     flood = running.home / f"{kind}.py"
     flood.write_text(f"import os\nwhile True: os.write(1, {FLOODS[kind]!r} * 200)\n")
     if verb == "cancel":
@@ -57,6 +57,6 @@ def start(running: Daemon, name: str, argv: list[str]) -> None:
 
 
 def spooled(running: Daemon, name: str) -> int:
-    """Where its output ends: the segments of its spool are named by their offsets."""
+    """Returns the end of its output: the segments of its spool are named by their offsets."""
     folder = running.home / "state" / "agents" / running.agent(name)["id"] / "spool"
     return max((int(file.stem) + file.stat().st_size for file in folder.iterdir() if file.stem.isdigit()), default=0)

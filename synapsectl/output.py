@@ -25,7 +25,7 @@ LEAST_FOLDED = 20
 """Columns of a terminal in which words are still kept whole."""
 
 _FOLDED = re.compile(rf"(?<=:) +{PROGRAM} [a-z].*| *\(?'{PROGRAM} [^']*'[^ ]*| *[^ ]+")
-"""What is not broken: a command that ends a line, one in quotes, a word."""
+"""The pieces that are not broken: a command that ends a line, one in quotes, a word."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
 """With bytes that are no UTF-8, as Python has them."""
 _TURNS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")

@@ -1,4 +1,4 @@
-"""What signals want of an attached terminal (its end, its stop, another size), and of a request that is under way."""
+"""Signals to an attached terminal (its end, its stop, another size), and to a request that is under way."""
 
 import os
 import signal

@@ -142,7 +142,7 @@ class PastDates:
         )
 
     def instant(self, date: float) -> float:
-        """When the wall clock was at `date`, the last time; now for the future."""
+        """Returns the last instant at which the wall clock was at `date`; now for the future."""
         until = self.note()
         for begin, offset in reversed(self._steps):
             if date - offset >= begin:

@@ -1,4 +1,4 @@
-"""What pip, pipx and uv call to build (PEP 517): hatchling, unless the Python is too old.
+"""The build backend (PEP 517) that pip, pipx and uv call: hatchling, unless the Python is too old.
 
 That is said before anything else is installed or read, in one sentence; left to itself pip ends in a traceback, or at a
 dependency that there is not for that Python. So this file is one that an old Python can read, and requires nothing

@@ -27,7 +27,7 @@ KEYS = (
 )
 """The names that the daemon knows, its other names for some of them too."""
 NEAR = 0.8
-"""How like a name a text must be to be meant as it: `Entr` is, `some` and `Home` are not."""
+"""The least likeness (difflib's ratio) of a text to a name that it is taken for: `Entr` has it, `some` has not."""
 _CTRL = re.compile(r"(?:\^|(?:ctrl|control)[-+]|c\+)(?P<key>[a-z@\[\\\]^_]|space)", re.IGNORECASE)
 _ALT = re.compile(r"(?:(?:alt|meta)[-+]|m\+)(?P<key>\S+)", re.IGNORECASE)
 _SHIFT_TAB = re.compile(r"(?:shift|s)[-+]?tab", re.IGNORECASE)

@@ -8,7 +8,7 @@ from synapsectl.inbox.items import Item, order
 
 
 class Everywhere(NamedTuple):
-    """What waits, in its order (`inbox.items.order`); `hosts` is what each other host said."""
+    """Items that wait, in their order (`inbox.items.order`); `hosts` has what each other host said."""
 
     items: list[dict[str, Any]]
     hosts: list[dict[str, Any]]

@@ -149,7 +149,7 @@ class InboxModel:
     # --- news ---
 
     def told(self, items: Sequence[Item], now: float) -> list[Command]:
-        """What waits for a person now."""
+        """Takes the items that wait for a person now."""
         before = {one["id"]: one for one in self.items}
         after = {one["id"]: one for one in items}
         for item_id, item in before.items():
@@ -370,12 +370,12 @@ class InboxModel:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a person to do something."""
+        """The number of items that wait for a person to do something."""
         return sum(1 for one in self.items if not is_finished(one) and self._waits(one))
 
     @property
     def finished(self) -> int:
-        """How many only tell that something is done."""
+        """The number of items that only tell that something is done."""
         return sum(1 for one in self.items if is_finished(one))
 
     def rows(self, now: float) -> list[Row]:

@@ -275,7 +275,7 @@ def _end(text: str, columns: int) -> str:
 
 
 def _need(inbox: InboxModel) -> str:
-    """How many need a person, of how many where some have an answer already; and how many are finished."""
+    """Returns the numbers for the title: items that need a person, and those that are finished."""
     waiting, finished = inbox.waiting, inbox.finished
     count = len(inbox.items) - finished
     told = [f"{waiting} of {count} need you" if waiting < count else _needs(count)] if count else []

@@ -56,8 +56,8 @@ class Git:
         good: int = 0,
         holding: int | None = None,
     ) -> bytes:
-        """What git prints; `index` is used in place of the folder's own. Exit codes up to `good` are no error. git has
-        the descriptor `holding` open, and then as much time as it takes. Raises GitRefused."""
+        """Returns git's output; `index` is used in place of the folder's own. Exit codes up to `good` are no error.
+        git has the descriptor `holding` open, and then as much time as it takes. Raises GitRefused."""
         environ = _environment() | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
         done = self._run(arguments, environ, stdin, holding)
         if not 0 <= done.returncode <= good:

@@ -31,7 +31,7 @@ class CannotBeDeleted(CtlError):
 
 
 class Unfinished:
-    """Where the worktree `name` is made, and removed. `main` is the first checkout of its repository."""
+    """The place where the worktree `name` is made, and removed. `main` is the first checkout of its repository."""
 
     def __init__(self, main: Git, folder: Path, name: str) -> None:
         self.name = name
@@ -81,13 +81,13 @@ class Unfinished:
         self._branch.write_text(commit or "")
 
     def publish(self) -> None:
-        """What is made is whole: it goes to its place."""
+        """Moves what is made to its place: it is whole."""
         self._register(self._whole)
         self.tree.rename(self._whole)
         self._branch.unlink()
 
     def withdraw(self) -> None:
-        """What is to be removed is in its place no more. Raises CannotBeDeleted."""
+        """Takes what is to be removed from its place. Raises CannotBeDeleted."""
         try:
             self._whole.rename(self.tree)
         except OSError as error:

@@ -327,7 +327,7 @@ def changes(git: Git, base: str | None, *, stat_only: bool = False) -> ShownChan
 
 
 def _why_unread(path: Path) -> str | None:
-    """Why git cannot read a file of its own; None if it can, or the file is gone."""
+    """Returns the reason why git cannot read a file; None if it can, or the file is gone."""
     try:
         if stat.S_ISREG(path.lstat().st_mode):
             path.open("rb").close()

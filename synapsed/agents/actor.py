@@ -118,7 +118,7 @@ class Actor:
         self._operations = TaskSet(self._failed)
         self._ending = self._closing = self._writing = False
         self._refusal: StoreError | None = None
-        """Why a fact cannot be written, since the last try."""
+        """The reason why a fact could not be written at the last try; None if no fact waits."""
         self._woken = asyncio.Event()
 
     def start(self) -> None:

@@ -103,8 +103,8 @@ class FramedConnection(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def is_read(self) -> bool:
-        """Whether the client has read since this was asked last, as far as that can be told: it has all that was sent,
-        or more was taken from us than waits anywhere."""
+        """Returns True if the client has read since the last call, as far as that can be told: it has all that was
+        sent, or more was taken from us than waits anywhere."""
         if self._transport is None:
             return False
         taken = self._sent - self._transport.get_write_buffer_size()
@@ -151,7 +151,7 @@ class FramedConnection(asyncio.BufferedProtocol):
 
 
 def _waits(sock: socket.socket) -> bool:
-    """Whether anything lies in `sock` that its peer has not read; where that is not told, nothing does."""
+    """Returns True if `sock` holds anything that its peer has not read; False if the system does not tell."""
     size = array.array("i", [0])
     try:
         fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, size)

@@ -56,7 +56,7 @@ async def has_frames(log: EventLog, task: Task, after: int) -> bool:
 
 
 class AnsweringRules(Protocol):
-    """What answers questions of agents by itself."""
+    """Rules that answer questions of agents by themselves."""
 
     async def seen(self, agent_id: str) -> None: ...
 

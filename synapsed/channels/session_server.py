@@ -67,7 +67,7 @@ TEXTS_MAX = 1000
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
 DATE_MAX_MS = 1 << 53
-"""Whoever tells a later time means nothing by it."""
+"""The latest date that a program may give, in Unix milliseconds; a later one is cut to it."""
 COMPACTION = "compaction"
 """Type of the part by which the program begins to make a conversation shorter that the model finds too long."""
 ABORTED = "MessageAbortedError"

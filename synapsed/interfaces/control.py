@@ -287,7 +287,7 @@ class Terminals(Protocol):
         ...
 
     def looked_at(self, agent_id: str) -> bool:
-        """Whether somebody sits at a terminal that is attached to the agent, and could answer what it asks."""
+        """Returns True if a person sits at a terminal that is attached to the agent, and could answer what it asks."""
         ...
 
     def hands_at(self) -> float | None:

@@ -286,7 +286,7 @@ class AgentLink(Protocol):
 
     @property
     def has_person(self) -> bool:
-        """Whether somebody sits at one of those, as far as their terminal tells."""
+        """True if a person sits at one of those, as far as their terminal tells."""
         ...
 
     @property

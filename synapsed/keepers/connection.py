@@ -1,9 +1,9 @@
 """The transport of a keeper's client: frames in order, some at a time.
 
 A program that writes without end leaves the event loop to the others, and so does one whose output costs much: OUTPUT
-is handed on in portions, and where they have taken `TURN_S` the rest waits for the loop's next
-turn. Nothing is read meanwhile, so that no more waits here than was read at once; the answers to requests wait too,
-because they stand behind output in the stream, and whoever asked counts on that output having been seen.
+is handed on in portions, and where they have taken `TURN_S` the rest waits for the loop's next turn. Nothing is read
+meanwhile, so that no more waits here than was read at once; the answers to requests wait too, because they stand behind
+output in the stream, and whoever asked counts on that output having been seen.
 """
 
 import asyncio

@@ -16,7 +16,7 @@ from synapsed.model.task import Prompt
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SENDERS = frozenset({SYSTEM, UNKNOWN, PERSON})
-"""What stands for a sender that is no agent."""
+"""Names of senders that are no agents."""
 _LIKE_AN_ID = re.compile(r"(?i:synapse)-.+-\d{1,5}")
 ADDRESS_MAX = 128
 """Characters of an address that are looked at; more is refused."""

@@ -85,7 +85,7 @@ class Sender:
 
 
 def is_system(sender_id: str) -> bool:
-    """Whether a reader would take `sender_id` for synapsed itself: in capitals or full width, too."""
+    """Returns True if a reader would take `sender_id` for synapsed itself: in capitals or full width, too."""
     return normalize("NFKC", sender_id).strip().removeprefix("@").casefold() == SYSTEM
 
 

@@ -55,10 +55,10 @@ SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
 
 LEAVE_S = 30.0
-"""How long the keys may take by which a program ends itself, before it is ended."""
+"""The time that the keys may take by which a program ends itself, before it is ended."""
 
 LEAVE_LOOK_S = 1.5
-"""How long the look may take that says whether those keys may be pressed."""
+"""The time that the look may take that says whether those keys may be pressed."""
 
 OBSERVE_S = 2.0
 """How long the look may take that an agent waits for: its screen may have no process that draws it."""
@@ -68,14 +68,14 @@ INTERRUPT_LOOK_S = 2.0
 they stopped it."""
 
 RETURN_S = 10.0
-"""How long terminals that were attached to the last daemon may take to come back."""
+"""The time that terminals which were attached to the last daemon may take to come back."""
 
 SAVE_S = 10.0
 """How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
 
 FRESH_LOOK_S = 10.0
-"""How long the first look at a program that was just launched is waited for: its screen may have no process that draws
-it."""
+"""The time for which the first look at a program that was just launched is waited for: its screen may have no process
+that draws it."""
 
 FIRST_LOOK_S = 30.0
 """How long the first look may still take once the link is given up: it may have no process that draws it."""

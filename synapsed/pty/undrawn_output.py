@@ -23,13 +23,13 @@ UNDRAWN_MAX = 512 * 1024
 """Bytes of output that are not drawn at which the keeper is asked to pause; a quarter of it resumes."""
 
 KEEP_UP_S = 0.3
-"""How long output may wait to be drawn while somebody waits for the program."""
+"""The time that output may wait to be drawn while a person waits for the program."""
 
 END_KEPT = 64 * 1024
 """Bytes at the end of the output that are drawn all the same: they fill the screen, and say why the program ended."""
 
 EXIT_DRAWN_S = 1.0
-"""How long the output of a program that has ended by itself may wait to be drawn."""
+"""The time that the output of a program which has ended by itself may wait to be drawn."""
 
 log = structlog.get_logger(__name__)
 
@@ -45,15 +45,15 @@ class UndrawnOutput:
         self._program: KeptProgram = terminal.program
         self._passed = passed
         self._drawn = drawn
-        """Where the output ends that is on the screen."""
+        """The offset at which the output ends that is on the screen."""
         self.far_behind = False
         """So much is not drawn that the keeper was asked to pause: what the screen shows is old."""
         self._waiting = 0
-        """How many wait for the program."""
+        """The number of callers that wait for the program."""
         self._task: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._ended_at: float | None = None
-        """When the program was found to have ended, whose output waits to be drawn."""
+        """The time at which the program was found to have ended, while its output waits to be drawn."""
 
     def came(self, end: int) -> None:
         """There is output up to `end`."""

@@ -42,7 +42,7 @@ FOCUS = (b"\x1b[I", b"\x1b[O")
 _REPORTS = re.compile(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
 
 PRESENT_S = 120.0
-"""How long whoever gave a sign (a key, the mouse, the focus, another size) counts as sitting at the terminal. Programs
+"""Seconds for which a person counts as sitting at the terminal after a sign (key, mouse, focus, another size). Programs
 that tell others who is away wait for ten minutes and more. What is held back here is told to the person alone, and in
 each of these minutes an agent waits for them; two are enough to read what is asked."""
 
@@ -375,7 +375,7 @@ class Viewers:
         self._joining = 0
         self._now = now
         self._signed_at: float | None = None
-        """When somebody gave a sign at one of them that may type; None where the last one was that they look
+        """The time of the last sign of a person at one of them that may type; None if it was that they look
         elsewhere."""
 
     def __len__(self) -> int:
@@ -384,12 +384,12 @@ class Viewers:
 
     @property
     def writers(self) -> int:
-        """How many may type, with those who are about to come."""
+        """The number of viewers that may type, with those that are about to come."""
         return self._joining + sum(not viewer.read_only for viewer in self._viewers)
 
     @property
     def has_person(self) -> bool:
-        """Whether somebody sits at one of them who may type."""
+        """True if a person sits at one of them that may type."""
         recent = self._signed_at is not None and self._now() - self._signed_at < PRESENT_S
         return recent and self.writers > 0
 

@@ -92,7 +92,7 @@ class Do(_Section):
 
 ACTIONS = ("notify", "approve", "deny", "send", "restart", "webhook")
 ANSWERING = ("approve", "deny")
-"""What gives an answer to a question."""
+"""Actions that answer a question."""
 _ASKING = frozenset({"inputRequired", "taskStatus", "activity"})
 """Events that say what is asked."""
 

@@ -45,7 +45,7 @@ def _last_event(path: Path) -> int:
 
 
 class Backups:
-    """Of the database at `path`, in `folder`, the last of `days` days; 0 makes none and leaves those that there are."""
+    """Copies of the database at `path`, in `folder`, of the last `days` days; 0 makes none, and removes none."""
 
     def __init__(self, path: Path, folder: Path, *, days: float, clock: Clock) -> None:
         self._path = path

@@ -63,7 +63,7 @@ QUERIES_MAX = 512
 of the palette at the most; more come of a file that is shown."""
 
 UNSTARTED = frozenset({Activity.UNKNOWN, Activity.WAITING})
-"""What a program may do that has not started: hang, and ask something first, such as whether its folder is trusted."""
+"""Activities of a program that has not started: it hangs, or asks first, for instance whether its folder is trusted."""
 
 GOOD_S = 3600.0
 """So long a look that time does not change is not judged again."""

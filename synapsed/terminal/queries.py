@@ -49,22 +49,21 @@ _ANSWERS = re.compile(
 )
 
 
-_BEGIN = r"(?:\^\[[\[\]P]?|[\[\]])?"
-"""Of an answer as it is shown, or as a line editor has left it, which eats what begins like a key."""
-_END = r"(?:\^\[\\?|\^G|\\)?"
 _UNLIKE_WORDS = (
-    r"[?>]?\d*(?:;\d+)+\$?[cnRyt]"
-    r"|>?\|?synapsed \d+(?:\.\w+)*"
-    r"|(?:(?:4;\d{1,3}|1[012]);)?rgb:[0-9a-f]{4}/[0-9a-f]{4}/[0-9a-f]{4}"
+    r"(?>[?>]?\d*(?:;\d+)+\$?[cnRyt]"
+    r"|>?\|synapsed \d++(?:\.\w++)*+"
+    r"|(?:(?:4;\d{1,3}|1[012]);)?rgb:[0-9a-f]{4}/[0-9a-f]{4}/[0-9a-f]{4})"
 )
-_LEFT = re.compile(rf"(?:{_BEGIN}(?:{_UNLIKE_WORDS}|[?>]?\d{{0,4}}[nR]|[01]\$r|7501;\?){_END}|\s)+")
+_LEFT = re.compile(rf"(?:{_UNLIKE_WORDS}|(?>[?>]?\d{{0,4}}[nR]|[01]\$r|7501;\?|\^\[P?|\^G|[\[\]\\])|\s)++")
+"""Answers as they are shown, or as a line editor has left them, which eats what begins or ends like a key. A program
+may show anything: nothing here is tried in two ways."""
 _SURE = re.compile(_UNLIKE_WORDS)
 
 
 def are_answers(text: str) -> bool:
-    """Whether `text`, which stands where something is typed, is nothing but what `answer` has given: the program that
-    asked was gone when it came. A single letter that a key may have typed proves nothing."""
-    return _SURE.search(text) is not None and _LEFT.fullmatch(text) is not None
+    """Returns True if `text`, which stands where something is typed, is nothing but what `answer` has given: the
+    program that asked was gone when it came. A single letter that a key may have typed proves nothing."""
+    return _LEFT.fullmatch(text) is not None and _SURE.search(text) is not None
 
 
 def is_answer(data: bytes) -> bool:

@@ -133,7 +133,7 @@ async def test_without_a_time_the_next_message_tries_it_out_and_is_not_lost(quie
 
 @pytest.mark.parametrize("jump", [*(jump for jump in JUMPS if jump < 0), 0.0])
 async def test_a_limit_lasts_no_longer_than_it_was_to(quiet_world: World, jump: float) -> None:
-    """Whether the clock is set back, or the machine sleeps; over a restart, too."""
+    """It holds if the clock is set back, if the machine sleeps, and over a restart."""
     world = quiet_world
     agent = await limited(world)
     await world.send(agent.id, "one")

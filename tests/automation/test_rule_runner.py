@@ -167,7 +167,7 @@ async def test_who_waits_does_not_wait_for_a_person_where_a_rule_answers(home: H
 
 @pytest.mark.parametrize("name", ["*", "another-*"])
 async def test_what_no_rule_answers_waits_for_a_person(home: Home, name: str) -> None:
-    """Whether a rule is for it and cannot, or is for other agents."""
+    """A rule is for it and cannot, or is for other agents."""
     agent = await home.start()
     ruler = await home.rules(rule("no", "inputRequired", {"deny": True}, agent=name))
     task = await home.send(agent.id)

@@ -359,7 +359,7 @@ async def test_codex_errors_stand_in_the_transcript_only(launch: Launch, channel
 async def test_an_end_is_told_though_the_clock_was_set_since(
     launch: Launch, channel: HookChannel, tmp_path: Path, jump: float
 ) -> None:
-    """What was written before has dates of then."""
+    """Lines that were written before have dates of then."""
     path, then = tmp_path / "rollout.jsonl", time.time() - jump
     given = {"session_id": "c1", "turn_id": "t1", "transcript_path": str(path)}
     launch.report("UserPromptSubmit", {**given, "prompt": "hello"}, wall=then)

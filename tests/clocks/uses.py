@@ -1,4 +1,4 @@
-"""Who uses the wall clock: `python -m tests.clocks.uses` writes the list that `test_uses` holds the code against."""
+"""Users of the wall clock: `python -m tests.clocks.uses` writes the list that `test_uses` holds the code against."""
 
 import ast
 from collections.abc import Iterator

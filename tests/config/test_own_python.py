@@ -19,7 +19,7 @@ from tests.support.shadows import Shadows
 ROOT = Path(own_python.__file__).parents[1]
 SOURCES = sorted(path for part in ("synapsed", "synapsectl") for path in (ROOT / part).rglob("*.py"))
 MAY_MAKE = re.compile(r"python|executable|-mb?[\"']")
-"""What stands in any text that makes such a command line: the others need not be parsed."""
+"""A sign that stands in any text that makes such a command line: the others need not be parsed."""
 PYTHON = re.compile(r"\bsys\.executable$|(^|[._])python$|^python3?$")
 
 

@@ -19,7 +19,7 @@ __all__ = ["DAY_S", "JUMPS", "PATIENCE_S", "POLL_S", "FakeClock", "FakeTimer", "
 DAY_S = 86_400.0
 
 JUMPS = tuple(days * DAY_S for days in (-20, -1, 1, 20))
-"""What somebody who sets a clock wrong does to it (docs/clocks.md)."""
+"""Seconds by which a person sets a clock wrong (docs/clocks.md)."""
 
 TURNS = 2000
 """Turns of the event loop that anything without real I/O is done in, many times over."""

@@ -71,7 +71,7 @@ class FakeLink:
 
     @property
     def has_person(self) -> bool:
-        """Whoever may type sits there."""
+        """True: a person sits wherever one may type."""
         return self.writers > 0
 
     def give_up(self) -> None:

@@ -13,6 +13,7 @@ from synapsed.model.link import LinkEvent
 from synapsed.model.records import Checkpoint
 from synapsed.pty import link as link_module
 from synapsed.pty import window_size
+from synapsed.pty.link import PtyLink
 from synapsed.pty.shared_timer import BEAT_S, PULSE_BEATS
 from synapsed.terminal.screen_messages import Incomplete
 from tests.fakes.clock import until
@@ -356,17 +357,23 @@ async def test_a_keeper_that_stops_is_noticed_by_its_pulse(opens: Opens, monkeyp
     link._rounds.leave(link)
 
 
-async def test_a_program_has_the_size_of_who_types_and_its_own_when_they_have_left(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a window as narrow as its prompt it would seem to hold a person's draft, also when they have gone."""
-    link, _ = opens(b"> ")
+def resizes_of(link: PtyLink, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Returns the sizes that the keeper is asked for from now on."""
     sizes: list[tuple[int, int]] = []
 
     async def resize(cols: int, rows: int) -> None:
         sizes.append((cols, rows))
 
     monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
+    return sizes
+
+
+async def test_a_program_has_the_size_of_who_types_and_its_own_when_they_have_left(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a window as narrow as its prompt it would seem to hold a person's draft, also when they have gone."""
+    link, _ = opens(b"> ")
+    sizes = resizes_of(link, monkeypatch)
     link._window.size = (80, 24)
     narrow = await link.attach(cols=3, rows=2, read_only=False)
     other = await link.attach(cols=100, rows=30, read_only=False)
@@ -384,12 +391,7 @@ async def test_a_window_that_the_last_daemon_s_terminal_left_is_given_back(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link, _ = opens(b"> ")
-    sizes: list[tuple[int, int]] = []
-
-    async def resize(cols: int, rows: int) -> None:
-        sizes.append((cols, rows))
-
-    monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
+    sizes = resizes_of(link, monkeypatch)
     monkeypatch.setattr(link_module, "RETURN_S", 0.0)
     link._window.size = (8, 24)
     await link._give_back_window()

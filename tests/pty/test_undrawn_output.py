@@ -127,7 +127,7 @@ async def test_a_program_that_goes_on_is_drawn_however_far_behind_that_is(
 async def test_an_interrupt_presses_nothing_where_the_screen_is_not_drawn(
     flooded: tuple[PtyLink, FloodedKeeper],
 ) -> None:
-    """What stops a turn may be another key for whatever stands there now."""
+    """The key that stops a turn may mean something else to what stands there now."""
     link, keeper = flooded
     with pytest.raises(KeeperLost, match="not drawn"):
         await link.interrupt()

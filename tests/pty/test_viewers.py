@@ -406,7 +406,7 @@ async def test_a_window_that_has_the_size_of_who_comes_is_left_as_it_is() -> Non
 
 
 async def test_somebody_sits_at_a_terminal_for_a_while_after_they_gave_a_sign() -> None:
-    """Keys, focus and size are signs; that a terminal is attached is none, nor is one that only looks."""
+    """Keys, focus and size are signs of a person; an attached terminal alone is not, nor is one that only looks."""
     program, now = Program(), [1000.0]
     viewers = program.viewers
     viewers._now = lambda: now[0]

@@ -57,7 +57,7 @@ def test_a_window_is_made_tall_once_and_only_while_nobody_looks() -> None:
 
 @pytest.mark.parametrize(("wanted", "becomes"), [((8, 2), (20, 5)), ((19, 30), (20, 30)), ((100, 4), (100, 5))])
 def test_a_window_has_a_floor(wanted: tuple[int, int], becomes: tuple[int, int]) -> None:
-    """What a program draws in a narrower one cannot be read."""
+    """The picture that a program draws in a narrower one cannot be read."""
     one = window(attached=1, writers=1)
     assert list(one.resize(*wanted)) == [Resize(*becomes)]
     assert one.size == becomes

@@ -1,4 +1,4 @@
-"""What is written for systemd, read by a real one: paths with every character that means something to it."""
+"""Units that are written for systemd, read by a real one: paths with every character that means something to it."""
 
 from pathlib import Path
 

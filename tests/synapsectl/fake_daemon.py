@@ -115,7 +115,7 @@ class FakeDaemon:
         self.unknown: frozenset[str] = frozenset()
         """Keys of a start that this daemon, an older one, does not know."""
         self.on_start: Callable[[], None] = lambda: None
-        """What happens while an agent is being started."""
+        """Called while an agent is being started."""
         self.activated: list[str] = []
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []

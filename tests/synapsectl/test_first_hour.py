@@ -1,4 +1,5 @@
-"""What a person types in the first hour, and nearly: done as it was meant, or refused with the nearest right word."""
+"""Command lines of the first hour, and such that are nearly right: done as they were meant, or refused
+with the nearest right word."""
 
 import os
 import signal

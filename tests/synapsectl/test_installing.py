@@ -79,7 +79,7 @@ def test_the_environment_file_is_read_back_as_it_was(settings: ServiceSettings, 
 def test_a_shell_becomes_an_interpreter_that_systemd_does_not_take(
     settings: ServiceSettings, tmp_path: Path, character: str
 ) -> None:
-    """How a real systemd reads it: tests/service/test_odd_paths."""
+    """See tests/service/test_odd_paths for a real systemd that reads it."""
     service = units(settings._replace(python=f"/opt/a{character}b/python"), tmp_path)["synapsed.service"].text
     started = next(line for line in service.splitlines() if line.startswith("ExecStart="))
     assert started.startswith(r'ExecStart=/bin/sh -c "exec \"$$0\" \"$$@\"" ')

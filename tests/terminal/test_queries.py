@@ -201,7 +201,27 @@ def test_answers_that_nobody_took(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "n", "y", "62", "5n", "echo 62;22c", "62;22c ls", "cd ..; cat", "1;2", "git rm x"]
+    "text",
+    [
+        "",
+        "n",
+        "y",
+        "62",
+        "5n",
+        "echo 62;22c",
+        "62;22c ls",
+        "cd ..; cat",
+        "1;2",
+        "git rm x",
+        "synapsed 1",
+        "synapsed 0.1.0",
+    ],
 )
 def test_what_a_person_has_typed_is_no_answer(text: str) -> None:
     assert not are_answers(text)
+
+
+@pytest.mark.parametrize("piece", [";1", "1;", "n", "1;2c^[", "|synapsed 1.nnnn ", "^[", "1;2c^[[", "1111n"])
+def test_whatever_a_program_shows_is_looked_through_once(piece: str) -> None:
+    """Tried in two ways at each piece, it would take longer than a test may."""
+    assert not are_answers(f"1;2c |synapsed 1.{piece * 100_000}!")
