@@ -2,9 +2,11 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
+from synapsectl.service.systemd import _is_older
 from synapsed.clock import AGES_MAX, JUMP_S, SETTLED_S, Ages, PastDates, SystemClock, began
 from synapsed.keeper.processes import lived_s, start_mark
 from tests.fakes.clock import DAY_S, JUMPS, FakeClock
@@ -98,6 +100,16 @@ def test_past_instants_keep_their_dates(clock: FakeClock, jump: float) -> None:
         assert dates.instant(second[1]) == pytest.approx(second[0], abs=0.001)
     assert dates.instant(clock.wall() + 20 * DAY_S) == clock.monotonic(), "the future is now"
     assert dates.of(0.0) == first[1] - first[0], "before it was there it was as when it came"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux only")
+def test_a_process_is_older_than_what_was_written_after_it(tmp_path: Path) -> None:
+    unit = tmp_path / "a.service"
+    unit.touch()
+    assert _is_older(os.getpid(), [unit])
+    os.utime(unit, (0, 0))
+    assert not _is_older(os.getpid(), [unit])
+    assert not _is_older(0, [unit]), "none runs"
 
 
 def test_the_boot_clock_is_that_of_the_kernel() -> None:
