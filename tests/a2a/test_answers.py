@@ -176,6 +176,7 @@ async def test_what_is_compressed_is_not_unpacked(far: Far, here: Here):
     assert set(far.asked) == {"identity"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     one_each([b"", b"[" * 100_000, b"null", b"{", b'{"a":' * 100_000, b"\xff", b"[]", b"0", b'"task"'], kind=len),

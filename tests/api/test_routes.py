@@ -327,6 +327,7 @@ async def test_a_reply_is_asked_for_and_given(api: Api):
     assert (status, api.control.calls[-1]) == (200, ("collected", made["task"]["id"]))
 
 
+@pytest.mark.slow
 async def test_a_list_of_large_tasks_ends_early_and_says_where_it_goes_on(api: Api):
     """Pages end by size, one task at least; the cursor of `Link` goes on, up to the end."""
     for number in range(3):

@@ -275,6 +275,7 @@ async def stalled(api: Api, path: str, headers: str = ""):
     return reader, writer
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_too_slowly_is_told_and_goes_on_by_its_cursor(control, tmp_path, monkeypatch):
     given_up = asyncio.Event()
 

@@ -3,11 +3,14 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.clocks.uses import LIST, uses
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "clocks.md"
 
 
+@pytest.mark.slow
 def test_every_use_of_the_wall_clock_is_listed() -> None:
     known, found = LIST.read_text().splitlines(), uses()
     news = "\n".join(line for line in found if line not in known)

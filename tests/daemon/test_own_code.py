@@ -131,6 +131,7 @@ def test_the_installed_tool_in_a_folder_of_shadows(daemon: Daemon, shadows: Shad
     assert shadows.imported() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "named", ["", "../folder:", *(pytest.param(named, marks=pytest.mark.night) for named in (":/lib", "."))]
 )

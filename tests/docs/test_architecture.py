@@ -11,6 +11,7 @@ from scripts import wording
 from scripts.modules import DOCUMENT, document, first_sentence
 
 
+@pytest.mark.slow
 def test_the_map_has_every_module() -> None:
     assert DOCUMENT.read_text() == document(), "run 'python -m scripts.modules'"
 

@@ -88,6 +88,7 @@ def told(recording: Path, profile: Profile) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cli", "scenario", "recording"), EVERY, ids=lambda value: "" if isinstance(value, Path) else value
 )
