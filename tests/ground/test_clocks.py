@@ -1,7 +1,6 @@
-"""A real daemon under a clock that is set, by a library that stands before libc: a machine has one wall clock."""
+"""A real daemon under a clock that is set."""
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,64 +10,12 @@ from tests.fakes.clock import DAY_S, JUMPS
 from tests.ground.installed import Installed
 from tests.ground.person import Person, living_somewhere
 from tests.support.daemon import eventually
-
-SHIM = r"""
-#define _GNU_SOURCE
-#include <stdlib.h>
-#include <stdio.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-static long ahead(void) {
-    const char *path = getenv("AHEAD_FILE");
-    FILE *file = path ? fopen(path, "re") : NULL;
-    long found = 0;
-    if (file) { if (fscanf(file, "%ld", &found) != 1) found = 0; fclose(file); }
-    return found;
-}
-int clock_gettime(clockid_t id, struct timespec *to) {
-    int done = (int)syscall(SYS_clock_gettime, id, to);
-    if (done == 0 && id == CLOCK_REALTIME) to->tv_sec += ahead();
-    return done;
-}
-time_t time(time_t *to) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (to) *to = now.tv_sec;
-    return now.tv_sec;
-}
-int gettimeofday(struct timeval *to, void *zone) {
-    struct timespec now;
-    (void)zone;
-    clock_gettime(CLOCK_REALTIME, &now);
-    to->tv_sec = now.tv_sec;
-    to->tv_usec = now.tv_nsec / 1000;
-    return 0;
-}
-"""
+from tests.support.set_clock import SetClock
 
 pytestmark = [
     pytest.mark.night,
     pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler, and nobody else sets a clock for one process"),
 ]
-
-
-class Set:
-    """The clock of all that `env` is the environment of."""
-
-    def __init__(self, person: Person, folder: Path) -> None:
-        source, library = folder / "ahead.c", folder / "ahead.so"
-        source.write_text(SHIM)
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
-        self._file = folder / "ahead"
-        self.env = {**person.login, "LD_PRELOAD": str(library), "AHEAD_FILE": str(self._file)}
-        self.to(0)
-
-    def to(self, seconds: float) -> None:
-        fresh = self._file.with_suffix(".new")
-        fresh.write_text(f"{seconds:.0f}\n")
-        fresh.replace(self._file)
 
 
 @pytest.fixture
@@ -78,11 +25,11 @@ def person(installed: Installed) -> Iterator[Person]:
 
 
 @pytest.fixture
-def clock(person: Person, tmp_path: Path) -> Set:
-    return Set(person, tmp_path)
+def clock(person: Person, tmp_path: Path) -> SetClock:
+    return SetClock(tmp_path, person.login)
 
 
-def test_work_goes_on_while_the_clock_jumps(person: Person, clock: Set) -> None:
+def test_work_goes_on_while_the_clock_jumps(person: Person, clock: SetClock) -> None:
     assert person.ctl("start", "dummy", "--name", "d", env=clock.env).code == 0
     person.ready("d")
     assert person.ctl("send", "d", "--wait", "--", "echo first", env=clock.env).out == "first\n"
@@ -98,7 +45,7 @@ def test_work_goes_on_while_the_clock_jumps(person: Person, clock: Set) -> None:
 
 
 @pytest.mark.parametrize("jump", [-DAY_S, -20 * DAY_S])
-def test_a_daemon_is_started_after_the_clock_was_set_back(person: Person, clock: Set, jump: float) -> None:
+def test_a_daemon_is_started_after_the_clock_was_set_back(person: Person, clock: SetClock, jump: float) -> None:
     for seconds in (0, jump):
         clock.to(seconds)
         started = person.ctl("start", "dummy", env=clock.env)
@@ -106,7 +53,7 @@ def test_a_daemon_is_started_after_the_clock_was_set_back(person: Person, clock:
         assert person.ctl("shutdown", env=clock.env).code == 0
 
 
-def test_a_killed_daemon_finds_its_agents_under_another_date(person: Person, clock: Set) -> None:
+def test_a_killed_daemon_finds_its_agents_under_another_date(person: Person, clock: SetClock) -> None:
     assert person.ctl("start", "dummy", "--name", "d", env=clock.env).code == 0
     program = person.ready("d")["pid"]
     for jump in JUMPS:

@@ -20,12 +20,14 @@ from tests.real.script import expected_answer
 
 __all__ = [
     "CONFIRMED_S",
+    "DAY_S",
     "LATE_S",
     "WORD",
     "Happening",
     "Journal",
     "Letter",
     "Verdict",
+    "begun_at",
     "ends_of",
     "judge",
     "letters_of",
@@ -62,7 +64,8 @@ type Span = tuple[float, float]
 @dataclass(frozen=True, kw_only=True)
 class Happening:
     """Something done on purpose: `what` is ``urgent``, ``cancel``, ``esc``, ``prompt`` (a person's own), ``draft``,
-    ``yes``, ``no`` or ``kill`` (of the daemon: `agent` is empty). `word` is what a person's prompt holds, or what a
+    ``yes``, ``no``; or, with an empty `agent`, ``begin`` (of the run), ``kill`` (of the daemon) or ``clock`` (that the
+    daemon and its programs have, set by whole days). `word` is what a person's prompt holds, or what a
     message that is canceled does; `told` what became of that: ``canceled``, the code of a refusal, nothing where the
     daemon was killed over it."""
 
@@ -166,16 +169,38 @@ def _seconds(spans: Iterable[Span]) -> float:
 # --- the daemon's store ----------------------------------------------------------------------------------------------
 
 
-def letters_of(database: Path, now: float) -> list[Letter]:
-    """Every message that the store has a task for; what is not over lasts until `now`."""
+DAY_S = 86_400.0
+
+
+def begun_at(happenings: Sequence[Happening]) -> float | None:
+    """Returns when the run began by the machine's clock; None for a run that did not note it, and set no clock."""
+    return next((happening.since for happening in happenings if happening.what == "begin"), None)
+
+
+def letters_of(database: Path, now: float, begun: float | None = None) -> list[Letter]:
+    """Every message that the store has a task for; what is not over lasts until `now`.
+
+    The daemon's clock may have been set by whole days, at any time: with `begun`, the store's dates are taken as times
+    of the day that began then.
+    """
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
-        tasks = [json.loads(data) for (data,) in connection.execute("SELECT data FROM tasks ORDER BY seq")]
+        tasks: list[dict[str, Any]] = [
+            json.loads(data) for (data,) in connection.execute("SELECT data FROM tasks ORDER BY seq")
+        ]
         rows = connection.execute("SELECT at, agent_id, task_id, data FROM events ORDER BY id").fetchall()
     finally:
         connection.close()
-    history = _History.of([(at, agent, task, json.loads(data)) for at, agent, task, data in rows], now)
-    return [_letter(task, history) for task in tasks if WORD.search(_text(task))]
+
+    def right(at: float) -> float:
+        return at if begun is None else begun + (at - begun) % DAY_S
+
+    history = _History.of([(right(at), agent, task, json.loads(data)) for at, agent, task, data in rows], now)
+    return [
+        _letter(task, history, right(datetime.fromisoformat(task["created_at"]).timestamp()))
+        for task in tasks
+        if WORD.search(_text(task))
+    ]
 
 
 def ends_of(database: Path) -> list[str]:
@@ -193,7 +218,7 @@ def _text(task: dict[str, Any]) -> str:
     return "\n".join(part["text"] for part in task["message"]["parts"] if part["type"] == "text")
 
 
-def _letter(task: dict[str, Any], history: "_History") -> Letter:
+def _letter(task: dict[str, Any], history: "_History", sent: float) -> Letter:
     answers = [a["parts"][0]["text"] for a in task["artifacts"] if a["artifact_id"] == "answer"]
     agent, task_id = task["agent_id"], task["id"]
     steps = history.steps.get(task_id, [])
@@ -207,7 +232,7 @@ def _letter(task: dict[str, Any], history: "_History") -> Letter:
         reason=task["metadata"].get("reason"),
         answer=answers[0] if answers else None,
         exact=task["exact"],
-        sent=datetime.fromisoformat(task["created_at"]).timestamp(),
+        sent=sent,
         begun=begun,
         taken=next((at for at in history.to_work.get(agent, ()) if begun is not None and at >= begun), None),
         ended=next((at for at, state in steps if state in FINAL), None),

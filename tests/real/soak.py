@@ -1,8 +1,8 @@
 """Real agents for an hour, of pinned programs and of older versions of them: messages at random moments, people typing,
-dialogs, interrupts, kills of the daemon. Messages go by all ways there are (`ways`): over a program's own server, typed
-at its terminal, and over pipes.
+dialogs, interrupts, kills of the daemon, a wall clock that is set by days. Messages go by all ways there are (`ways`):
+over a program's own server, typed at its terminal, and over pipes.
 
-    python -m tests.real.soak [--minutes 60] [--seed N] [--kill-every 300] [--older 2]
+    python -m tests.real.soak [--minutes 60] [--seed N] [--kill-every 300] [--older 2] [--set-every 240]
     python -m tests.real.soak --judge FOLDER     # again, by what a run left
 
 Runs inside a loopback-only namespace. At the end every message is judged by the model's log (`judgement`): none
@@ -26,15 +26,17 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.clock import JUMPS
 from tests.real import netns, programs, versions
 from tests.real.agents import EVERY, RealAgent, nonce
-from tests.real.judgement import Happening, Journal, ends_of, judge, letters_of, unaccounted
+from tests.real.judgement import Happening, Journal, begun_at, ends_of, judge, letters_of, unaccounted
 from tests.real.model import Model, read_log
 from tests.real.programs import Prepared
 from tests.real.terminal import Terminal
 from tests.real.versions import Version
 from tests.real.ways import ACP, OFF, PIPES, TYPED, Way
 from tests.support.daemon import Daemon
+from tests.support.set_clock import SetClock
 
 EVERY_S = 2.0
 """Between two messages, over all agents: with more of them each gets fewer, so that the load stays what it is."""
@@ -104,7 +106,11 @@ class Soak:
         self.model = model
         self.rng = rng
         self.journal = Journal(root / "journal.jsonl")
-        self.daemon = Daemon(root / "synapsed").start()
+        self.clock = SetClock(root, os.environ)
+        """That of the daemon and its programs; this run and the model have the machine's."""
+        self.ahead = 0.0
+        self.journal.note(Happening(what="begin", since=time.time()))
+        self.daemon = Daemon(root / "synapsed", self.clock.env).start()
         self.agents = [self._start(cli, programs.prepare, cli) for cli in EVERY]
         self.agents += [self._start_typed(way) for way in TYPED if way.cli in OFF]
         self.agents += [
@@ -147,9 +153,9 @@ class Soak:
 
     # --- what happens ---
 
-    def run(self, minutes: float, kill_every: float) -> None:
+    def run(self, minutes: float, kill_every: float, set_every: float) -> None:
         works: list[Callable[[], None]] = [lambda agent=agent: self._send_to(agent) for agent in self.agents]  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-        works += [self._be_a_person, lambda: self._kill(kill_every)]
+        works += [self._be_a_person, lambda: self._kill(kill_every), lambda: self._set_clock(set_every)]
         threads = [threading.Thread(target=self._guard, args=(work, self.over)) for work in works]
         answerer = threading.Thread(target=self._guard, args=(self._answer_dialogs, self.drained), daemon=True)
         for thread in (*threads, answerer):
@@ -327,6 +333,15 @@ class Soak:
         self._note("kill", None, since)
         self.up.set()
 
+    def _set_clock(self, every: float) -> None:
+        """Set the clock by days, now and then back; a kill may follow at once, so a daemon may start at any date."""
+        if self.over.wait(self.rng.uniform(0.5, 1.5) * every):
+            return
+        since = time.time()
+        self.ahead = self.rng.choice([days for days in (0.0, *JUMPS) if days != self.ahead])
+        self.clock.to(self.ahead)
+        self._note("clock", None, since)
+
     # --- its end ---
 
     def drain(self) -> None:
@@ -351,8 +366,9 @@ class Soak:
 
 def tell(root: Path, sent: Sequence[Sent] | None = None) -> bool:
     """Judge what a run left in `root`, which has `sent` that; whether it was good."""
-    letters = letters_of(root / "synapsed" / "state" / "synapsed.db", time.time())
-    verdict = judge(letters, read_log(root / "model.jsonl"), Journal.read(root / "journal.jsonl"))
+    happenings = Journal.read(root / "journal.jsonl")
+    letters = letters_of(root / "synapsed" / "state" / "synapsed.db", time.time(), begun_at(happenings))
+    verdict = judge(letters, read_log(root / "model.jsonl"), happenings)
     for end in ends_of(root / "synapsed" / "state" / "synapsed.db"):
         verdict.fault("program ended", end)
     if sent is not None:
@@ -372,6 +388,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))
     parser.add_argument("--kill-every", type=float, default=300, help="seconds between kills of the daemon, about")
+    parser.add_argument("--set-every", type=float, default=240, help="seconds between two settings of the clock, about")
     parser.add_argument("--older", type=int, default=2, help="older versions of each program beside the pinned one")
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help="judge again what a run left there")
     options = parser.parse_args()
@@ -379,6 +396,8 @@ def main() -> int:
         return 0 if tell(options.judge) else 1
     if reason := programs.missing():
         sys.exit(reason)
+    if shutil.which("cc") is None:
+        sys.exit("there is no C compiler (cc): the library that sets the clock is compiled; install gcc or clang")
     older = [version for cli in EVERY for version in versions.of(cli)[: options.older]]
     if reason := next(filter(None, map(versions.missing, older)), None):
         sys.exit(reason)
@@ -389,7 +408,7 @@ def main() -> int:
     with Model(log_file=root / "model.jsonl") as model:
         soak = Soak(root, model, random.Random(options.seed), older)
         try:
-            soak.run(options.minutes, options.kill_every)
+            soak.run(options.minutes, options.kill_every, options.set_every)
             soak.drain()
             good = tell(root, soak.sent)  # before the agents end, and with them what is stranded
         finally:

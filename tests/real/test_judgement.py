@@ -1,5 +1,6 @@
 """A long run's judge finds each fault, and is not fooled by what only looks like one."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.real.agents import nonce
-from tests.real.judgement import Happening, Journal, Letter, ends_of, judge, letters_of, unaccounted
+from tests.real.judgement import DAY_S, Happening, Journal, Letter, ends_of, judge, letters_of, unaccounted
 from tests.real.model import Request
 from tests.support.daemon import Daemon, eventually
 
@@ -162,6 +163,7 @@ def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
+    begun = time.time()
     daemon = Daemon(tmp_path / "synapsed").start()
     try:
         daemon.start_agent()
@@ -171,6 +173,7 @@ def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
         now = 4e9
         store = daemon.home / "state" / "synapsed.db"
         (told,) = letters_of(store, now)
+        (days_later,) = letters_of(store, now, begun - 20 * DAY_S)
         assert ends_of(store) == []
         assert daemon.ctl("kill", "dummy").code == 0
         eventually(lambda: ends_of(store), "its end is told")
@@ -183,6 +186,9 @@ def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
     assert told.taken is not None
     assert told.sent <= told.begun <= told.taken <= told.ended
     assert told.idle[-1][1] == now
+    assert days_later.begun is not None
+    assert told.begun - days_later.begun == pytest.approx(20 * DAY_S), "the daemon's clock was set ahead"
+    assert told.sent - days_later.sent == pytest.approx(20 * DAY_S)
     assert all(end <= told.begun or start >= told.ended for start, end in told.idle)
 
 
