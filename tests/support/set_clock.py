@@ -15,10 +15,15 @@ SHIM = r"""
 #include <time.h>
 #include <unistd.h>
 static long ahead(void) {
+    static long found = 0, read_at = 0; /* programs ask thousands of times a second */
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    long at = now.tv_sec * 1000 + now.tv_nsec / 1000000 + 1;
+    if (read_at && at - read_at < 10) return found;
     const char *path = getenv("AHEAD_FILE");
     FILE *file = path ? fopen(path, "re") : NULL;
-    long found = 0;
     if (file) { if (fscanf(file, "%ld", &found) != 1) found = 0; fclose(file); }
+    read_at = at;
     return found;
 }
 int clock_gettime(clockid_t id, struct timespec *to) {
