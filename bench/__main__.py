@@ -24,6 +24,7 @@ SECTIONS = (
     "tasks",
     "a2a",
     "subscribers",
+    "connections",
     "page",
     "bus",
     "history",

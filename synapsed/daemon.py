@@ -63,6 +63,7 @@ from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
+from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
@@ -148,6 +149,7 @@ class Daemon:
     `files`: how many could be open before this process raised that (`openfiles`), which its programs get, and now.
     `keep_agents` is what a signal that ends the daemon means for them. `agent_units`: each agent is a unit of systemd's
     user manager. `late_port`: a main port that is taken is waited for, while all else is served; else it is refused.
+    `takes_orphans`: what loses its parent below this process is given to it (`orphans`).
     """
 
     def __init__(
@@ -160,6 +162,7 @@ class Daemon:
         started_with: ProcessAttributes | None = None,
         files: tuple[int, int] | None = None,
         late_port: bool = False,
+        takes_orphans: bool = False,
     ) -> None:
         self._paths = paths
         self._environ = environ
@@ -169,6 +172,7 @@ class Daemon:
         self._clock = SystemClock()
         self._service = ServiceNotifier(environ)
         self._late_port = late_port
+        self._takes_orphans = takes_orphans
         self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     async def run(self) -> None:
@@ -203,6 +207,7 @@ class Daemon:
                     group.create_task(parts.telemetry.run(servers.alert)),
                     *([] if listen else [group.create_task(listeners.main_later())]),
                     *([] if tls is None else [group.create_task(tls.run())]),
+                    *([group.create_task(Strays().reap())] if self._takes_orphans else []),
                 ]
                 self._service.ready(lambda: summary_of(manager.directory.all()))
                 await _tell(parts, "started")

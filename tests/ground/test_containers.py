@@ -28,14 +28,14 @@ def person(installed: Installed) -> Iterator[Person]:
 
 
 @contextmanager
-def container(person: Person, *around: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """A container whose first process is the daemon: its pid out here, and the command that enters it."""
-    command = ("unshare", "--pid", "--fork", "--mount-proc", "--uts", "--kill-child", *around)
+def namespace(person: Person, *first: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """A container whose first process is `first`: its pid out here, and the command that enters it."""
+    command = ("unshare", "--pid", "--fork", "--mount-proc", "--uts", "--kill-child", *first)
     env = {**person.bare, "PATH": "/usr/bin:/bin", "HOME": str(person.home)}
     with (
         (person.home / "out").open("wb") as out,
         subprocess.Popen(
-            [*command, str(person.installed.daemon), "run"],
+            command,
             env=env,
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -47,12 +47,19 @@ def container(person: Person, *around: str) -> Iterator[tuple[int, tuple[str, ..
             children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
             eventually(lambda: children.read_text().split(), "it has begun")
             inner = int(children.read_text().split()[0])
-            enter = ("nsenter", "--target", str(inner), "--pid", "--mount", "--uts")
-            eventually(lambda: person.ctl("list", env=env, around=enter).code == 0, "it answers")
-            yield inner, enter
-            assert outer.wait(PATIENCE_S) == 0, "it ends as the daemon does"
+            yield inner, ("nsenter", "--target", str(inner), "--pid", "--mount", "--uts")
+            assert outer.wait(PATIENCE_S) == 0, "it ends as its first process does"
         finally:
             outer.kill()
+
+
+@contextmanager
+def container(person: Person) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """One whose first process is the daemon."""
+    with namespace(person, str(person.installed.daemon), "run") as (inner, enter):
+        env = {**person.bare, "PATH": "/usr/bin:/bin", "HOME": str(person.home)}
+        eventually(lambda: person.ctl("list", env=env, around=enter).code == 0, "it answers")
+        yield inner, enter
 
 
 def stats_below(pid: int) -> list[str]:
@@ -78,6 +85,40 @@ def test_a_container_whose_first_process_is_the_daemon(person: Person) -> None:
         os.kill(pid, 15)
     assert not is_alive(pid)
     assert "Traceback" not in (person.home / "out").read_text()
+
+
+@pytest.mark.night
+def test_a_container_whose_first_process_reaps_nobody(person: Person) -> None:
+    """Below the daemon nothing stays: keepers, and what one leaves that is killed. Of a daemon itself one does, and one
+    that it has tried the first process with."""
+    with namespace(person, "sh", "-c", "trap 'exit 0' TERM; read _ < \"$0\"", str(fifo(person))) as (pid, enter):
+        bare = {**person.bare, "PATH": "/usr/bin:/bin", "HOME": str(person.home)}
+
+        def zombies() -> int:
+            listed = person.run(*enter, "sh", "-c", "cat /proc/[0-9]*/stat 2>/dev/null").out.splitlines()
+            return sum(") Z " in one for one in listed)
+
+        for name in ("killed", "b", "c"):
+            started = person.ctl("start", "generic", "--name", name, "--", "bash", "--norc", env=bare, around=enter)
+            assert started.code == 0, started
+            left = "(setsid sleep 1000 &); (setsid sleep 1000 &); echo left"
+            sent = person.ctl("send", name, "--wait", "--", left, env=bare, around=enter)
+            assert (sent.code, sent.out) == (0, "left\n"), sent
+            if name == "killed":
+                (program,) = (one["pid"] for one in person.ctl("list", "--json", env=bare, around=enter).json)
+                killed = person.run(*enter, "sh", "-c", f"kill -9 $(cut -d' ' -f4 /proc/{program}/stat)")
+                assert killed.code == 0, killed
+            assert person.ctl("stop", name, env=bare, around=enter).code == 0
+        eventually(lambda: zombies() <= 1, f"all is reaped: {zombies()}")
+        assert person.ctl("shutdown", env=bare, around=enter).code == 0
+        eventually(lambda: zombies() == 2, f"it has gone: {zombies()}")
+        os.kill(pid, 15)
+
+
+def fifo(person: Person) -> Path:
+    """Nobody ever writes to it."""
+    os.mkfifo(person.home / "never")
+    return person.home / "never"
 
 
 @pytest.mark.night
