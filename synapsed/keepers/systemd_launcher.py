@@ -130,7 +130,7 @@ class SystemdLauncher:
 
 
 def _as_written(command: Sequence[str]) -> list[str]:
-    """`command` in the words of systemd-run. The manager puts variables in for `$NAME` (every version does, and not all
+    """`command` in the words of systemd-run. The manager puts variables in for `${NAME}` (every version does, and not all
     know how to be told not to) and takes `$$` for one `$`; but in the program's own path `$$` is two, so that a shell
     becomes such a program."""
     if "$" in command[0]:
