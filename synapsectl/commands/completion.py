@@ -23,6 +23,7 @@ _{PROGRAM}() {{
         word="${{found%%$'\t'*}}"
         case "$word" in
             '') also="${{found#*$'\t'}}" ;;
+            *[^[:alnum:]_.,:=@%+/-]*) printf -v word %q "$word"; COMPREPLY+=("$word") ;;
             *) COMPREPLY+=("$word") ;;
         esac
     done < <("$tool" completion --words --line="$line" -- "${{COMP_WORDS[COMP_CWORD]}}" 2> /dev/null)

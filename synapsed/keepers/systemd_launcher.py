@@ -11,7 +11,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +112,7 @@ class SystemdLauncher:
             *(f"--property={key}={value}" for key, value in properties.items()),
             *(f"--setenv={key}={value}" for key, value in variables.items()),
             "--",
-            *keeper_command(self.python, "--foreground", "--spec", str(files.spec)),
+            *_as_written(keeper_command(self.python, "--foreground", "--spec", str(files.spec))),
         ]
 
     async def _abandon(self, spec: LaunchSpec) -> None:
@@ -127,6 +127,15 @@ class SystemdLauncher:
             ]
             await Child(stop, self.environ).talk()
         await sweep_launch(spec.launch_id)
+
+
+def _as_written(command: Sequence[str]) -> list[str]:
+    """`command` in the words of systemd-run. The manager puts variables in for `${NAME}` (every version does, and not all
+    know how to be told not to) and takes `$$` for one `$`; but in the program's own path `$$` is two, so that a shell
+    becomes such a program."""
+    if "$" in command[0]:
+        command = ["/bin/sh", "-c", 'exec "$0" "$@"', *command]
+    return [word.replace("$", "$$") for word in command]
 
 
 @dataclass(frozen=True, slots=True)

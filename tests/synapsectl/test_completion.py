@@ -1,19 +1,18 @@
 """Completion: what may stand next, and that the real shells show it."""
 
 import os
-import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from ptyprocess import PtyProcess
 
 from synapsectl.completing import split
 from synapsectl.parsing import command_line, parsers
 from synapsectl.verbs import VERBS
 from synapsed.model.task import PromptOption
 from tests.support.daemon import PATIENCE_S
+from tests.support.typed_shell import TypedShell
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent, permission
 from tests.synapsectl.test_several import asking  # noqa: F401 - a fixture
@@ -91,36 +90,6 @@ def test_what_an_agent_wrote_is_a_line_of_its_own(daemon: FakeDaemon, ctl: Ctl) 
     assert ctl("completion", "--words", "--", "input", "codex", "").out == "1\ta 2 b\\x1b[2J\n"
 
 
-STARTS = {
-    "bash": (["--norc", "--noprofile", "-i"], 'eval "$(synapsectl completion bash)"'),
-    "zsh": (["-f", "-i"], 'autoload -Uz compinit; compinit -D -u; eval "$(synapsectl completion zsh)"'),
-    "fish": (["--no-config", "-i"], "synapsectl completion fish | source"),
-}
-
-
-class Shell:
-    """A shell that somebody types into."""
-
-    def __init__(self, name: str, home: Path) -> None:
-        arguments, prepare = STARTS[name]
-        env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TERM": "dumb" if name == "bash" else "xterm"}
-        env |= {"HOME": str(home), "PS1": "", "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)}
-        self.pty = PtyProcess.spawn([shutil.which(name) or name, *arguments], env=env, dimensions=(40, 160))
-        self.shown = b""
-        self.pty.write(f"{prepare}; printf '%s-%s\\n' rea dy\n".encode())
-        self.until(b"rea-dy")
-
-    def until(self, text: bytes) -> None:
-        while not re.search(rb"[\r\n]" + re.escape(text), self.shown):
-            self.shown += self.pty.read(65536)
-
-    def completes(self, typed: str, to: str) -> None:
-        """The line that the shell has made of it is printed by `echo`, which Ctrl-A puts in front of it."""
-        self.shown = b""
-        self.pty.write(f"{typed}\t\x01echo @\r".encode())
-        self.until(f"@{to}".encode())
-
-
 def test_the_value_of_an_option_in_one_word_with_it(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert offered(ctl, "send", "--priority=") == [f"--priority={number}" for number in range(1, 6)]
     assert offered(ctl, "send", "claude", "--from=co") == ["--from=codex"]
@@ -161,7 +130,8 @@ def test_in_a_real_shell(name: str, daemon: FakeDaemon, home: Path, asking: str)
     (home / "my bin").mkdir()
     (home / "my bin" / "synapsectl").symlink_to(BIN / "synapsectl")
     (home / "bin").symlink_to("my bin")
-    shell = Shell(name, home)
+    places = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)}
+    shell = TypedShell(name, BIN, {**os.environ, **places})
     (home / "folder-of-mine").mkdir()
     (home / "notes.txt").touch()
     for typed, to in (
@@ -186,4 +156,19 @@ def test_in_a_real_shell(name: str, daemon: FakeDaemon, home: Path, asking: str)
     shell.completes("nowhere/synapsectl attach cod", "nowhere/synapsectl attach cod")
     assert b"rror" not in shell.shown
     assert b"nknown" not in shell.shown
-    shell.pty.close(force=True)
+    shell.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["bash", pytest.param("zsh", marks=pytest.mark.night), pytest.param("fish", marks=pytest.mark.night)]
+)
+def test_what_an_agent_offers_is_no_command_of_the_shell(name: str, daemon: FakeDaemon, home: Path) -> None:
+    """The word is one word, whatever characters it has."""
+    if shutil.which(name) is None:
+        pytest.skip(f"there is no {name} here")
+    asks(daemon, "yes$(touch gone-wrong);`id`", "Yes")
+    places = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)}
+    shell = TypedShell(name, BIN, {**os.environ, **places})
+    shell.completes("synapsectl input codex ye", "synapsectl input codex yes$(touch gone-wrong);`id`")
+    assert not (home / "gone-wrong").exists()
+    shell.close()
