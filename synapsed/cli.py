@@ -138,13 +138,11 @@ def versions() -> dict[str, object]:
 
 def _run(args: argparse.Namespace) -> int:
     leave_to_a_child()
-    gc.disable()  # importing leaves no garbage behind, but looking for it takes a tenth of the time
     from synapsed import attributes
-    from synapsed.orphans import take_orphans
 
-    takes_orphans = take_orphans()  # a fork costs less the earlier it is
     started_with = attributes.measured()
     os.umask(0o077)
+    gc.disable()  # importing leaves no garbage behind, but looking for it takes a tenth of the time
     import asyncio
 
     from synapsed import log
@@ -172,7 +170,7 @@ def _run(args: argparse.Namespace) -> int:
         started_with=ProcessAttributes.model_validate(started_with),
         files=raise_limit(),
         late_port=args.late_port or served,
-        takes_orphans=takes_orphans,
+        takes_orphans=True,
     )
     try:
         asyncio.run(daemon.run())

@@ -149,7 +149,7 @@ class Daemon:
     `files`: how many could be open before this process raised that (`openfiles`), which its programs get, and now.
     `keep_agents` is what a signal that ends the daemon means for them. `agent_units`: each agent is a unit of systemd's
     user manager. `late_port`: a main port that is taken is waited for, while all else is served; else it is refused.
-    `takes_orphans`: what loses its parent below this process is given to it (`orphans`).
+    `takes_orphans`: it becomes the parent of what loses its own below this process (`orphans`).
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The first process of a container (pid 1), which the kernel gives every process whose parent has ended.
 
-Keepers are among them, and what they leave behind: a daemon does not wait for what it has not started, so they would
-stay as zombies. The first process hands on signals, reaps, and ends as the daemon does. (`docker run --init` puts
+Keepers whose daemon has ended are among them, and would stay as zombies. The first process hands on signals, reaps, and
+ends as the daemon does. (`docker run --init` puts
 another program there.)
 """
 

@@ -130,9 +130,11 @@ class SystemdLauncher:
 
 
 def _as_written(command: Sequence[str]) -> list[str]:
-    """`command` in the words of systemd-run. The manager puts variables in for `${NAME}` (every version does, and not all
-    know how to be told not to) and takes `$$` for one `$`; but in the program's own path `$$` is two, so that a shell
-    becomes such a program."""
+    """`command` in the words of systemd-run.
+
+    The manager replaces `${NAME}` (every version does, and not all can be told not to) and takes `$$` for one `$`; but
+    in the program's own path `$$` is two, so that a shell becomes such a program.
+    """
     if "$" in command[0]:
         command = ["/bin/sh", "-c", 'exec "$0" "$@"', *command]
     return [word.replace("$", "$$") for word in command]
