@@ -13,6 +13,7 @@ from typing import NoReturn
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
+from synapsectl.places import unwritable
 from synapsed import own_python
 from synapsed.attributes import become_ordinary, hindrances
 from synapsed.lockrecord import advice, elsewhere, here, whose
@@ -47,6 +48,7 @@ def start_daemon(ctx: CommandContext) -> None:
     """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log; TimedOut where
     the person's own limit is over first."""
     ctx.check_user()
+    _check_room(ctx, "no daemon runs, and none can be started")
     logs = ctx.paths.logs
     noted = _shut_down_note(ctx)
     before = os.umask(0o077)
@@ -74,6 +76,12 @@ def _check_place(ctx: CommandContext) -> None:
     if (record := elsewhere(str(ctx.paths.lock))) is not None:
         state = str(ctx.paths.state)
         raise NoDaemon(whose(state, record), advice(state))
+
+
+def _check_room(ctx: CommandContext, reason: str) -> None:
+    """Raises NoDaemon where the daemon could not write what it has to."""
+    if found := unwritable((ctx.paths.state, ctx.paths.sockets)):
+        raise NoDaemon(f"{reason}: {found[0].cause}", found[0].mend)
 
 
 def is_elsewhere(ctx: CommandContext) -> bool:
@@ -292,4 +300,5 @@ def _give_up(ctx: CommandContext, reason: str, log: Path, begins: int) -> NoRetu
         lines = file.read().decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
     for line in lines:
         ctx.out.remark(f"  {line}")
+    _check_room(ctx, reason)
     raise NoDaemon(f"{reason}; the whole log is {log}")

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from synapsed import __version__
@@ -334,6 +335,8 @@ def _new_profile(args: argparse.Namespace) -> int:
         except FileExistsError:
             raise ConfigError(f"{path} is there already: choose another name", file=str(path)) from None
         except OSError as error:
+            with suppress(OSError):
+                path.unlink()  # the same command is to work once there is room
             raise ConfigError(f"{path} cannot be written: {error.strerror}", file=str(path)) from None
         ProfileLibrary.builtin().check(path)
     except SynapsedError as error:

@@ -93,7 +93,10 @@ def lock_home(paths: Paths) -> Iterator[HomeLock]:
         before, place, state = lock.before, here(), str(paths.state)
         if before is not None and not before.is_at(place) and not is_over(before, place, state):
             raise StateElsewhere(f"{whose(state, before)}; {advice(state)}")
-        lock.write()
+        try:
+            lock.write()
+        except OSError as error:
+            raise LaunchError(f"{paths.lock}: {error.strerror}") from error
         yield lock
     finally:
         lock.close()

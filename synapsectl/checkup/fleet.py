@@ -1,5 +1,6 @@
 """The fleet, where this host is in one: membership, the broker, what is under way."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 
 def look_at_fleet(ctx: CommandContext) -> Iterator[Finding]:
     """Nothing where there is no fleet: neither configured nor kept."""
-    if not (ctx.paths.fleet_file.exists() or ctx.paths.fleet.exists()):
+    if not any(os.access(place, os.F_OK) for place in (ctx.paths.fleet_file, ctx.paths.fleet)):
         yield from _without_files(ctx)
         return
     if not has_fleet():

@@ -16,6 +16,7 @@ from synapsectl.checkup.loopback import look_at_agents
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
+from synapsectl.places import existing, unwritable
 from synapsectl.service.settings import env_file, user_env_file
 from synapsectl.shell import brings
 from synapsectl.spawn import holds_lock, is_elsewhere
@@ -46,6 +47,7 @@ def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
         yield from look_at_agents(agents or [])
     yield from _sockets(ctx)
     yield from _permissions(ctx)
+    yield from _room(ctx)
     yield from _disk(ctx)
     yield from _database(ctx, daemon=agents is not None)
     yield from _keepers(ctx, agents)
@@ -66,7 +68,7 @@ def _no_daemon(ctx: CommandContext, error: NoDaemon) -> Finding:
     detail, state = f"pid {pid} holds the lock, but does not answer: {error.reason}", _process_state(pid)
     if state == "T":
         return Finding("daemon", WRONG, f"{detail}; it was stopped by a signal", f"kill -CONT {pid}")
-    if not Path(ctx.client.socket_path).exists():
+    if not os.access(ctx.client.socket_path, os.F_OK):
         mend = f"look again in a moment: it comes up, or makes its socket again; else see {ctx.paths.logs}"
         return Finding("daemon", WRONG, detail, mend)
     return Finding("daemon", WRONG, detail, f"kill {pid}; its agents live on, and the next one finds them")
@@ -115,7 +117,7 @@ def _sockets(ctx: CommandContext) -> Iterator[Finding]:
         )
     try:
         info = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return
     if info.st_uid != os.getuid() or not stat.S_ISSOCK(info.st_mode):
         yield Finding("control socket", WRONG, f"{path} is no socket of yours", command("rm", path))
@@ -137,7 +139,7 @@ def _permissions(ctx: CommandContext) -> Iterator[Finding]:
     for path in dict.fromkeys(private):
         try:
             info = path.lstat()
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:  # it is not there, or in a folder of another user's, which is told
             continue
         if info.st_uid == os.getuid() and info.st_mode & 0o077:
             wrong += 1
@@ -147,8 +149,17 @@ def _permissions(ctx: CommandContext) -> Iterator[Finding]:
         yield Finding("permissions", OK, "state and sockets are yours alone")
 
 
+def _room(ctx: CommandContext) -> Iterator[Finding]:
+    paths = ctx.paths
+    found = unwritable((paths.state, paths.sockets, paths.config, paths.a2a))
+    for hindrance in found:
+        yield Finding("folders", WRONG, *hindrance)
+    if not found:
+        yield Finding("folders", OK, "all can be written to")
+
+
 def _disk(ctx: CommandContext) -> Iterator[Finding]:
-    place = next((path for path in (ctx.paths.state, *ctx.paths.state.parents) if path.exists()), Path("/"))
+    place = existing(ctx.paths.state)
     free = shutil.disk_usage(place).free
     detail = f"{free / (1 << 30):.1f} GiB free at {ctx.paths.state}"
     if free < DISK_MIN:
@@ -165,7 +176,7 @@ def _database(ctx: CommandContext, *, daemon: bool) -> Iterator[Finding]:
         if copies
         else "no copy yet"
     )
-    if not path.exists() or (not daemon and holds_lock(ctx)):
+    if not os.access(path, os.R_OK) or (not daemon and holds_lock(ctx)):
         return
     if not daemon and (wrong := _damage(path)):
         yield Finding("database", WRONG, f"{path} is damaged: {wrong}; {kept}", "synapsectl doctor --repair")

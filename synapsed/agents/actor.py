@@ -46,8 +46,8 @@ class Call:
 
     work: Callable[[], Awaitable[Any]]
     future: asyncio.Future[Any]
-    writes: bool = False
-    """See `Actor.write`."""
+    internal: bool
+    """The agent's own: it waits as long as the database refuses."""
 
 
 class Inbox:
@@ -60,15 +60,15 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._items)
 
-    def put_call(self, call: Call, *, internal: bool = False) -> None:
-        """Append a call; raises QueueFull, except for the agent's own calls (`internal`), of which there are few."""
-        if not internal and len(self._items) >= CAPACITY:
+    def put_call(self, call: Call) -> None:
+        """Append a call; raises QueueFull, except for the agent's own calls, of which there are few."""
+        if not call.internal and len(self._items) >= CAPACITY:
             raise QueueFull("the agent has too much to do; try again later")
         self._append(call)
 
-    def refuse_writes(self, error: StoreError) -> None:
-        """They are answered with `error`, and never begun."""
-        refused = [item for item in self._items if isinstance(item, Call) and item.writes]
+    def refuse_calls(self, error: StoreError) -> None:
+        """Calls of others are answered with `error`, and never begun."""
+        refused = [item for item in self._items if isinstance(item, Call) and not item.internal]
         for call in refused:
             self._items.remove(call)
             if not call.future.done():
@@ -116,10 +116,13 @@ class Actor:
         self._inbox = Inbox()
         self._task: asyncio.Task[None] | None = None
         self._operations = TaskSet(self._failed)
-        self._ending = self._closing = self._writing = False
+        self._ending = self._closing = self._asked = False
         self._refusal: StoreError | None = None
         """The reason why a fact could not be written at the last try; None if no fact waits."""
+        self._askers: set[asyncio.Future[None]] = set()
+        """Done when a fact cannot be written: they wait for what was begun."""
         self._woken = asyncio.Event()
+        """A fact that waits is to be tried again now."""
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"agent {self._name}")
@@ -143,23 +146,34 @@ class Actor:
                 item.future.set_exception(NotReady("the daemon is shutting down"))
 
     async def call[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have `work` done in the actor. Raises what it raises; QueueFull, NotReady if it is not even begun."""
+        """Have `work` done in the actor. Raises what it raises; QueueFull, NotReady if it is not even begun. A caller
+        is not kept waiting for a database that refuses, but gets its StoreError at once, also while a fact waits for
+        it: what was refused so is not begun later."""
         if self._ending:
             raise NotReady("the daemon is shutting down")
+        if self._refusal is not None:  # tried again now: then it is done, or refused
+            self._woken.set()
         return await self._put(partial(work, *args, **kwargs), internal=False)
 
-    async def write[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `call`, for what a client wants written: it is not kept waiting for a database that refuses, but gets its
-        StoreError at once, also while a fact waits for it. What was refused so is not done later."""
-        if self._ending:
-            raise NotReady("the daemon is shutting down")
-        if self._refusal is not None:
-            raise _again(self._refusal)
-        return await self._put(partial(work, *args, **kwargs), internal=False, writes=True)
-
     async def ask[**P, T](self, begin: Callable[P, Awaitable[Awaitable[T]]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have `begin` done in the actor, and wait here, not in the actor, until what it began is over."""
-        return await (await self.call(begin, *args, **kwargs))
+        """Have `begin` done in the actor, and wait here, not in the actor, until what it began is over. Raises
+        StoreError as `call`, and `wait`."""
+        return await self.wait(await self.call(begin, *args, **kwargs))
+
+    async def wait[T](self, begun: Awaitable[T]) -> T:
+        """Returns what was `begun` when it is over. Raises StoreError where the database refuses a fact before: it goes
+        on, and is over when there is space."""
+        over, refused = asyncio.ensure_future(begun), asyncio.get_running_loop().create_future()
+        over.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may be gone
+        self._askers.add(refused)
+        try:
+            if self._refusal is None:
+                await asyncio.wait([over, refused], return_when=asyncio.FIRST_COMPLETED)
+            if self._refusal is not None and not over.done():
+                raise _again(self._refusal)
+            return await over
+        finally:
+            self._askers.discard(refused)
 
     async def report[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `call`, for an operation that comes back with its outcome: it is not refused before the actor ends."""
@@ -189,25 +203,31 @@ class Actor:
 
     async def persist[**P, T](self, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Write a fact, however long the database refuses; raises StoreError where the actor ends meanwhile, and within
-        what `write` was given."""
+        a `call`."""
         try:
             while True:
                 try:
                     return await write(*args, **kwargs)
                 except StoreError as error:
-                    if self._ending or (self._writing and asyncio.current_task() is self._task):
+                    if self._ending or (self._asked and asyncio.current_task() is self._task):
                         raise
-                    self._refusal = error
-                    self._inbox.refuse_writes(error)
+                    self._refuse(error)
                     self.log.warning("the database refused; trying again", error=error.message)
                     self._woken.clear()
                     await pause(self.timers, STORE_RETRY_S, woken=self._woken)
         finally:
             self._refusal = None
 
-    def _put[T](self, work: Callable[[], Awaitable[T]], *, internal: bool, writes: bool = False) -> asyncio.Future[T]:
+    def _refuse(self, error: StoreError) -> None:
+        self._refusal = error
+        self._inbox.refuse_calls(error)
+        for asker in self._askers:
+            if not asker.done():
+                asker.set_result(None)
+
+    def _put[T](self, work: Callable[[], Awaitable[T]], *, internal: bool) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._inbox.put_call(Call(work, future, writes), internal=internal)
+        self._inbox.put_call(Call(work, future, internal))
         return future
 
     async def _end(self) -> None:
@@ -229,7 +249,7 @@ class Actor:
     async def _perform(self, call: Call) -> None:
         if call.future.cancelled():
             return  # the caller went away before it was begun
-        self._writing = call.writes
+        self._asked = not call.internal
         try:
             result = await call.work()
         except asyncio.CancelledError:
@@ -242,7 +262,7 @@ class Actor:
             if not call.future.done():
                 call.future.set_result(result)
         finally:
-            self._writing = False
+            self._asked = False
 
     def _log_failure(self, done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:

@@ -138,6 +138,8 @@ class Agent:
         self._exit: LinkExited | None = None
         """How its program ended last."""
         self._adoption: asyncio.Future[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        """A stop that the database has refused, until it is written down."""
         self._polling: asyncio.Task[None] | None = None
 
     # --- what can be read at any time ---
@@ -221,6 +223,11 @@ class Agent:
             self._adoption = asyncio.ensure_future(self._adopt())
         await asyncio.shield(self._adoption)
 
+    async def _adopted(self) -> None:
+        """As `adopt`, for a person: raises StoreError where that cannot be written down now."""
+        if self._adoption is None or not self._adoption.done():
+            await self._actor.wait(self.adopt())
+
     def sweep(self) -> None:
         """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
         missed; whether it is to be parked, and whether messages wait behind a draft."""
@@ -264,28 +271,51 @@ class Agent:
 
     async def start(self) -> None:
         """Returns when the program runs; raises AgentError when it cannot be launched."""
-        await self.adopt()
+        await self._adopted()
         await self._actor.ask(self.process.start)
 
     async def stop(self) -> None:
-        """Returns when the program and all it started are gone."""
+        """Returns when the program and all it started are gone. Raises StoreError where that cannot be written down: a
+        program that runs has ended all the same, and is told as stopped when there is space."""
         self.stopped = True
-        await self.adopt()
-        await self._actor.ask(self.process.stop)
+        try:
+            await self._adopted()
+            await self._actor.ask(self.process.stop)
+        except StoreError as error:
+            if self.process.last_link is None:
+                raise
+            if self._stopping is None:  # first: what ends by itself would be started again
+                self._stopping = self._actor.spawn(self._write_stop(), at_once=True)
+            await self.process.strike()
+            raise StoreError(
+                f"the program of {self.record.name} has ended, but it cannot be written down that it is stopped: "
+                f"{error.message}; a daemon that is started before then starts it again",
+                **error.details,
+            ) from error
+
+    async def _write_stop(self) -> None:
+        try:
+            await self._actor.report(self._actor.persist, self.process.stop)
+        finally:
+            self._stopping = None
 
     async def suspend(self) -> None:
-        """As `stop`, but the next daemon starts it again."""
-        await self.adopt()
-        await self._actor.ask(self.process.suspend)
+        """As `stop`, but the next daemon starts it again: nothing needs to be written down for that."""
+        try:
+            await self._adopted()
+            await self._actor.ask(self.process.suspend)
+        except StoreError as error:
+            self._actor.log.warning("it ends, and that is not written down", error=error.message)
+            await self.process.strike()
 
     async def park(self, why: str) -> None:
         """Returns when it is parked; see `Parking.park`."""
-        await self.adopt()
+        await self._adopted()
         await self._actor.ask(self.parking.park, why)
 
     async def restart(self, *, when_idle: bool = False) -> None:
         """Returns when it runs again; `when_idle`: when it is durable that it will be restarted."""
-        await self.adopt()
+        await self._adopted()
         if when_idle and self.parking.away:
             return  # its next program is a new one
         if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
@@ -296,12 +326,14 @@ class Agent:
 
     async def amend(self, **fields: Any) -> None:
         """Change the record durably, for the next start."""
-        await self.adopt()
+        await self._adopted()
         await self._actor.call(self.process.amend, **fields)
 
     async def signal(self, signum: int) -> None:
-        await self.adopt()
-        await asyncio.wait([await self._actor.call(self.process.signal, signum)])
+        """It waits for nothing that is written down."""
+        with contextlib.suppress(StoreError):
+            await self._adopted()
+        await asyncio.wait([self.process.signal(signum)])
 
     async def cancel_waiting(self) -> None:
         await self._actor.call(self.turns.cancel_waiting)
@@ -310,7 +342,7 @@ class Agent:
 
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """`reply` becomes durable with it."""
-        task = await self._actor.write(self.turns.accept, task, reply)
+        task = await self._actor.call(self.turns.accept, task, reply)
         self.parking.sweep()
         return task
 
@@ -325,7 +357,7 @@ class Agent:
     async def interrupt(self) -> bool:
         """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
         ProgramEnded where that ended it."""
-        await self.adopt()
+        await self._adopted()
         if self.parking.away:
             return False
         self.process.require_link()
@@ -336,7 +368,7 @@ class Agent:
         if pending is None and limited:
             await self._actor.call(self.limit_over)
             return True
-        done = pending is not None and await asyncio.shield(pending)
+        done = pending is not None and await self._actor.wait(asyncio.shield(pending))
         if not done and (exited := self._exit) is not before and exited is not None:
             name, state, how = self.record.name, self.state.value, describe_exit(exited)
             raise ProgramEnded(f"{name}: its program ended over the interrupt ({how}); it is {state}", agent=name)
@@ -347,34 +379,34 @@ class Agent:
         the program from being taken up."""
         if (current := self.turns.current) is not None and current.id == task_id:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.adopt(), CANCEL_ADOPTION_S)
-        outcome = await self._actor.write(self.turns.cancel, task_id)
+                await asyncio.wait_for(self._adopted(), CANCEL_ADOPTION_S)
+        outcome = await self._actor.call(self.turns.cancel, task_id)
         if isinstance(outcome, Task):
             return outcome
-        confirmed = await asyncio.shield(outcome)
+        confirmed = await self._actor.wait(asyncio.shield(outcome))
         return await self._actor.call(self._canceled, task_id, confirmed)
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """Raises NotWaiting where the program does not work on the task."""
-        return await self._actor.write(self.turns.hand_over, task_id, artifact, append=append, last_chunk=last_chunk)
+        return await self._actor.call(self.turns.hand_over, task_id, artifact, append=append, last_chunk=last_chunk)
 
     async def provide_input(
         self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON
     ) -> Task:
         """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
-        await self.adopt()
+        await self._adopted()
         task = await self.prompts.provide(self.process.require_link(), task_id, answer, text, prompt_id, origin)
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
-        await self.adopt()
+        await self._adopted()
         link = self.process.link if self.parking.away else self.process.require_link()
         await self.prompts.answer(link, text, prompt_id, origin)
 
     async def press(self, keys: Sequence[str]) -> None:
         """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
-        await self.adopt()
+        await self._adopted()
         await self.process.require_link().press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
@@ -389,7 +421,7 @@ class Agent:
     # --- its terminal and side channels ---
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        await self.adopt()
+        await self._adopted()
         with self.parking.attaching():
             comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
             if self.parking.away or comes:
@@ -457,7 +489,7 @@ class Agent:
     async def _adopt(self) -> None:
         self.attention.restore(await self._store.events.open_attention(self.id))
         await self.tools.restore()
-        await self._actor.ask(self.process.adopt)
+        await (await self._actor.report(self.process.adopt))
         self.parking.sweep()
 
     # --- facts ---

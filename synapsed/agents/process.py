@@ -130,9 +130,9 @@ class AgentProcess:
         if state is ProcessState.RUNNING and self._open:
             return _done()
         if state is ProcessState.STOPPING:
-            self._start_again = True
             if self.record.desired != "running":
                 await self.amend(desired="running")
+            self._start_again = True
         elif state not in LIVE_STATES:
             self._restart.forgive()
             await self._launch(ProcessEvent.START)
@@ -182,7 +182,6 @@ class AgentProcess:
         """End it and all it started; `again` starts it again when it is gone. `desired` is what the next daemon finds
         wanted: with `again` that it runs, else that it does not, if nothing is said."""
         desired = desired or ("running" if again else "stopped")
-        self._start_again = again
         match self.state:
             case ProcessState.STOPPED:
                 if again:
@@ -203,6 +202,7 @@ class AgentProcess:
                 await self._move(ProcessEvent.STOP, reason="stopped", desired=desired, parking=False)
                 self._cancel_timer()
                 return await self.start() if again else _done()
+        self._start_again = again
         return self._waiters.add()
 
     async def restart_later(self) -> None:
@@ -211,7 +211,18 @@ class AgentProcess:
         await self._store.commit(agents=[record])
         self.record = record
 
-    async def signal(self, signum: int) -> asyncio.Task[None]:
+    async def strike(self) -> None:
+        """End the program and all it started, whatever the database says. What follows of it is decided when the exit
+        can be written down."""
+        if (link := self._link) is None or self.state not in LIVE_STATES:
+            return
+        if not self._open:
+            link.give_up()
+            return
+        with contextlib.suppress(SynapsedError):  # what is left of it is swept with its exit
+            await link.stop(self.profile.exit.grace_ms / 1000)
+
+    def signal(self, signum: int) -> asyncio.Task[None]:
         """Send a signal to the program; done when it is sent. Raises NotReady while no program runs."""
         if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
             self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds

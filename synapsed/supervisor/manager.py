@@ -22,7 +22,7 @@ from synapsed.agents.restart_policy import RestartState
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.configfile import check_parking, load_config
-from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, SynapsedError
+from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
 from synapsed.inherited import activated
 from synapsed.interfaces import Bringing, ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.launch_plan import LinkFactory
@@ -411,7 +411,8 @@ class Manager:
         """Nothing of the agent stays but its tasks."""
         if (agent := self._agents.get(record.id)) is not None:
             if agent.state in LIVE_STATES:
-                await agent.stop()
+                with contextlib.suppress(StoreError):  # its program has ended all the same
+                    await agent.stop()
             await agent.close()
         if self._server is not None and record.port is not None:
             await self._server.close_agent_port(record.port)

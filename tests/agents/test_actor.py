@@ -97,7 +97,28 @@ async def test_what_a_client_wants_written_is_not_kept_waiting(actor: Actor) -> 
         return "taken"
 
     with pytest.raises(StoreError):
-        await actor.write(actor.persist, refused)
+        await actor.call(actor.persist, refused)
     assert tries == ["refused"]
-    assert await actor.write(actor.persist, taken) == "taken"
+    assert await actor.call(actor.persist, taken) == "taken"
+    await actor.close()
+
+
+async def test_a_call_has_what_waits_tried_again_at_once(actor: Actor) -> None:
+    """There is room again: the call is done, and no clock is waited for."""
+    full, tries, done = True, [], []
+
+    async def write(word: str) -> None:
+        tries.append(word)
+        if full:
+            raise StoreError("disk full")
+        done.append(word)
+
+    actor.post(actor.persist, write, "fact")
+    await until(lambda: tries)
+    with pytest.raises(StoreError):
+        await actor.call(write, "refused")
+    assert set(tries) == {"fact"}
+    full = False
+    await actor.call(write, "call")
+    assert done == ["fact", "call"]
     await actor.close()

@@ -1,6 +1,7 @@
 """The program of one agent: start, stop, exits, the restart policy, and a new daemon's adoption."""
 
 import asyncio
+import signal
 
 import pytest
 
@@ -572,3 +573,53 @@ async def test_an_exit_does_not_wait_for_a_screen_that_nobody_draws(
         await world.agent_is(AGENT, ProcessState.BACKOFF)
     finally:
         link.screen_gate.set_result(None)
+
+
+# --- a full disk -----------------------------------------------------------------------------------------------------
+
+
+async def fact_refused(world: World) -> None:
+    """The disk is full, and a fact waits for it in the agent's actor."""
+    await world.start()
+    await world.send(AGENT)
+    await world.delivered()
+    world.store.refuse = StoreError("disk full", reason="full")
+    world.link.end("precious")
+    await until(lambda: 1.0 in world.clock.pending())
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["nothing waits", "a fact waits"])
+async def test_a_program_is_stopped_on_a_full_disk(world: World, waits: bool) -> None:
+    """It is what may fill the disk. That it is stopped is told once it is written down, and it is not started again."""
+    if waits:
+        await fact_refused(world)
+    else:
+        await world.start()
+        world.store.refuse = StoreError("disk full", reason="full")
+    program = world.link
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"has ended, but .* disk full") as told:
+            await world.manager.stop(AGENT)
+        assert told.value.details == {"reason": "full"}
+        assert program.exit is not None
+    for verb in (world.manager.restart, world.manager.park, world.manager.terminals.interrupt):
+        with pytest.raises(StoreError, match="disk full"):
+            await verb(AGENT)
+    world.store.refuse = None
+    world.clock.advance(1.0)
+    await until(lambda: world.manager.directory.view(AGENT).state is ProcessState.STOPPED)
+    assert world.link is program
+    assert world.told(StateChanged, lambda d: d.state)[-2:] == [ProcessState.STOPPING, ProcessState.STOPPED]
+
+
+@pytest.mark.parametrize("keep_agents", [False, True])
+async def test_a_daemon_ends_on_a_full_disk(world: World, keep_agents: bool) -> None:
+    await fact_refused(world)
+    await asyncio.wait_for(world.manager.close(keep_agents=keep_agents), PATIENCE_S)
+    assert (world.link.exit is None) is keep_agents
+
+
+async def test_a_program_is_killed_while_a_fact_waits(world: World) -> None:
+    await fact_refused(world)
+    await world.manager.kill(AGENT)
+    assert world.link.signals == [signal.SIGKILL]

@@ -1,0 +1,66 @@
+"""Folders that a daemon writes to. Each is tried: nothing else tells what a mount, a quota or a full disk takes."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from synapsed.owners import mend, user_name
+
+TRIAL_BYTES = 256 * 1024
+"""A new database and a log take about as much."""
+
+
+class Hindrance(NamedTuple):
+    """Why nothing can be written to a folder, in a sentence, and what to do."""
+
+    cause: str
+    mend: str
+
+
+def unwritable(places: Iterable[Path]) -> list[Hindrance]:
+    """Tries to write to each, or to the folder that it would be made in; nothing of that stays."""
+    folders = dict.fromkeys(existing(place) for place in places)
+    return [found for folder in folders if (found := _tried(folder)) is not None]
+
+
+def existing(place: Path) -> Path:
+    """Returns the place, or the folder above it that is there, and can be seen."""
+    return next(path for path in (place, *place.parents) if os.path.lexists(path))
+
+
+def _tried(folder: Path) -> Hindrance | None:
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            left = TRIAL_BYTES
+            while left > 0:
+                left -= file.write(bytes(left))
+            os.fsync(file.fileno())
+    except OSError as error:
+        return _cause(folder, error)
+    return None
+
+
+def _cause(folder: Path, error: OSError) -> Hindrance:
+    if error.errno == errno.ENOSPC:
+        disk = os.statvfs(folder)
+        if disk.f_files and not disk.f_favail:
+            cause = f"the disk of {folder} takes no more files: none of its {disk.f_files} inodes is free"
+            return Hindrance(cause, "remove files that nobody needs (df -i)")
+        free = f"{disk.f_bavail * disk.f_frsize:,} bytes free"
+        return Hindrance(f"the disk of {folder} is full ({free})", "make room on it (df -h)")
+    if error.errno == errno.EDQUOT:
+        return Hindrance(f"your quota on the disk of {folder} is used up", "make room there (quota -s)")
+    if error.errno == errno.EROFS:
+        return Hindrance(
+            f"{folder} is on a file system that is mounted read-only",
+            "mount it for writing; or name a folder that can be written to (SYNAPSED_HOME)",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        status = folder.stat()
+        if status.st_uid not in (0, os.geteuid()):
+            return Hindrance(f"{folder} belongs to {user_name(status.st_uid)}: you may not write there", mend([folder]))
+        return Hindrance(f"you may not write to {folder} (mode {status.st_mode & 0o7777:04o})", f"chmod u+rwx {folder}")
+    return Hindrance(f"nothing can be written to {folder}: {error.strerror}", "see 'dmesg', and 'mount'")

@@ -1,0 +1,35 @@
+"""Why nothing can be written to a folder; real mounts are tried in tests/ground/test_disks.py."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from synapsectl import places
+
+
+def test_what_can_be_written_to_is_left_as_it_was(tmp_path: Path) -> None:
+    assert places.unwritable([tmp_path, tmp_path / "not/there"]) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (found,) = places.unwritable([tmp_path / "file"])
+    assert found.cause == f"nothing can be written to {tmp_path / 'file'}: Not a directory"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(errno.EDQUOT, "your quota on the disk of"), (errno.EROFS, "read-only"), (errno.EACCES, "you may not write to")],
+)
+def test_the_cause_is_named(code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_fd: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    (found,) = places.unwritable([tmp_path])
+    assert told in found.cause
+    assert str(tmp_path) in found.cause
+    assert found.mend
