@@ -195,8 +195,10 @@ def _refused(disk: FullDisk, *words: str) -> None:
 
 def _runaway(disk: FullDisk) -> None:
     """A program fills the disk, and is stopped; it writes no more when there is room, and stays stopped."""
-    writing = f"while :; do cat /dev/zero >> {shlex.quote(str(disk.work / 'big'))}; done 2> /dev/null"
+    go, big = (shlex.quote(str(disk.work / name)) for name in ("go", "big"))
+    writing = f"until test -e {go}; do sleep 0.1; done; while :; do cat /dev/zero >> {big}; done 2> /dev/null"
     assert disk.ctl("start", "generic", "--name", "r", "--", "sh", "-c", writing).code == 0
+    (disk.work / "go").touch()
     disk.fill()
     stopped = disk.ctl("stop", "r")
     assert_told(stopped, stopped.code, "" if stopped.code == 0 else "the program of r has ended")
@@ -244,7 +246,7 @@ def _shut_down(disk: FullDisk) -> None:
     program = int(str(disk.person.ready("d")["pid"]))
     disk.fill()
     assert disk.ctl("shutdown").code == 0
-    assert not is_alive(program)
+    eventually(lambda: not is_alive(program), "its agent has ended")
     disk.free()
     assert disk.ctl("up").code == 0
 
