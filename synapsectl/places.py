@@ -58,6 +58,8 @@ def _cause(folder: Path, error: OSError) -> Hindrance:
             f"{folder} is on a file system that is mounted read-only",
             "mount it for writing; or name a folder that can be written to (SYNAPSED_HOME)",
         )
+    if error.errno == errno.ENOTDIR:
+        return Hindrance(f"{folder} is no folder", "move it away, or name another place (SYNAPSED_HOME)")
     if error.errno in (errno.EACCES, errno.EPERM):
         status = folder.stat()
         if status.st_uid not in (0, os.geteuid()):

@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import structlog
 
+from synapsed.aio import TaskSet
 from synapsed.channels.channel_questions import options_of, question_of
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_messages import (
@@ -58,6 +59,8 @@ SILENCE_SECONDS = 30.0
 """The server sends a heartbeat every 10 s."""
 REQUEST_SECONDS = 10.0
 RETRY_SECONDS = 0.5
+BEGIN_SECONDS = 10.0
+"""By then the program has begun with a prompt that it has."""
 EVENT_MAX_BYTES = 32 << 20
 ANSWER_MAX_BYTES = 64 << 20
 MESSAGES_FIRST = 20
@@ -70,6 +73,7 @@ DATE_MAX_MS = 1 << 53
 """The latest date that a program may give, in Unix milliseconds; a later one is cut to it."""
 COMPACTION = "compaction"
 """Type of the part by which the program begins to make a conversation shorter that the model finds too long."""
+SILENT = "the program ended the turn without a word"
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
@@ -91,6 +95,7 @@ class SessionServerChannel:
         self._client: aiohttp.ClientSession | None = None
         self._task: asyncio.Task[None] | None = None
         self._retry = asyncio.Event()
+        self._looks = TaskSet()
         self._session: str | None = None
         """The program's conversation, which has its id from the program. Kept in a file, for the next daemon."""
         self._remembered: str | None = None
@@ -169,6 +174,7 @@ class SessionServerChannel:
 
     async def close(self) -> None:
         self._emit = None
+        await self._looks.cancel()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -268,6 +274,17 @@ class SessionServerChannel:
         status = at_path(await self._get("/session/status"), session)
         if self._open and at_path(status, "type") in (None, "idle"):
             await self._end_turns(session, told=False)
+            if self._open:
+                self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
+
+    async def _look_again(self, session: str) -> None:
+        """Ends turns that had no reply when they were found, and have not begun since."""
+        found = [user for user, of in self._open.items() if of == session]
+        await asyncio.sleep(BEGIN_SECONDS)
+        with suppress(*_TROUBLE):
+            status = at_path(await self._get("/session/status"), session)
+            if at_path(status, "type") in (None, "idle") and all(user in self._open for user in found):
+                await self._end_turns(session)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -416,7 +433,7 @@ class SessionServerChannel:
 
     async def _end_turns(self, session: str, *, told: bool = True) -> None:
         """The session does nothing more: what became of its open turns. Where that was not `told` but found, one that
-        has no reply may be about to begin: it is left open."""
+        has no reply may be about to begin: it is left open, and looked at again."""
         for user in [user for user, of in self._open.items() if of == session]:
             if not told and not replies_to(await self._messages(session, user), user):
                 continue
@@ -437,8 +454,8 @@ class SessionServerChannel:
         error = at_path(last, "info.error") or self._error
         if how_it_ended(last) == "answered" and not error:
             self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=text_of(last)))
-        elif (failure := self._failure(error)) is not None:
-            code, text = failure
+        elif (failure := self._failure(error)) is not None or not (replies or error):
+            code, text = failure or ("MODEL_ERROR", SILENT)
             self._say(TurnFailed(channel=self.name, at_ns=at_ns, session=session, turn=user, code=code, message=text))
         else:
             refused = not error and self._was_refused(last)

@@ -28,6 +28,9 @@ SLACK_SECONDS = 0.25
 HELD_SECONDS = 300.0
 """The same where the record has the turn's id: a program's first turn waits for its tool servers before the hook of its
 prompt is run."""
+AHEAD_SECONDS = 300.0
+"""How much later it may be dated: hooks of the person's may run between. One that is further ahead is of a turn before,
+whose clock was set back since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ def read_turn(path: Path, spec: Transcript, key: TurnKey) -> TurnRead | None:
         if records and _is_turn(records[0], spec, key.turn):
             return _read(records[0], records[1:], spec)
     records = _records_since(path, spec, key.since - SLACK_SECONDS)
-    begin = _begin(records, spec, key)
+    begin = _begin(records, spec, key, key.since + AHEAD_SECONDS)
     return None if begin is None else _read(records[begin], records[begin + 1 :], spec)
 
 
@@ -102,8 +105,13 @@ def _is_turn(record: Mapping[str, Any], spec: Transcript, turn: str | None) -> b
     return line is not None and line.turn is not None and at_path(record, line.turn) == turn
 
 
-def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey) -> int | None:
-    begins = [(at, record, line) for at, record in enumerate(records) if (line := _match(record, spec.user, spec))]
+def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey, until: float) -> int | None:
+    """The prompt's place: of those that are dated up to `until` and come after all that are later."""
+    begins: list[tuple[int, Mapping[str, Any], Line]] = []
+    for place, record in enumerate(records):
+        if (line := _match(record, spec.user, spec)) is not None:
+            at = _time(record, spec)
+            begins = [] if at is not None and at > until else [*begins, (place, record, line)]
     if key.prompt is not None:
         wanted = key.prompt.strip()
         for at, record, line in begins:
@@ -227,7 +235,8 @@ def _time(record: Mapping[str, Any], spec: Transcript) -> float | None:
 def _records_since(
     path: Path, spec: Transcript, since: float, is_first: Callable[[Mapping[str, Any]], bool] = lambda _: False
 ) -> list[dict[str, Any]]:
-    """The records in order, from the last that `is_first` on, else from the first that is dated `since` or later."""
+    """The records in order: from the last that `is_first` on, else from the first after the last prompt that is dated
+    before `since`. Of other records no date counts: the clock may be set in the middle of a turn."""
     window = WINDOW_BYTES
     while True:
         lines, whole = _last_lines(path, window)
@@ -236,7 +245,8 @@ def _records_since(
             record = parse_record(line)
             if record is None:
                 continue
-            if (at := _time(record, spec)) is not None and at < since:
+            at = _time(record, spec)
+            if at is not None and at < since and _match(record, spec.user, spec) is not None:
                 whole = True
                 break
             records.append(record)

@@ -82,6 +82,11 @@ class _Prompted:
     taken: bool = False
     """It is known that the program has it."""
 
+    @property
+    def is_command(self) -> bool:
+        """One of the program's own, which may end without a word."""
+        return (self.text or "").startswith("/")
+
 
 @dataclass(frozen=True, slots=True)
 class SessionOpening:
@@ -258,7 +263,7 @@ class AcpSession:
     def missed(self) -> None:
         """Output is gone: what a turn said may have been in there."""
         self._brief = None
-        self._turn.speech = TurnSpeech(ids=self._ids)
+        self._turn.speech = TurnSpeech(ids=self._ids, heard=True)
 
     @property
     def _turn(self) -> _Prompted:
@@ -284,7 +289,7 @@ class AcpSession:
     def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
         """The answer to a prompt: its turn is over, and with it what it has asked."""
         turn = self._turn
-        if not (turn.id == id_ and (turn.text or "").startswith("/")):
+        if not (turn.id == id_ and turn.is_command):
             self._brief = None
         over = outcome(message, turn.speech, self._profile.error)
         self._ids = self._ids or turn.speech.ids
@@ -302,9 +307,12 @@ class AcpSession:
         self._conclude(turn, over, now_ns)
 
     def _conclude(self, turn: _Prompted, over: TurnOver, now_ns: int) -> None:
-        if (turn.refused or turn.stopping) and over == TurnOver(None, "", over.evidence):
-            why = "it was told to stop" if turn.stopping else "a permission was refused"
-            over = TurnOver("INTERRUPTED", "", f"acp: {why}, and nothing was said")
+        if over == TurnOver(None, "", over.evidence):
+            if turn.refused or turn.stopping:
+                why = "it was told to stop" if turn.stopping else "a permission was refused"
+                over = TurnOver("INTERRUPTED", "", f"acp: {why}, and nothing was said")
+            elif not (turn.speech.heard or turn.is_command):
+                over = TurnOver("MODEL_ERROR", "the program ended the turn without a word", over.evidence)
         if over.code is not None:
             self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.text}".rstrip()))
         if turn.task is None:
@@ -335,6 +343,8 @@ class AcpSession:
         elif kind == "plan":
             turn.speech.interlude()
             self._fact(plan(update, now_ns))
+        elif kind == "agent_thought_chunk":
+            turn.speech.heard = True
 
     def _tell(self, turn: _Prompted, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))

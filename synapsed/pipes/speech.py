@@ -26,11 +26,14 @@ class TurnSpeech:
 
     ids: bool = False
     messages: list[_Message] = field(default_factory=list)
+    heard: bool = False
+    """The program did something: it said, thought, planned or called something."""
     _broken: bool = False
     """Something else came: text without an id is another message from here on."""
 
     def chunk(self, update: dict[str, Any]) -> tuple[str, str] | None:
         """An `agent_message_chunk`: the message's name and the piece, None for what is no answer's."""
+        self.heard = True
         content = update.get("content")
         text = content.get("text") if isinstance(content, dict) and content.get("type") == "text" else None
         if not isinstance(text, str) or not text or _informational(update) or _informational(content):
@@ -58,7 +61,7 @@ class TurnSpeech:
 
     def interlude(self) -> None:
         """A tool call or a plan came."""
-        self._broken = True
+        self.heard = self._broken = True
 
     @property
     def own(self) -> list[_Message]:

@@ -263,6 +263,25 @@ async def test_error_is_told_though_its_message_does_not_have_it_yet(server: Ser
     assert (failed.code, failed.message) == ("RATE_LIMITED", "slow down")
 
 
+async def test_a_turn_that_ends_without_a_word(server: Server, facts: Facts, make: Make) -> None:
+    """Nobody has stopped it: by a clock that was set back the program takes its prompt for answered."""
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.idle()
+    failed = await facts.until(TurnFailed)
+    assert (failed.turn, failed.code) == ("msg_u1", "MODEL_ERROR")
+
+
+async def test_a_turn_that_ended_without_a_word_while_nobody_listened(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_server, "BEGIN_SECONDS", 0.01)
+    await server.prompt("hello")
+    await make("ses_1").open(facts)
+    assert (await facts.until(TurnFailed)).turn == "msg_u1"
+
+
 @pytest.mark.parametrize("finish", [None, "tool-calls"], ids=["interrupted", "refused"])
 async def test_turn_that_stops_without_an_answer(server: Server, facts: Facts, make: Make, finish: str | None) -> None:
     await make().open(facts)

@@ -162,6 +162,34 @@ def test_same_prompt_twice_is_two_turns(tmp_path: Path) -> None:
         assert found.answer == answer
 
 
+def dated(days: int, second: int) -> str:
+    return f"2026-01-{15 + days:02d}T00:00:{second:02d}.000Z"
+
+
+@pytest.mark.parametrize("days", [-10, -1, 1, 10])
+@pytest.mark.parametrize("prompt", [None, "new"])
+def test_a_turn_is_not_one_before_whose_clock_was_set_since(tmp_path: Path, days: int, prompt: str | None) -> None:
+    """Neither before its own record is written nor after it; also where the clock is set in the middle of it."""
+    before = [
+        {"role": "user", "text": "old", "timestamp": dated(0, 1)},
+        {"role": "model", "text": "first", "timestamp": dated(0, 2)},
+        {"role": "end", "timestamp": dated(0, 2)},
+    ]
+    begun = [*before, {"role": "user", "text": "new", "timestamp": dated(days, 10)}]
+    spec, key = small(), TurnKey(since=seconds(dated(days, 10)), prompt=prompt)
+    assert read_turn(write(tmp_path / "t", before), spec, key) is None
+    found = read_turn(write(tmp_path / "t", begun), spec, key)
+    assert found is not None
+    assert (found.outcome, found.answer) == ("open", None)
+    for now in (days, 0):
+        answer = {"role": "model", "text": "second", "timestamp": dated(now, 11)}
+        found = read_turn(
+            write(tmp_path / "t", [*begun, answer, {"role": "end", "timestamp": dated(now, 12)}]), spec, key
+        )
+        assert found is not None
+        assert (found.outcome, found.answer) == ("ended", "second")
+
+
 def test_turn_that_waited_for_its_hook_is_found_by_its_id(tmp_path: Path) -> None:
     records = [
         {"role": "user", "text": "before", "turn": "1", "timestamp": stamped(1)},

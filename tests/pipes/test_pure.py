@@ -243,6 +243,19 @@ def test_a_turn_that_was_told_to_stop_and_ends_without_a_word_was_stopped(said: 
     assert over.answer == said if said else over.reason == "interrupted"
 
 
+@pytest.mark.parametrize("words", ["/compact", "hello"])
+@pytest.mark.parametrize("thought", [True, False])
+def test_only_a_command_ends_without_a_word(words: str, *, thought: bool) -> None:
+    """opencode does not ask its model while the clock is behind the date of its last message."""
+    played = Played().opened()
+    played.done += played.session.deliver("t", "t.1", words, fresh=True, now_ns=1)
+    if thought:
+        played.line(method="session/update", params={"update": {"sessionUpdate": "agent_thought_chunk"}})
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    (over,) = played.told
+    assert isinstance(over, LinkTurnEnded if thought or words == "/compact" else LinkTurnFailed)
+
+
 def test_the_next_daemon_knows_that_a_turn_was_stopped_by_the_one_before() -> None:
     played = Played().opened()
     played.line(id="t.1", result={"stopReason": "cancelled"})

@@ -399,11 +399,18 @@ def _judge_end(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings
             verdict.count("undelivered")
             if arrived:
                 verdict.fault("told as undelivered, but it arrived", letter)
+        case "failed" if _unasked(letter, happenings) and not arrived:
+            verdict.count("turns that ended without a word after the clock was set")
         case "failed" | "rejected":
             verdict.fault("failed", letter)
         case "canceled":
             if not _caused(letter, happenings):
                 verdict.fault("canceled by nobody", letter)
+
+
+def _unasked(letter: Letter, happenings: Sequence[Happening]) -> bool:
+    """opencode does not ask its model while the clock is behind the date of its last message (docs/clocks.md)."""
+    return letter.code == "MODEL_ERROR" and any(h.what == "clock" and h.since < letter.sent for h in happenings)
 
 
 def _judge_answer(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings: Sequence[Happening]) -> None:

@@ -17,7 +17,7 @@ def test_what_can_be_written_to_is_left_as_it_was(tmp_path: Path) -> None:
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (found,) = places.unwritable([tmp_path / "file"])
-    assert found.cause == f"nothing can be written to {tmp_path / 'file'}: Not a directory"
+    assert found.cause == f"{tmp_path / 'file'} is no folder"
 
 
 @pytest.mark.parametrize(
