@@ -399,7 +399,7 @@ def _judge_end(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings
             verdict.count("undelivered")
             if arrived:
                 verdict.fault("told as undelivered, but it arrived", letter)
-        case "failed" if _unasked(letter, happenings) and not arrived:
+        case "failed" if _unasked(letter, happenings) and letter.word not in evidence.spans:
             verdict.count("turns that ended without a word after the clock was set")
         case "failed" | "rejected":
             verdict.fault("failed", letter)
@@ -409,7 +409,8 @@ def _judge_end(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings
 
 
 def _unasked(letter: Letter, happenings: Sequence[Happening]) -> bool:
-    """opencode does not ask its model while the clock is behind the date of its last message (docs/clocks.md)."""
+    """opencode does not ask its model while the clock is behind the date of its last message (docs/clocks.md); the next
+    request may have the prompt among those before."""
     return letter.code == "MODEL_ERROR" and any(h.what == "clock" and h.since < letter.sent for h in happenings)
 
 

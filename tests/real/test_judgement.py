@@ -200,3 +200,11 @@ def test_each_word_that_was_taken_is_known_once() -> None:
     assert list(unaccounted([WORD, OTHER, PERSON], [PERSON], known)) == [f"{PERSON} was taken, and is not known"]
     assert list(unaccounted([WORD], [WORD], known)) == [f"{OTHER} is known, and was never sent"]
     assert list(unaccounted([WORD, OTHER], [], [*known, letter()])) == [f"{WORD} is known 2 times"]
+
+
+def test_a_turn_that_was_not_asked_after_the_clock_was_set_is_counted() -> None:
+    failed = letter(status="failed", code="MODEL_ERROR", answer=None)
+    later = request(f"Say {WORD}.", f"Say {OTHER}.", at=110.0)
+    assert not faults([failed], [later], [did("clock", 50.0, 50.0)])
+    assert faults([failed], [later], []) == {"failed"}
+    assert faults([failed], [ARRIVED], [did("clock", 50.0, 50.0)]) == {"failed"}
