@@ -323,6 +323,8 @@ export interface Prompt {
   options?: Array<PromptOption>;
   default?: string | null;
   own_words?: boolean;
+  command?: string | null;
+  diff?: string | null;
 }
 
 /** One way to answer a prompt: `key` is what `input` takes (and what a person would press), `label` what it says. */

@@ -7,7 +7,7 @@ from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import REFUSED, ApiError, CtlError
 from synapsectl.output import CommandOutput, short_id
-from synapsed.choices import LASTING, NO, choice
+from synapsed.choices import LASTING, NO, choice, whole
 
 _TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 
@@ -131,7 +131,7 @@ def show_prompt(out: CommandOutput, prompt: dict[str, Any] | None) -> None:
     """The prompt and its options on stderr."""
     if prompt is None:
         return
-    for line in str(prompt.get("prompt", "")).splitlines():
+    for line in whole(prompt).splitlines():
         out.remark(f"  {line}")
     for option in prompt.get("options") or []:
         mark = " (default)" if option["key"] == prompt.get("default") else ""

@@ -184,6 +184,8 @@ class DecisionSpec(_Section):
     """A shell command."""
     subject: list[str | list[str]] = [["tool_input.file_path", "tool_input.path", "tool_input.url"]]
     """What another tool is about: paths, addresses. Those of an inner list count together."""
+    edit: list[str] = ["tool_input", "metadata", "request.input", "item"]
+    """Where what a call was given may stand, of which an edit is made a diff."""
     shell: list[str] | None = None
     """The tools that are called with a command and nothing else that counts; None: each that has one. A model may give
     any other whatever its rules do not look at."""
@@ -201,6 +203,20 @@ class DecisionSpec(_Section):
     deny_error: TextPattern | None = None
     """What the error of a call has that `deny` refused. A turn that ends over one was not stopped by a person: with
     that call the program refuses whatever else it asks about at that moment, and stops there."""
+
+
+ACP_REQUEST = "session/request_permission"
+"""By which a program that speaks ACP asks."""
+
+ACP_DECISION = DecisionSpec(  # noqa: S604 - `shell` names tools, and starts nothing
+    tool="kind",
+    command=["command"],
+    subject=["paths.*"],
+    shell=["execute"],
+    allow={"kind": "allow_once"},
+    deny={"kind": "reject_once"},
+)
+"""The same for each of them; the options are chosen by their kind."""
 
 
 class ToolLine(_Section):

@@ -53,6 +53,13 @@ def telling(prompt_type: str | None, text: str) -> str:
     return head.rpartition("\n")[2] + question + rest if prompt_type == "trust" and question else text
 
 
+def whole(prompt: Mapping[str, Any]) -> str:
+    """What is asked, with the command or the edit that it is about, where its own words do not have that already."""
+    words, command, diff = (str(prompt.get(name) or "") for name in ("prompt", "command", "diff"))
+    more = [f"$ {command}"] if command and command not in words else []
+    return "\n\n".join(filter(None, [words, *more, diff if diff not in words else ""]))
+
+
 def meaning(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"]:
     """What choosing an option comes to: yes to what is asked now, yes for later too, or no."""
     if _says(option, accept=False):

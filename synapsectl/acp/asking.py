@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from synapsectl.acp.content import id_for
-from synapsed.choices import SCREEN, meaning
+from synapsed.choices import SCREEN, meaning, whole
 
 TITLE_MAX = 200
 """Characters of what is asked, as a title."""
@@ -60,5 +60,5 @@ def _title(prompt: Mapping[str, Any]) -> str:
 
 
 def _words(prompt: Mapping[str, Any]) -> dict[str, Any]:
-    words = str(prompt.get("prompt", ""))
+    words = whole(prompt)
     return {"content": [{"type": "content", "content": {"type": "text", "text": words}}]} if words else {}

@@ -14,6 +14,7 @@ from synapsectl.output import clip
 from synapsectl.prompts import SCREEN, behind, example, hands
 from synapsectl.reach import reach
 from synapsectl.shell import brings
+from synapsed.choices import whole
 
 EXAMPLES = (
     ("synapsectl status claude", "what it does, asks and shows"),
@@ -125,7 +126,7 @@ def _show_question(agent: dict[str, Any], prompt: dict[str, Any], ctx: CommandCo
     """What it asks, line by line, and how that is answered."""
     out, name = ctx.out, agent["name"]
     heading = "  asks          "
-    for line in str(prompt["prompt"]).splitlines():
+    for line in whole(prompt).splitlines():
         out.styled_line(f"{heading}{out.styled(line, YELLOW)}")
         heading = " " * len(heading)
     for option in prompt.get("options") or []:

@@ -139,14 +139,14 @@ def _is_digit(key: str) -> bool:
 
 
 def table(items: Iterable[Item]) -> list[tuple[object, ...]]:
-    """The rows of a pipe: agent, kind, since, what is asked, by which command, in which folder, by which prompt."""
+    """The rows of a pipe: agent, kind, since, what is asked, the command or edit, the folder, the prompt."""
     return [
         (
             one["agent"],
             one["kind"],
             one["since"],
             one["question"],
-            one.get("command") or "-",
+            one.get("command") or one.get("diff") or "-",
             one["cwd"],
             one.get("prompt_id") or "-",
         )

@@ -30,6 +30,9 @@ LEAST_ROWS = 3
 """Rows of the list that are there even where the chosen one has much to say."""
 SILENT_ROWS = 3
 """Rows for hosts that do not answer."""
+DIFF_ROWS = 20
+"""Rows of an edit that are shown above its options."""
+
 NAME_SHARE = 4
 """A name has at most this part of the columns."""
 HELP = (
@@ -144,6 +147,8 @@ class InboxView:
         if item.get("command"):
             lines += [self._painted(line, CYAN) for line in wrapped(f"$ {item['command']}", columns)]
         lines += wrapped(_beside(str(item["question"]), item.get("command")), columns)
+        if item.get("diff"):
+            lines += [self._painted(line, CYAN) for line in _beginning(wrapped(str(item["diff"]), columns))]
         for digit, option in digits(item).items():
             lines.append(clip(f"  {digit}  {one_line(str(option['label']))}", columns))
         if takes_words(item) and words:
@@ -230,6 +235,14 @@ def _beside(question: str, command: str | None) -> str:
     """The question without the line that is the command, which is shown already."""
     lines = question.splitlines()
     return "\n".join(line for line in lines if not command or line.strip().removeprefix("$ ") != command.strip())
+
+
+def _beginning(lines: list[str]) -> list[str]:
+    """As many rows of an edit as leave room for its options, and how many there are more."""
+    more = len(lines) - DIFF_ROWS
+    return (
+        lines if more <= 0 else [*lines[:DIFF_ROWS], f"… {more} more rows of this edit: synapsectl status shows them"]
+    )
 
 
 def wrapped(text: str, columns: int) -> list[str]:

@@ -19,6 +19,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from synapsed.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, A2aError, invalid_params
 from synapsed.a2a.free_json import unpacked
+from synapsed.choices import whole
 from synapsed.clock import iso
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import (
@@ -105,7 +106,7 @@ def _status(
     if prompt is None and error is None:
         return status
     if prompt is not None:
-        key, text = prompt.prompt_id, prompt.prompt or "The agent waits for input."
+        key, text = prompt.prompt_id, whole(prompt.model_dump()) or "The agent waits for input."
     else:
         assert error is not None
         key, text = "error", error.message or error.code

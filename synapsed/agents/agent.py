@@ -7,6 +7,7 @@ a change of activity and what it means for the task being worked on are one comm
 import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
-from synapsed.model.facts import PermissionAsked
+from synapsed.model.facts import PermissionAsked, ToolBegan, ToolOver
 from synapsed.model.link import (
     LinkAlert,
     LinkExited,
@@ -509,6 +510,8 @@ class Agent:
                     self._actor.spawn(self._reply(fact.link, told))
                 await self.tools.told(told)
                 fact.link.taken(told)
+                if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
+                    await self.observe_again()  # what is asked may be about that call
             case LinkRefused(asked):
                 await self.tools.refused(asked)
             case LinkAlert() as alert:
@@ -549,6 +552,8 @@ class Agent:
         await self._pump()
 
     async def _observed(self, seen: LinkObserved) -> None:
+        if not seen.whole:
+            seen = replace(seen, prompt=self.tools.about(seen.prompt))
         if self.prompts.sees_to(seen.prompt):
             return
         before, self._seen = self._seen, seen
@@ -607,6 +612,10 @@ class Agent:
         task = await self._store.task(task_id)
         assert task is not None, "a task that was accepted is in the store"
         return task
+
+    @property
+    def _asks_permission(self) -> bool:
+        return self.prompt is not None and self.prompt.type == "permission"
 
     @property
     def prompt(self) -> Prompt | None:

@@ -14,7 +14,7 @@ import structlog
 
 from synapsed.agents.part_interfaces import ApprovalOwner
 from synapsed.channels.channel_questions import texts_at, tool_of
-from synapsed.channelspec import DecisionSpec
+from synapsed.channelspec import ACP_DECISION, ACP_REQUEST, DecisionSpec
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store
 from synapsed.log import masked
@@ -43,6 +43,14 @@ class _Remembered:
     answer: str | None
     """What the dialog is answered with; None: it is not answered from here."""
     rule: str | None
+    is_command: bool = True
+
+    def is_in(self, prompt: Prompt) -> bool:
+        """Whether the dialog asks about it. A command is what a channel has told with the dialog, no row of it: such a
+        row may be a line of an edit."""
+        if self.is_command:
+            return prompt.command is not None and _dense(prompt.command) == self.text
+        return prompt.command is None and _is_shown(self.text, prompt.prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ class Approvals:
         has not asked about such a one since."""
         if prompt is None or prompt.type != "permission" or self._owner.config.approval.policy.silent:
             return None
-        shown = _dense(prompt.prompt)
+        shown = _dense(f"{prompt.prompt}\n{prompt.command or ''}")
         if any(decided.verdict == "escalate" and decided.text and decided.text in shown for decided in self._recent):
             return None
         since = list(takewhile(lambda decided: decided.verdict != "escalate", reversed(self._recent)))
@@ -98,7 +106,7 @@ class Approvals:
         answers = (
             Answer(decided.answer, decided.rule)
             for decided in since
-            if decided.answer is not None and _is_shown(decided.text, prompt.prompt)
+            if decided.answer is not None and decided.is_in(prompt)
         )
         return next(answers, Wait())
 
@@ -113,13 +121,15 @@ class Approvals:
 
     def _spec(self, event: str) -> DecisionSpec | None:
         channels = self._owner.profile.channels.values()
+        if event == ACP_REQUEST and self._owner.profile.transport == "pipes":
+            return ACP_DECISION
         return next((channel.decisions[event] for channel in channels if event in channel.decisions), None)
 
     def _remember(self, spec: DecisionSpec, call: ToolCall, decision: Decision) -> None:
         text = _dense(call.command or (call.subjects[0] if len(call.subjects) == 1 else ""))
         answer = spec.dialog if decision.verdict == "allow" and text else None
         self._forget(lambda known: known.text == text)
-        self._recent.append(_Remembered(text, decision.verdict, answer, decision.rule))
+        self._recent.append(_Remembered(text, decision.verdict, answer, decision.rule, call.command is not None))
 
     async def _tell(self, call: ToolCall, decision: Decision, task_id: str | None) -> bool:
         told = PermissionDecided(

@@ -7,7 +7,7 @@ twice.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from synapsed.agents.pending_answers import Given
 from synapsed.interfaces import NewEvent
@@ -46,6 +46,8 @@ class _Open:
     """`LinkObserved.asking` of a prompt; None where another daemon has told of it."""
     code: str | None = None
     """An alert's."""
+    prompt: Prompt | None = None
+    """As it was told last; None where another daemon has told of it."""
 
 
 class Attention:
@@ -79,8 +81,9 @@ class Attention:
         if asked is None and seen.prompt is None:
             return AttentionChange((), self._open)
         if asked is not None and seen.prompt is not None and _is(asked, seen.prompt, seen.asking):
-            known = _Open(asked.told, asked.task_id, asked.context_id, seen.asking)
-            return AttentionChange((), tuple(known if one is asked else one for one in self._open))
+            known = replace(asked, asking=seen.asking, prompt=seen.prompt)
+            more = (self._event(InputRequired(prompt=seen.prompt), known),) if _differs(asked, seen.prompt) else ()
+            return AttentionChange(more, tuple(known if one is asked else one for one in self._open))
         events, kept = self._ended(asked, by_hand=seen.by_hand, again=seen.prompt)
         if seen.prompt is None:
             return AttentionChange(events, kept)
@@ -95,6 +98,7 @@ class Attention:
             task.id if task is not None else None,
             task.context_id if task is not None else None,
             seen.asking,
+            prompt=seen.prompt,
         )
         return AttentionChange(
             (*events, self._event(InputRequired(prompt=seen.prompt), begun), self._event(begun.told, begun)),
@@ -167,6 +171,13 @@ class Attention:
 
 def _is(asked: _Open | None, prompt: Prompt, asking: int) -> bool:
     return asked is not None and asked.told.prompt_id == prompt.prompt_id and asked.asking in (None, asking)
+
+
+def _differs(asked: _Open, prompt: Prompt) -> bool:
+    """Whether another command or edit is known of the prompt than was told with it."""
+    if asked.prompt is None:
+        return prompt.command is not None or prompt.diff is not None
+    return not asked.prompt.is_same(prompt)
 
 
 def _closed(one: _Open, state: str, origin: Origin | None) -> AttentionChanged:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synapsed.interfaces import NewEvent
+from synapsed.model.about import about, shown_by
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import ToolBegan, ToolOver
-from synapsed.model.task import Task
+from synapsed.model.task import Prompt, Task
 
 KEPT_BYTES = 1 << 20
 """Bytes of JSON of a call's input, and of its output, that are kept."""
@@ -155,11 +156,30 @@ class ToolCalls:
 
     def asked(self, given: Mapping[str, Any]) -> None:
         """The program asks a person about the call that has a text of `given` in its input."""
-        texts = set(_texts(given))
-        for call in self._open.values():
-            if texts & set(_texts(call.input)):
-                self._open[call.id] = replace(call, asked=True)
-                return
+        if not (texts := set(_texts(given))):
+            return
+        shared = {call.id: len(texts & set(_texts(call.input))) for call in self._open.values() if not call.ended}
+        same = next((call.id for call in self._open.values() if not call.ended and call.input == given), None)
+        likest = same or max(shared, key=lambda name: shared[name], default=None)
+        if likest is not None and (likest == same or shared[likest]):
+            self._open[likest] = replace(self._open[likest], asked=True)
+
+    def about(self, prompt: Prompt) -> Prompt:
+        """The prompt of a dialog, with the command or the edit of the call that it shows, as the program told that;
+        without, where none is known, or several that are not the same."""
+        if prompt.type != "permission" or prompt.command is not None or prompt.diff is not None:
+            return prompt
+        calls = [
+            (call, told)
+            for call in self._open.values()
+            if call.exact and not call.ended and (told := about(call.input))
+        ]
+        shown = [(call, told) for call, told in calls if shown_by(prompt.prompt, told)]
+        asked = {told for call, told in shown if call.asked} or {told for _, told in shown}
+        if len(asked) != 1:
+            return prompt
+        (told,) = asked
+        return prompt.model_copy(update={"command": told.command, "diff": told.diff})
 
     def allowed(self) -> None:
         """The program was not stopped by what it asked."""

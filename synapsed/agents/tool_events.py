@@ -34,7 +34,7 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
-from synapsed.model.task import TERMINAL_STATES, Task
+from synapsed.model.task import TERMINAL_STATES, Prompt, Task
 from synapsed.pty.shown_calls import ShownCalls
 
 RECALLED = 20_000
@@ -154,6 +154,10 @@ class ToolEvents:
         to a new daemon. Its text may be a note of ours."""
         at = iso(self._clock.wall() - self._clock.monotonic() + fact.at_ns / 1e9)
         return next((task for task in reversed(over) if task.created_at <= at <= task.updated_at), None)
+
+    def about(self, prompt: Prompt | None) -> Prompt | None:
+        """See `ToolCalls.about`."""
+        return self._calls.about(prompt) if prompt is not None else None
 
     def works(self) -> None:
         """The program was seen at work: what it asked about was allowed."""

@@ -339,7 +339,7 @@ class AgentTurns:
         if not self.answers.counts(seen, again=again, waits=task.status in INTERRUPTED_STATES):
             return None
         if seen.activity is Activity.WAITING or seen.prompt is not None:
-            if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id and not again):
+            if seen.prompt is None or (task.prompt and task.prompt.is_same(seen.prompt) and not again):
                 return None
             return transitions.waiting(task, prompt=seen.prompt, now=self._clock.wall())
         if task.status in INTERRUPTED_STATES and seen.activity in (Activity.BUSY, Activity.READY):

@@ -1,16 +1,16 @@
 """Everything that needs a person now, over all agents: a view of the log of events.
 
-An item begins with the event `attention` that is `opened` and ends with the one that is not. The events around it say
-the rest: `inputRequired` has the prompt whole, and `toolExecution` what the program is about to do.
+An item begins with the event `attention` that is `opened` and ends with the one that is not. `inputRequired` before it
+has the prompt whole; one that comes later for the same prompt says more of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from synapsed.model.agent import ProcessState
 from synapsed.model.attention import Kind, kind_of
-from synapsed.model.events import AttentionChanged, Event, InputRequired, StateChanged, ToolExecution
+from synapsed.model.events import AttentionChanged, Event, InputRequired, StateChanged
 from synapsed.model.events.kinds import REMOVED
 from synapsed.model.task import Prompt
 
@@ -20,20 +20,8 @@ ITEMS_MAX = 1000
 CLOSED_MAX = 500
 """Items of which it is known how they ended."""
 
-CALLS_MAX = 50
-"""Tool calls that are open at one agent, of which one may be what it asks about."""
-
-COMMAND_MAX = 10_000
-"""Characters of a command."""
-
-SHOWN = 80
-"""Characters of a text, without white space, that a dialog has to show of it: programs cut what is long."""
-
-TYPES: Final = frozenset({"attention", "inputRequired", "toolExecution", "agentState"})
+TYPES: Final = frozenset({"attention", "inputRequired", "agentState"})
 """Events that the board takes."""
-
-_COMMANDS: Final = ("command", "cmd")
-"""The fields of a call's input that are a command, whatever else the dialog shows of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +38,6 @@ class OpenItem:
     task_id: str | None = None
     prompt_id: str | None = None
     prompt: Prompt | None = None
-    command: str | None = None
     until: str | None = None
 
     @property
@@ -64,8 +51,6 @@ class _Agent:
     """What was told of one agent around its items."""
 
     prompt: Prompt | None = None
-    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Input of the calls that are open, oldest first."""
     running_since: float | None = None
 
 
@@ -107,9 +92,7 @@ class Board:
     def take(self, event: Event) -> None:
         match event.data:
             case InputRequired(prompt=prompt):
-                self._agent(event).prompt = prompt
-            case ToolExecution() as told:
-                self._tool(event, told)
+                self._asked(event, prompt)
             case AttentionChanged(state="opened") as told:
                 self._opened(event, told)
             case AttentionChanged() as told:
@@ -152,62 +135,20 @@ class Board:
             prompt=prompt,
             until=told.until,
         )
-        self._open[item.id] = replace(item, command=_shown_command(item, agent.calls))
+        self._open[item.id] = item
         self._in_order = None
         if len(self._open) > ITEMS_MAX:
             quiet = (known for known in self.items if not known.asks)
             del self._open[next(quiet, self.items[0]).id]
             self._in_order = None
 
-    def _tool(self, event: Event, told: ToolExecution) -> None:
-        """Programs tell of a call before or after they ask about it."""
-        calls, name = self._agent(event).calls, told.call_id or told.tool_name
-        if told.status != "started":
-            calls.pop(name, None)
-            return
-        calls[name] = told.input or {}
-        if len(calls) > CALLS_MAX:
-            del calls[next(iter(calls))]
+    def _asked(self, event: Event, prompt: Prompt) -> None:
+        """A prompt that is open already is told again where more is known of it."""
+        self._agent(event).prompt = prompt
         for item in self._open.values():
-            if item.agent_id != event.agent_id or item.command is not None:
-                continue
-            if (command := _shown_command(item, calls)) is not None:
-                self._open[item.id] = replace(item, command=command)
+            if item.agent_id == event.agent_id and item.prompt_id == prompt.prompt_id:
+                self._open[item.id] = replace(item, prompt=prompt, question=prompt.prompt)
                 self._in_order = None
 
     def _agent(self, event: Event) -> _Agent:
         return self._agents.setdefault(event.agent_id, _Agent())
-
-
-def _shown_command(item: OpenItem, calls: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """What the dialog asks about: of the newest open call that it shows a text of, the command, or else that text."""
-    if item.kind != "permission" or item.prompt is None:
-        return None
-    dialog = _dense(item.prompt.prompt)
-    for told in reversed(list(calls.values())):
-        texts = [*(text for name in _COMMANDS if (text := _text(told.get(name)))), *_texts(told)]
-        if shown := [text for text in texts if _dense(text)[:SHOWN] in dialog]:
-            named = next((text for name in _COMMANDS if (text := _text(told.get(name)))), None)
-            return (named or max(shown, key=len))[:COMMAND_MAX]
-    return None
-
-
-def _text(value: object) -> str:
-    """A command in one piece; several words are one command."""
-    if isinstance(value, str):
-        return value if value.strip() else ""
-    if isinstance(value, Sequence) and value and all(isinstance(word, str) for word in value):
-        return " ".join(value)
-    return ""
-
-
-def _texts(value: Any) -> list[str]:
-    """Every text in it that has more than a few characters: what is shorter stands in many a dialog by chance."""
-    if isinstance(value, str):
-        return [value] if len(value.strip()) > 2 else []
-    items: Iterable[Any] = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return [text for item in items for text in _texts(item)]
-
-
-def _dense(text: str) -> str:
-    return "".join(text.split())

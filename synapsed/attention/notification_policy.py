@@ -83,14 +83,19 @@ def notice(item: AttentionItem, content: Content) -> Notice:
     lines = [f"until {item.until}"] if item.until is not None else []
     whole = True
     if content != "kind":
-        question, command = _cut(item.question), _cut(item.command or "")
-        whole = len(question) == len(item.question.strip()) and len(command) == len((item.command or "").strip())
+        question, command, diff = told = [_cut(text or "") for text in (item.question, item.command, item.diff)]
+        asked = (item.question, item.command, item.diff)
+        whole = all(len(cut) == len((text or "").strip()) for cut, text in zip(told, asked, strict=True))
         lines.append(question)
         data["question"] = question
         if content == "full":
-            lines += [line for line in (command and f"$ {command}", f"in {item.cwd}") if line]
+            lines += [line for line in (command and f"$ {command}", diff, f"in {item.cwd}") if line]
             lines += [f"{option.key}: {option.label}" for option in item.options]
-            data |= item.model_dump(mode="json") | {"question": question, "command": command or None}
+            data |= item.model_dump(mode="json") | {
+                "question": question,
+                "command": command or None,
+                "diff": diff or None,
+            }
     answers = answers if content != "kind" and whole else None
     return Notice(
         id=item.id,
@@ -124,8 +129,9 @@ def _answers(item: AttentionItem) -> tuple[str, str] | None:
 def _visible(item: AttentionItem) -> AttentionItem:
     options = [option.model_copy(update={"label": _seen(option.label)}) for option in item.options]
     command = _seen(item.command) if item.command is not None else None
+    diff = _seen(item.diff) if item.diff is not None else None
     told = {"question": _seen(item.question), "cwd": _seen(item.cwd)}
-    return item.model_copy(update={**told, "command": command, "options": options})
+    return item.model_copy(update={**told, "command": command, "diff": diff, "options": options})
 
 
 def _seen(text: str) -> str:

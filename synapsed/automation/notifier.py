@@ -397,5 +397,7 @@ async def _act[T](call: Awaitable[T]) -> T:
 def _masked(item: AttentionItem) -> AttentionItem:
     """Without what looks like a secret."""
     command = mask_text(item.command) if item.command is not None else None
+    diff = mask_text(item.diff) if item.diff is not None else None
     options = [option.model_copy(update={"label": mask_text(option.label)}) for option in item.options]
-    return item.model_copy(update={"question": mask_text(item.question), "command": command, "options": options})
+    told = {"question": mask_text(item.question), "command": command, "diff": diff, "options": options}
+    return item.model_copy(update=told)

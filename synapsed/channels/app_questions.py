@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsed.channels.app_items import script_in, words_of
-from synapsed.channels.channel_questions import options_of, question_of, reply_of, tool_of
+from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, tool_of
 from synapsed.channelspec import Channel
 from synapsed.model.facts import ChannelFact, PermissionAsked, PermissionOver
 
 ASKED_AGAIN_S = 1.0
 """What comes so soon after the connection began, and does not say when it was asked, was asked before."""
+
+EDITS_MAX = 20
+"""Edits that have begun; the oldest are forgotten."""
 
 type _Json = dict[str, Any]
 
@@ -33,9 +36,17 @@ class AppQuestions:
         self._channel = channel
         self._say = say
         self._open: dict[str, _Question] = {}
+        self._edits: dict[str, _Json] = {}
         self._since = 0.0
         self._connected = 0.0
         """The same by the monotonic clock."""
+
+    def began(self, item: object) -> None:
+        """An item of a turn began: an edit is told there, and asked about by its id."""
+        if isinstance(item, dict) and item.get("type") == "fileChange":
+            self._edits[str(item.get("id"))] = item
+            while len(self._edits) > EDITS_MAX:
+                del self._edits[next(iter(self._edits))]
 
     @property
     def are_open(self) -> bool:
@@ -56,6 +67,9 @@ class AppQuestions:
             return
         if (command := words_of(params, "command")) is not None:
             params = {**params, "command": script_in(command)}
+        if (item := self._edits.get(str(params.get("itemId")))) is not None:
+            params = {**params, "item": item}
+        told = about_of(spec, params)
         self._open[request] = _Question(id_, method, params)
         self._say(
             PermissionAsked(
@@ -70,6 +84,8 @@ class AppQuestions:
                 told=params,
                 question=question_of(spec, params),
                 options=options_of(spec, params),
+                command=told.command,
+                diff=told.diff,
                 again=self._was_asked(params),
             )
         )

@@ -463,6 +463,8 @@ class AppServerChannel:
                 self._busy = at_path(params, "status.type") == "active"
             case "turn/started":
                 self._busy = True
+            case "item/started":
+                self._questions.began(params.get("item"))
             case "serverRequest/resolved":
                 self._questions.close(str(params.get("requestId")))
             case "turn/completed":

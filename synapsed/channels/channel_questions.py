@@ -8,6 +8,7 @@ from typing import Any
 
 from synapsed.channels.transcripts import at_path, clean
 from synapsed.channelspec import ChoiceSpec, DecisionSpec
+from synapsed.model.about import About, about, command_in
 from synapsed.model.facts import Choice
 
 QUESTION_MAX = 100_000
@@ -42,6 +43,16 @@ def question_of(spec: DecisionSpec, told: Mapping[str, Any]) -> str:
     command = next((text for path in spec.command for text in texts_at(told, path)), None)
     about = [command] if command is not None else _subjects(spec, told)
     return clean("\n".join([*filter(None, lines), *about]))[:QUESTION_MAX]
+
+
+def about_of(spec: DecisionSpec, told: Mapping[str, Any]) -> About:
+    """The edit, or the command, that it is about."""
+    places = (at_path(told, path) for path in spec.edit)
+    found = (about(place).diff for place in places if isinstance(place, dict))
+    if (diff := next(filter(None, found), None)) is not None:
+        return About(diff=diff)
+    command = next((text for path in spec.command for text in texts_at(told, path)), None)
+    return About(command=command_in(command))
 
 
 def _subjects(spec: DecisionSpec, told: Mapping[str, Any]) -> list[str]:

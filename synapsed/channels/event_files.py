@@ -18,7 +18,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.channels.channel_questions import options_of, question_of, reply_of
+from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.channelspec import Channel
@@ -340,6 +340,7 @@ class EventFilesChannel:
         if at_path(event, "request.subtype") != ASK or spec is None or request in self._asked:
             return
         self._asked[request] = event
+        told = about_of(spec, event)
         self._say(
             PermissionAsked(
                 **self._common(),
@@ -349,6 +350,8 @@ class EventFilesChannel:
                 told=event,
                 question=question_of(spec, event),
                 options=options_of(spec, event),
+                command=told.command,
+                diff=told.diff,
                 again=not self._caught_up.is_set(),
             )
         )

@@ -17,7 +17,7 @@ import aiohttp
 import structlog
 
 from synapsed.aio import TaskSet
-from synapsed.channels.channel_questions import options_of, question_of
+from synapsed.channels.channel_questions import about_of, options_of, question_of
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_messages import (
     Message,
@@ -39,6 +39,7 @@ from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.channelspec import Channel, ErrorCode
 from synapsed.clock import PastDates, SystemClock
 from synapsed.files import write_whole
+from synapsed.model.about import About
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -335,6 +336,7 @@ class SessionServerChannel:
         metadata = given.get("metadata")
         spec = self._channel.decisions.get("permission.asked")
         offers = self._channel.delivers and spec is not None
+        about = about_of(spec, given) if offers and spec is not None else About()
         self._say(
             PermissionAsked(
                 channel=self.name,
@@ -347,6 +349,8 @@ class SessionServerChannel:
                 told=given,
                 question=question_of(spec, given) if offers and spec is not None else "",
                 options=options_of(spec, given) if offers and spec is not None else (),
+                command=about.command,
+                diff=about.diff,
                 again=again,
             )
         )

@@ -52,8 +52,9 @@ class AttentionItem(BaseModel):
     kind: Kind
     question: str = Field(description="What is asked, or what is the matter")
     command: str | None = Field(
-        default=None, description="What the program is about to do, as it tells it: a command, a path, an address"
+        default=None, description="The shell command that is to be allowed, whole, as a channel of the program told it"
     )
+    diff: str | None = Field(default=None, description="The edit that is to be allowed, as a channel told it")
     options: list[PromptOption] = []
     since: str = Field(description="RFC 3339, UTC")
     task: str | None = None

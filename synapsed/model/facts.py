@@ -96,6 +96,9 @@ class PermissionAsked(ChannelFact):
     told: dict[str, Any] = field(default_factory=dict)
     question: str = ""
     options: tuple[Choice, ...] = ()
+    command: str | None = None
+    diff: str | None = None
+    """With a `question`: the command, or the edit, that it is about, whole."""
     again: bool = False
     """It was asked before this link to the program was there to hear of it: it is a person's by now."""
 

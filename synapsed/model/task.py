@@ -161,6 +161,14 @@ class Prompt(_Model):
     default: str | None = None
     own_words: bool = False
     """Besides the options, an answer in words of one's own is taken."""
+    command: str | None = None
+    """The command that is to be allowed, whole, where a channel of the program told it: never read off the screen."""
+    diff: str | None = None
+    """The edit that is to be allowed, as a diff, where a channel told it."""
+
+    def is_same(self, other: "Prompt") -> bool:
+        """Whether the same is asked about the same, as far as that is known."""
+        return (self.prompt_id, self.command, self.diff) == (other.prompt_id, other.command, other.diff)
 
 
 class WaitsBehind(_Model):

@@ -397,7 +397,11 @@ class AcpLink:
         return False
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
-        return False
+        commands = self._session.decide(asked.request or "", str(answer.get("kind")))
+        if commands is None:
+            return False
+        self._perform(commands)
+        return True
 
     async def stop(self, grace: float) -> LinkExited:
         return await self._program.stop(grace, leave=self._leave)

@@ -2,11 +2,15 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from synapsed.channelspec import ACP_REQUEST
 from synapsed.choices import choice
 from synapsed.errors import InvalidChoice
+from synapsed.model.about import About, about, edits_in_blocks
+from synapsed.model.facts import PermissionAsked
 from synapsed.model.task import Prompt, PromptOption
 from synapsed.pipes.rpc import objects
 
@@ -25,11 +29,19 @@ class OpenRequest:
     prompt: Prompt
     options: dict[str, str]
     kinds: dict[str, str]
+    message: dict[str, Any]
+    call: str
+    """Id of the call that it is about."""
 
     @property
     def input_id(self) -> str:
         """By which the keeper knows the answer."""
         return answer_id(self.id)
+
+    def of_kind(self, kind: str) -> str | None:
+        """The key of the one option of that kind; None where that is not exactly one."""
+        found = [key for key, each in self.kinds.items() if each == kind]
+        return found[0] if len(found) == 1 else None
 
     def chosen(self, text: str) -> tuple[str, str]:
         """Key and option for a person's words: a key, a label, or yes and no. Raises InvalidChoice."""
@@ -56,8 +68,9 @@ def answer_id(request: Any) -> str:
     return f"answer.{hashlib.sha256(json.dumps(request).encode()).hexdigest()[:24]}"
 
 
-def open_request(message: dict[str, Any]) -> OpenRequest | None:
-    """The request in `message`; None where it cannot be understood."""
+def open_request(message: dict[str, Any], call: Mapping[str, Any]) -> OpenRequest | None:
+    """The request in `message`; None where it cannot be understood. `call`: what the program has told, there and
+    before, of the call that it is about."""
     params = message.get("params")
     given = params.get("options") if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(given, list):
@@ -65,30 +78,52 @@ def open_request(message: dict[str, Any]) -> OpenRequest | None:
     options = [each for each in given if isinstance(each, dict) and isinstance(each.get("optionId"), str)]
     if not options:
         return None
-    call = params.get("toolCall")
-    text = _text(call if isinstance(call, dict) else {})
-    digest = hashlib.sha256(json.dumps([message.get("id"), text]).encode()).hexdigest()[:16]
+    told = about_call(call)
+    text = _text(call, told)
+    digest = hashlib.sha256(json.dumps([message.get("id"), text, told.command, told.diff]).encode()).hexdigest()[:16]
     keys = {str(number): each for number, each in enumerate(options, 1)}
     prompt = Prompt(
         prompt_id=digest,
         type="permission",
         prompt=text,
         options=[PromptOption(key=key, label=str(each.get("name") or each["optionId"])) for key, each in keys.items()],
+        command=told.command,
+        diff=told.diff,
     )
     ids = {key: each["optionId"] for key, each in keys.items()}
-    return OpenRequest(message.get("id"), prompt, ids, {key: str(each.get("kind")) for key, each in keys.items()})
+    kinds = {key: str(each.get("kind")) for key, each in keys.items()}
+    return OpenRequest(message.get("id"), prompt, ids, kinds, message, str(call.get("toolCallId") or ""))
 
 
-def _text(call: dict[str, Any]) -> str:
-    """The tool call's title, and what it shows."""
-    told = [str(call.get("title") or "The program asks for permission.")]
+def about_call(call: Mapping[str, Any]) -> About:
+    """The edit that the call shows, or the command or edit in its input."""
     given = call.get("rawInput")
-    if isinstance(given, dict):
-        told += [str(given[name]) for name in ("command", "cmd") if isinstance(given.get(name), str)]
+    return edits_in_blocks(objects(call.get("content"))) or about(given if isinstance(given, dict) else {})
+
+
+def asked(request: OpenRequest, call: Mapping[str, Any], now_ns: int) -> PermissionAsked:
+    """The same as a question that rules may decide. The tool is called by its kind: the protocol has no other name."""
+    places = [each.get("path") for each in (*objects(call.get("locations")), *objects(call.get("content")))]
+    told = {"kind": call.get("kind"), "command": request.prompt.command, "paths": [path for path in places if path]}
+    return PermissionAsked(
+        channel="acp",
+        at_ns=now_ns,
+        tool=str(call.get("kind") or ""),
+        request=request.input_id,
+        event=ACP_REQUEST,
+        told=told,
+        question=request.prompt.prompt,
+    )
+
+
+def _text(call: Mapping[str, Any], told: About) -> str:
+    """The tool call's title, and what it shows."""
+    words = [str(call.get("title") or "The program asks for permission.")]
+    if told.command is not None:
+        words.append(told.command)
     for block in objects(call.get("content")):
         content = block.get("content")
         if isinstance(content, dict) and isinstance(content.get("text"), str):
-            told.append(content["text"])
-        elif block.get("type") == "diff":
-            told.append(f"{block.get('path')}")
-    return "\n".join(dict.fromkeys(told))[:TEXT_MAX]
+            words.append(content["text"])
+    words += [f"{block.get('path')}" for block in objects(call.get("content")) if block.get("type") == "diff"]
+    return "\n".join(dict.fromkeys(words))[:TEXT_MAX]

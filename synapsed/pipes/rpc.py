@@ -33,6 +33,19 @@ class RpcLine:
     text: str = ""
 
 
+def size_of(value: Any) -> int:
+    """About how many characters its JSON has; without recursion that others could make deep."""
+    size, rest = 0, [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, dict):
+            rest += [*one, *one.values()]
+        elif isinstance(one, list):
+            rest += one
+        size += len(one) + 4 if isinstance(one, str) else 8
+    return size
+
+
 class LineReader:
     """Feed it output at its offsets; `begins`: the output begins in the middle of a line, which is passed over."""
 

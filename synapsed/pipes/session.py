@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from synapsed.channelspec import ACP_REQUEST
 from synapsed.errors import NotReady, NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, ToolBegan, TurnEnded
@@ -29,7 +30,7 @@ from synapsed.model.link import (
     LinkTurnSaid,
 )
 from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
-from synapsed.pipes.permission_request import OpenRequest, answer_id, open_request
+from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
 from synapsed.pipes.rpc import RpcLine, objects
 from synapsed.pipes.speech import TurnSpeech
 from synapsed.pipes.tool_reports import CHANNEL, ProgramCalls, plan, used
@@ -340,6 +341,7 @@ class AcpSession:
         elif kind in ("tool_call", "tool_call_update"):
             turn.speech.interlude()
             self._worked(self._calls.told(update, now_ns))
+            self._told_more(str(update.get("toolCallId") or ""))
         elif kind == "plan":
             turn.speech.interlude()
             self._fact(plan(update, now_ns))
@@ -364,16 +366,31 @@ class AcpSession:
 
     def _asked(self, message: dict[str, Any], now_ns: int) -> None:
         """A request of the program's: permissions wait for somebody; nothing else is offered."""
-        request = open_request(message) if message["method"] == "session/request_permission" else None
+        params = message.get("params")
+        given = params.get("toolCall") if isinstance(params, dict) else None
+        call = self._calls.whole(given if isinstance(given, dict) else {})
+        request = open_request(message, call) if message["method"] == ACP_REQUEST else None
         if request is not None:
-            if isinstance(call := message["params"].get("toolCall"), dict):
-                self._worked(self._calls.told(call, now_ns))
+            if isinstance(given, dict):
+                self._worked(self._calls.told(given, now_ns))
             self._requests[request.input_id] = request
             if self._live:
                 self._out.append(ShowLine(_shown(request)))
+            self._fact(asked(request, call, now_ns))
             return
         error = {"code": METHOD_NOT_FOUND, "message": f"not offered: {str(message['method'])[:100]}"}
         self._out.append(Write({"id": message["id"], "error": error}, answer_id(message["id"])))
+
+    def _told_more(self, call: str) -> None:
+        """What is asked about that call is another question where it shows something else now: a yes was to what was
+        shown."""
+        for name, known in self._requests.items():
+            if known.call == call and self._calls.knows(call):
+                now = open_request(known.message, self._calls.whole({"toolCallId": call}))
+                if now is not None and now.prompt.prompt_id != known.prompt.prompt_id:
+                    self._requests[name] = now
+                    if self._live:
+                        self._out.append(ShowLine(_shown(now)))
 
     # --- what is asked of it ---
 
@@ -458,7 +475,11 @@ class AcpSession:
             raise PromptChanged(
                 "it asks something else now; read it and answer that", prompt=request.prompt.model_dump()
             )
-        key, option = request.chosen(text)
+        key, _ = request.chosen(text)
+        return self._choose(request, key)
+
+    def _choose(self, request: OpenRequest, key: str) -> list[PipesCommand]:
+        option = request.options[key]
         if request.kinds[key].startswith("reject"):
             self._turn.refused = True
             self._out.append(TellLink(LinkRefused(request.prompt.prompt)))  # first: it is put on record
@@ -469,6 +490,12 @@ class AcpSession:
         self._out.append(ShowLine(f"→ {label}", bold=True))
         self._observe()
         return self._drain()
+
+    def decide(self, input_id: str, kind: str) -> list[PipesCommand] | None:
+        """Answer by the one option of that kind, as a rule says; None where it has none, or is not asked any more."""
+        request = self._requests.get(input_id)
+        key = request.of_kind(kind) if request is not None else None
+        return self._choose(request, key) if request is not None and key is not None else None
 
     def interrupt(self) -> list[PipesCommand]:
         """Ask the program to stop its turn; what it has asked is answered with nothing."""
@@ -500,7 +527,9 @@ class AcpSession:
             return LinkObserved(Activity.STARTING, f"acp: {self.stage.value}", None, can_receive=False)
         if request is not None:
             evidence = "acp: session/request_permission"
-            return LinkObserved(Activity.WAITING, evidence, request.prompt, can_receive=False, held="dialog")
+            return LinkObserved(
+                Activity.WAITING, evidence, request.prompt, can_receive=False, held="dialog", whole=True
+            )
         if self.turn is not None:
             return LinkObserved(Activity.BUSY, "acp: session/prompt is not answered yet", None, can_receive=False)
         return LinkObserved(Activity.READY, "acp: no prompt is open", None, can_receive=True)
@@ -519,4 +548,4 @@ def _words(message: dict[str, Any]) -> str:
 
 def _shown(request: OpenRequest) -> str:
     options = "\n".join(f"  {option.key}  {option.label}" for option in request.prompt.options)
-    return f"{request.prompt.prompt}\n{options}"
+    return "\n".join([request.prompt.prompt, *([request.prompt.diff] if request.prompt.diff else []), options])

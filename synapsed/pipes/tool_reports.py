@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from synapsed.model.facts import ChannelFact, PlanTold, ToolBegan, ToolOver, TurnUsed
-from synapsed.pipes.rpc import count, objects
+from synapsed.pipes.rpc import count, objects, size_of
 
 CHANNEL: Final = "acp"
 
@@ -12,16 +12,50 @@ CALLS_MAX: Final = 256
 """Calls that have begun and of which no end was told: the oldest is forgotten."""
 
 
+TOLD_MAX: Final = 8 * 1024 * 1024
+"""Characters of all that open calls have told: of more, what the oldest told is forgotten."""
+
+_FIELDS: Final = ("title", "kind", "rawInput", "content", "locations")
+"""What an update tells of a call: each takes the place of what was told before."""
+
+
 class ProgramCalls:
     """The tool calls of one session."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._told: dict[str, tuple[dict[str, Any], int]] = {}
+        """All that was told of the calls that are open, and its size."""
+        self._size = 0
+
+    def whole(self, call: dict[str, Any]) -> dict[str, Any]:
+        """What a request says of a call, with what was told of that call before."""
+        known, _ = self._told.get(str(call.get("toolCallId") or ""), ({}, 0))
+        return {**known, **_said(call), "toolCallId": call.get("toolCallId")}
+
+    def knows(self, call: str) -> bool:
+        """Whether something was told of the call, and not its end."""
+        return call in self._told
+
+    def _keep(self, call: str, update: dict[str, Any]) -> None:
+        known, before = self._told.pop(call, ({}, 0))
+        merged = {**known, **_said(update)}
+        size = size_of(merged)
+        self._told[call] = (merged, size)
+        self._size += size - before
+        while self._told and (self._size > TOLD_MAX or len(self._told) > CALLS_MAX):
+            self._forget(next(iter(self._told)))
+
+    def _forget(self, call: str) -> None:
+        _, size = self._told.pop(call, ({}, 0))
+        self._size -= size
 
     def told(self, update: dict[str, Any], now_ns: int) -> Iterator[ChannelFact]:
         """What follows from a `tool_call`, from an update of one, or from one that a permission is asked for."""
         call, status = str(update.get("toolCallId") or ""), update.get("status")
         known = self._open.get(call)
+        if call:
+            self._keep(call, update)
         given = update.get("rawInput")
         tool, input_ = known or (str(update.get("title") or update.get("kind") or "tool"), {})
         input_ = given if isinstance(given, dict) and given else input_
@@ -32,12 +66,17 @@ class ProgramCalls:
             yield ToolBegan(channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_)
         if status in ("completed", "failed") and call in self._open:
             del self._open[call]
+            self._forget(call)
             output, error = _output(update), None
             if status == "failed":
                 error = (output or {}).get("text") or "it failed"
             yield ToolOver(
                 channel=CHANNEL, at_ns=now_ns, call=call, tool=tool, input=input_, output=output, error=error
             )
+
+
+def _said(update: dict[str, Any]) -> dict[str, Any]:
+    return {name: update[name] for name in _FIELDS if update.get(name) not in (None, "", {}, [])}
 
 
 def plan(update: dict[str, Any], now_ns: int) -> PlanTold:

@@ -126,6 +126,7 @@ class ChannelView:
                 can_receive=False,
                 held="dialog",
                 asking=0,
+                whole=True,
             )
         seen = self._without_the_same(seen, beside)
         if seen.prompt is not None or seen.activity in (Activity.STARTING, Activity.WAITING):
@@ -198,10 +199,12 @@ def chosen(asks: ChannelQuestion, text: str) -> str:
 
 def _prompt(asked: PermissionAsked) -> Prompt:
     options = [PromptOption(key=option.key, label=option.label) for option in asked.options]
-    known_by = json.dumps([asked.channel, asked.session, asked.request, asked.question])
+    known_by = json.dumps([asked.channel, asked.session, asked.request, asked.question, asked.command, asked.diff])
     return Prompt(
         prompt_id=hashlib.sha256(known_by.encode()).hexdigest()[:16],
         type="permission",
         prompt=asked.question,
         options=options,
+        command=asked.command,
+        diff=asked.diff,
     )

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.model.events import EventData
-from synapsed.rules.pattern import PATTERN_MAX, fits
+from synapsed.rules.pattern import PATTERN_MAX, TEXT_MAX, fits
 
 OUR_EVENT = "ruleFired"
 """What rules tell of themselves; no rule is for it."""
@@ -117,7 +117,18 @@ def is_for(rule: RuleConfig, event: str, data: Mapping[str, Any], agent: Iterabl
     """Whether the rule is for this event; `agent` are the names by which its agent is known, none where it has none."""
     if event != rule.on.event:
         return False
+    if rule.do.action == "approve" and not _knows_what(rule, data):
+        return False
     return _is_of(rule, agent) and all(_fits_any(globs, field_of(data, path)) for path, globs in rule.on.match.items())
+
+
+def _knows_what(rule: RuleConfig, data: Mapping[str, Any]) -> bool:
+    """Whether a yes would be to what the rule names, not to a word that happens to stand in an edit; and whether all
+    of what it is held against is looked at."""
+    edits, named = field_of(data, "prompt.diff"), rule.on.match
+    if edits is not None and "prompt.prompt" in named and "prompt.diff" not in named:
+        return False
+    return all(len(field_of(data, path) or "") <= TEXT_MAX for path in named)
 
 
 def answers(rule: RuleConfig, agent: Iterable[str]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from synapsed.choices import whole
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, UnsupportedMedia
 from synapsed.model.events import NewEvent, TaskArtifactAdded, TaskDelivered, TaskStatusChanged
@@ -164,7 +165,8 @@ def waiting(task: Task, *, prompt: Prompt, now: float) -> Commit:
 
 def answered(task: Task, *, prompt: Prompt, answer: Message) -> Task:
     """The task with what was asked and answered; neither is told by an event of its own."""
-    question = Message(role="agent", parts=[TextPart(text=prompt.prompt)], message_id=f"{task.id}.{prompt.prompt_id}")
+    said = [TextPart(text=whole(prompt.model_dump()))]
+    question = Message(role="agent", parts=said, message_id=f"{task.id}.{prompt.prompt_id}")
     return task.model_copy(update={"exchange": [*task.exchange, question, answer][-HISTORY_KEPT:]})
 
 

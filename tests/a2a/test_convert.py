@@ -139,6 +139,15 @@ def test_a_prompt_is_said():
     assert document["metadata"]["synapsed"]["prompt"]["prompt_id"] == "p1"
 
 
+def test_a_prompt_is_said_with_its_command_or_edit():
+    for more in ({"command": "ls\n-la"}, {"diff": "--- f\n+++ f\n-a"}):
+        document = task_dict(a_task(status=TaskState.INPUT_REQUIRED, prompt=PROMPT.model_copy(update=more)))
+        words, data = document["status"]["message"]["parts"]
+        (told,) = more.values()
+        assert words["text"] == f"Run ls?\n\n{'$ ' if 'command' in more else ''}{told}"
+        assert more.items() <= data["data"].items()
+
+
 def test_an_error_is_said():
     document = task_dict(a_task(status=TaskState.FAILED, error=TaskError(code="AGENT_EXITED", message="exit code 7")))
     assert document["status"]["message"]["parts"][0]["text"] == "exit code 7"

@@ -18,7 +18,7 @@ from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import PermissionDecided
-from synapsed.model.facts import PermissionAsked
+from synapsed.model.facts import PermissionAsked, ToolBegan
 from synapsed.model.link import LinkTold
 from synapsed.model.task import Prompt, TaskState
 from synapsed.supervisor.hook_socket import answering
@@ -59,6 +59,10 @@ def bash(command: str, **more: Any) -> dict[str, Any]:
 
 def permission(text: str) -> Prompt:
     return Prompt(prompt_id=text, type="permission", prompt=text)
+
+
+def began(world: World, **given: str) -> None:
+    world.link.emit(LinkTold(ToolBegan(channel="hooks", at_ns=1, tool="any", input=given)))
 
 
 def decided(world: World) -> list[tuple[str, str | None]]:
@@ -138,6 +142,7 @@ async def test_an_allowed_calls_dialog_is_answered_and_nobody_is_asked(quiet_wor
     await quiet_world.delivered()
     quiet_world.link.submit()
     assert await quiet_world.manager.terminals.decide(agent.id, "Before", bash("git status --short")) is None
+    began(quiet_world, command="git status --short")
     quiet_world.link.observe_as(Activity.WAITING, prompt=permission("Run it?\ngit status\n --short"))
     await until(lambda: bool(quiet_world.link.answers))
     assert quiet_world.link.answers == [("yes", "Run it?\ngit status\n --short")]
@@ -145,6 +150,23 @@ async def test_an_allowed_calls_dialog_is_answered_and_nobody_is_asked(quiet_wor
     quiet_world.link.end("done")
     await quiet_world.task_is(task.id, TaskState.COMPLETED)
     assert "input_required" not in quiet_world.statuses(task.id)
+
+
+async def test_an_edit_is_not_allowed_by_a_line_of_it(quiet_world: World) -> None:
+    """The allowed call ran without a dialog; then an edit is asked about that no hook has asked the policy about."""
+    agent = await asker(quiet_world)
+    task = await quiet_world.send(agent.id)
+    await quiet_world.delivered()
+    quiet_world.link.submit()
+    assert await quiet_world.manager.terminals.decide(agent.id, "Before", bash("git status")) is None
+    began(quiet_world, file_path="notes.txt", old_string="git status", new_string="")
+    quiet_world.link.observe_as(Activity.WAITING, prompt=permission("Edit notes.txt\ngit status\nApply this change?"))
+    await until(lambda: any(1.9 < left < 2.1 for left in quiet_world.clock.pending()), "a timer")
+    quiet_world.clock.advance(2.1)
+    asked = (await quiet_world.task_is(task.id, TaskState.INPUT_REQUIRED)).prompt
+    assert quiet_world.link.answers == []
+    assert asked is not None
+    assert (asked.command, asked.diff) == (None, "--- notes.txt\n+++ notes.txt\n-git status")
 
 
 @pytest.mark.parametrize("second", ["git status; rm -rf / #", "git status && make"])

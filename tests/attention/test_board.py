@@ -10,7 +10,6 @@ from synapsed.model.events import (
     EventData,
     InputRequired,
     StateChanged,
-    ToolExecution,
 )
 from synapsed.model.task import Prompt, PromptOption
 
@@ -44,64 +43,30 @@ class Log:
         return self.tell(told, agent)
 
     def commands(self) -> list[str | None]:
-        return [item.command for item in self.board.items]
+        return [item.prompt.command if item.prompt else None for item in self.board.items]
 
 
-def call(**told: object) -> ToolExecution:
-    given: dict[str, object] = {"tool_name": "Bash", "status": "started", "call_id": "c1"} | told
-    return ToolExecution.model_validate(given)
+def about(command: str | None = None, diff: str | None = None) -> Prompt:
+    return BASH.model_copy(update={"command": command, "diff": diff})
 
 
-def test_an_item_has_the_whole_prompt_and_the_very_command() -> None:
+def test_an_item_has_the_whole_prompt() -> None:
     log = Log()
-    log.tell(call(input={"description": "Run the tests", "command": "npm run test --all"}))
-    log.asked()
+    log.asked(about("npm run test --all"))
     (item,) = log.board.items
-    assert (item.question, item.prompt_id, item.kind, item.since) == (BASH.prompt, "p1", "permission", 3.0)
-    assert item.command == "npm run test --all"
-    assert item.prompt is not None
-    assert [option.key for option in item.prompt.options] == ["1", "2"]
+    assert (item.question, item.prompt_id, item.kind, item.since) == (BASH.prompt, "p1", "permission", 2.0)
+    assert item.prompt == about("npm run test --all")
 
 
-def test_a_call_that_is_told_after_its_dialog() -> None:
+def test_more_that_is_told_of_an_open_prompt() -> None:
     log = Log()
     log.asked()
-    assert log.commands() == [None]
-    log.tell(call(input={"command": "rm -rf /tmp/x"}, call_id="another"))
-    assert log.commands() == [None]
-    log.tell(call(input={"command": ["npm", "run", "test", "--all"]}))
-    assert log.commands() == ["npm run test --all"]
-
-
-def test_a_call_that_is_over_is_not_what_is_asked_about() -> None:
-    log = Log()
-    log.tell(call(input={"command": "npm run test --all"}))
-    log.tell(call(status="completed", output={"text": "ok"}))
-    log.asked()
-    assert log.commands() == [None]
-
-
-def test_a_call_without_a_command_is_what_the_dialog_shows_of_it() -> None:
-    log = Log()
-    asked = BASH.model_copy(update={"prompt": "Edit file\n src/main.py\n\nDo you want to make this edit?"})
-    log.tell(call(input={"file_path": "src/main.py", "old": "x = 1", "no": 1}))
-    log.asked(asked)
-    assert log.commands() == ["src/main.py"]
-
-
-def test_a_long_command_of_which_the_dialog_shows_the_beginning() -> None:
-    log = Log()
-    command = "echo " + "x" * 400
-    log.tell(call(input={"command": command}))
-    log.asked(BASH.model_copy(update={"prompt": f"Run this?\n {command[:120]}…"}))
-    assert log.commands() == [command]
-
-
-def test_the_command_of_another_agent_is_not_taken() -> None:
-    log = Log()
-    log.tell(call(input={"command": "npm run test --all"}), agent="b")
-    log.asked()
-    assert log.commands() == [None]
+    log.asked(agent="b", name="i2")
+    assert log.commands() == [None, None]
+    log.tell(InputRequired(prompt=about("npm run test --all")))
+    assert log.commands() == ["npm run test --all", None]
+    log.tell(InputRequired(prompt=about(diff="+++ f").model_copy(update={"prompt_id": "another"})))
+    assert log.commands() == ["npm run test --all", None]
 
 
 def test_it_is_over_when_it_is_answered_or_gone() -> None:
@@ -134,8 +99,8 @@ def test_a_new_daemon_finds_the_same() -> None:
     log = Log()
     log.asked(agent="b", name="answered")
     log.tell(AttentionChanged(id="answered", state="answered", kind="permission"), "b")
-    log.tell(call(input={"command": "npm run test --all"}))
     opened = log.asked()
+    log.tell(InputRequired(prompt=about("npm run test --all")))
     log.tell(StateChanged(state=ProcessState.RUNNING))
     again = Board()
     again.restore([opened], [event for event in log.all if event.agent_id == "a"])
@@ -150,18 +115,3 @@ def test_it_is_bounded(monkeypatch) -> None:
     for number in range(5):
         log.tell(AttentionChanged(id=f"f{number}", state="opened", kind="failure"))
     assert [item.id for item in log.board.items] == ["asks", "f3", "f4"]
-
-
-def test_a_call_that_no_item_is_about_leaves_the_items_as_they_are() -> None:
-    log = Log()
-    log.asked()
-    log.tell(AttentionChanged(id="i2", state="opened", kind="alert", question="It is full."))
-    before = log.board.items
-    log.tell(call(input={"command": "make"}))
-    assert all(one is other for one, other in zip(log.board.items, before, strict=True))
-    log.tell(call(call_id="c2", input={"command": "npm run test --all"}))
-    assert log.commands() == ["npm run test --all", None]
-    log.tell(AttentionChanged(id="i1", state="gone", kind="permission", question="x"))
-    assert log.commands() == [None]
-    log.tell(StateChanged(state=REMOVED))
-    assert log.board.items == []

@@ -139,3 +139,12 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str) -> None
         load_config(paths)
     assert WRONG[text] in raised.value.message
     assert "config.toml" in raised.value.message
+
+
+def test_an_edit_is_told_whole_or_without_buttons() -> None:
+    told = notice(item(command=None, diff="--- f\n+++ f\n-a\u202e\n+b"), "full")
+    assert "-a\\u{202e}\n+b\nin /src/api" in told.body
+    assert (told.data["command"], told.data["diff"]) == (None, "--- f\n+++ f\n-a\\u{202e}\n+b")
+    assert told.answers is not None
+    long = notice(item(command=None, diff="x" * (QUESTION_MAX + 1)), "full")
+    assert long.answers is None

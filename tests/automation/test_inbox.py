@@ -16,8 +16,9 @@ from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.attention import AttentionItem
 from synapsed.model.events import AttentionChanged, Event, Origin, ToolExecution
-from synapsed.model.link import LinkExited, LinkTurnEnded, LinkTurnFailed
-from synapsed.model.task import Task, TaskState
+from synapsed.model.facts import PermissionAsked, ToolBegan, ToolOver
+from synapsed.model.link import LinkExited, LinkTold, LinkTurnEnded, LinkTurnFailed
+from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.terminal.limit_notices import Limit
 from tests.fakes.clock import PATIENCE_S, POLL_S, until
 from tests.support.world import PERMISSION, World
@@ -119,12 +120,11 @@ async def test_a_permission_until_it_is_answered(home: Home) -> None:
     inbox = await home.up()
     await home.start()
     task = await home.asks()
-    call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": "Run it?"})
-    await home.store.commit(events=[NewEvent(AGENT, call)])
+    home.link.emit(LinkTold(ToolBegan(channel="hooks", at_ns=1, call="c", tool="Bash", input={"command": "Run it?"})))
     (item,) = await kinds(home, inbox, "permission")
     assert (item.agent, item.agent_id, item.cwd, item.task) == ("fake", AGENT, "/", task.id)
     assert (item.question, item.prompt_id, item.prompt_type) == ("Run it?", "p1", "permission")
-    assert item.command == "Run it?"
+    await until(lambda: inbox.items()[0].command == "Run it?")
     assert [(option.key, option.label) for option in item.options] == [("1", "Yes"), ("2", "No")]
     with pytest.raises(NotWaiting):
         await inbox.put_away(item.id, Origin("person"))
@@ -315,8 +315,7 @@ async def test_of_a_thousand_items_only_what_has_changed_is_made(home: Home, mon
     again = inbox.items()
     assert all(one is before for one, before in zip(again, first, strict=False))
     assert (len(again), again[-1].kind, views) == (1000, "permission", 1)
-    call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": "Run it?"})
-    await home.store.commit(events=[NewEvent(AGENT, call)])
+    home.link.emit(LinkTold(ToolBegan(channel="hooks", at_ns=1, call="c", tool="Bash", input={"command": "Run it?"})))
     await until(lambda: inbox.items()[-1].command == "Run it?")
     assert all(one is before for one, before in zip(inbox.items(), again[:-1], strict=False))
     monkeypatch.setattr(home.manager.terminals, "looked_at", lambda agent_id: True)
@@ -331,3 +330,34 @@ async def test_items_of_an_agent_that_is_gone_are_forgotten(home: Home) -> None:
     await home.manager.stop(AGENT, remove=True)
     await kinds(home, inbox)
     assert not inbox._made
+
+
+async def test_dialogs_that_look_alike_say_which_edit_each_is(home: Home) -> None:
+    """Three edits of one file under one dialog: the one that the program asks about by a hook, another when that is
+    over, and none while it is not clear which of two it is."""
+    inbox = await home.up()
+    await home.start()
+    await home.asks()
+    dialog = Prompt(prompt_id="d", type="permission", prompt="Edit f.txt\n1 - old line\n…\nMake this edit?")
+    given = [{"file_path": "/f.txt", "old_string": "old line", "new_string": text} for text in ("one", "two", "three")]
+
+    def tell(kind: type[ToolBegan | ToolOver], number: int) -> None:
+        home.link.emit(LinkTold(kind(channel="hooks", at_ns=1, call=f"c{number}", tool="Edit", input=given[number])))
+
+    def diffs() -> list[str | None]:
+        return [item.diff.rpartition("+")[2] if item.diff else None for item in inbox.items()]
+
+    tell(ToolBegan, 0)
+    home.link.observe_as(Activity.WAITING, prompt=dialog)
+    await until(lambda: diffs() == ["one"])
+    tell(ToolBegan, 1)
+    await until(lambda: diffs() == [None], "it may be either")
+    home.link.emit(LinkTold(PermissionAsked(channel="hooks", at_ns=1, tool="Edit", input=given[1])))
+    await until(lambda: diffs() == ["two"])
+    tell(ToolOver, 1)
+    await until(lambda: diffs() == ["one"])
+    (item,) = inbox.items()
+    assert item.command is None
+    (task,), _ = await home.store.tasks(TaskFilter())
+    assert task.prompt is not None
+    assert task.prompt.diff == item.diff

@@ -18,7 +18,7 @@ from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.errors import InvalidRequest, NotInInbox, UnknownSink
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
-from synapsed.model.events import AgentAlert, AttentionChanged, InputAnswered, ToolExecution
+from synapsed.model.events import AgentAlert, AttentionChanged, InputAnswered, InputRequired
 from synapsed.model.link import LinkAlert
 from synapsed.model.task import Task
 from tests.automation.test_inbox import AGENT, Home, turns
@@ -388,12 +388,12 @@ async def test_a_sink_that_cannot_be_made(house: House) -> None:
 async def test_secrets_are_masked(house: House) -> None:
     await house.sinks("desk", content="full")
     await house.asks()
-    command = "curl -H 'Authorization: Bearer sk-ant-REDACTED' Run it?"
-    call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": command, "what": "Run it?"})
-    await house.store.commit(events=[NewEvent(AGENT, call)])
+    command = "curl -H 'Authorization: Bearer sk-ant-REDACTED'"
+    told = PERMISSION.model_copy(update={"command": command, "diff": f"+{command}"})
+    await house.store.commit(events=[NewEvent(AGENT, InputRequired(prompt=told))])
     await house.passes(3)
     (notice,) = house.ports["desk"].told
-    assert "curl" in notice.body
+    assert notice.body.count("curl") == 2
     assert "sk-ant-api03" not in notice.body
     assert "sk-ant-api03" not in str(notice.data)
 

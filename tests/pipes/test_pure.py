@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
+from synapsed.model.facts import PermissionAsked
+from synapsed.model.link import LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
+from synapsed.model.task import Prompt
 from synapsed.pipes.commands import PipesCommand, TellLink, Write
 from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.session import AcpSession
 from synapsed.pipes.speech import TurnSpeech
+from synapsed.pipes.tool_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
 from synapsed.pipes.transcript import TranscriptView, harmless
 from synapsed.pipes.turn_outcome import outcome
 
@@ -121,7 +124,7 @@ def asks(id_: Any = "p") -> dict[str, Any]:
 
 @pytest.mark.parametrize(("words", "option"), [("1", "a"), ("Always", "b"), ("c", "c"), ("yes", "a"), ("NO", "c")])
 def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option: str) -> None:
-    request = open_request(asks())
+    request = open_request(asks(), asks()["params"]["toolCall"])
     assert request is not None
     assert request.prompt.prompt == "touch it\ntouch x"
     assert request.chosen(words)[1] == option
@@ -131,7 +134,7 @@ def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option:
 
 @pytest.mark.parametrize("params", [None, [], {}, {"options": []}, {"options": [1]}, {"options": [{"name": "x"}]}])
 def test_a_request_that_cannot_be_understood_is_none(params: Any) -> None:
-    assert open_request({"id": 1, "method": "session/request_permission", "params": params}) is None
+    assert open_request({"id": 1, "method": "session/request_permission", "params": params}, {}) is None
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -207,6 +210,108 @@ def test_a_conversation_is_gone_on_with_or_begun_where_it_is_lost() -> None:
     played.line(id="session", result={"sessionId": "s"})
     assert played.written == ["initialize", "session.load", "session"]
     assert played.session.session == "s"
+
+
+def tool(played: Played, update: str = "tool_call", /, call: str = "c", **told: Any) -> None:
+    played.line(method="session/update", params={"update": {"sessionUpdate": update, "toolCallId": call, **told}})
+
+
+def only_named(call: str = "c", id_: Any = "p") -> dict[str, Any]:
+    """A request that names a call, and no more."""
+    request = asks(id_)
+    request["params"]["toolCall"] = {"toolCallId": call}
+    return request
+
+
+def prompt_of(played: Played) -> Prompt:
+    prompt = played.session.observation().prompt
+    assert prompt is not None
+    return prompt
+
+
+def facts(played: Played) -> list[PermissionAsked]:
+    told = [c.event.fact for c in played.done if isinstance(c, TellLink) and isinstance(c.event, LinkTold)]
+    return [fact for fact in told if isinstance(fact, PermissionAsked)]
+
+
+def test_a_request_that_only_names_its_call_has_what_was_told_of_that() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    tool(played, title="bash: touch made.txt", kind="execute", rawInput={"command": "touch made.txt"})
+    tool(played, call="another", title="ls", rawInput={"command": "ls"})
+    played.line(**only_named())
+    prompt = prompt_of(played)
+    assert (prompt.prompt, prompt.command) == ("bash: touch made.txt\ntouch made.txt", "touch made.txt")
+    (asked,) = facts(played)
+    assert asked.told == {"kind": "execute", "command": "touch made.txt", "paths": []}
+
+
+def test_what_is_told_after_the_request_and_in_pieces_makes_another_question() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(**only_named())
+    first = prompt_of(played)
+    assert (first.prompt, first.command) == ("The program asks for permission.", None)
+    tool(played, title="bash", kind="execute")
+    tool(played, "tool_call_update", call="another", rawInput={"command": "ls"})
+    second = prompt_of(played)
+    assert (second.prompt, second.command) == ("bash", None)
+    tool(played, "tool_call_update", rawInput={"command": ["touch", "a b"]}, title=None, content=[])
+    third = prompt_of(played)
+    assert (third.prompt, third.command) == ("bash\ntouch 'a b'", "touch 'a b'")
+    for before in (first, second):
+        with pytest.raises(PromptChanged):
+            played.session.answer("yes", before.prompt_id)
+    tool(played, "tool_call_update", status="in_progress")
+    assert prompt_of(played) == third
+    played.done += played.session.answer("yes", third.prompt_id)
+    assert played.session.observation().prompt is None
+
+
+def test_two_writes_to_one_file_say_what_differs() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    for call, line in (("c", "one"), ("d", "two")):
+        block = {"type": "diff", "path": "/x/f.txt", "oldText": "old\n", "newText": f"{line}\n"}
+        tool(played, call=call, title="Edit f.txt", kind="edit", content=[block], rawInput={"command": "str_replace"})
+        played.line(**only_named(call, call))
+    one, two = (request.prompt for request in played.session.open_requests)
+    assert (one.command, one.diff) == (None, "--- /x/f.txt\n+++ /x/f.txt\n-old\n+one")
+    assert (two.command, two.diff) == (None, "--- /x/f.txt\n+++ /x/f.txt\n-old\n+two")
+    assert one.prompt == two.prompt == "Edit f.txt\n/x/f.txt"
+    assert one.prompt_id != two.prompt_id
+    assert [fact.told["paths"] for fact in facts(played)] == [["/x/f.txt"]] * 2
+
+
+def test_a_rule_answers_by_the_one_option_of_its_kind() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(**asks())
+    (asked,) = facts(played)
+    assert asked.request is not None
+    assert played.session.decide(asked.request, "reject_always") is None
+    assert played.session.decide("another", "allow_once") is None
+    done = played.session.decide(asked.request, "allow_once")
+    assert done is not None
+    assert [c.message["result"]["outcome"] for c in done if isinstance(c, Write)] == [
+        {"outcome": "selected", "optionId": "a"}
+    ]
+    assert played.session.decide(asked.request, "allow_once") is None
+
+
+def test_what_calls_tell_is_bounded() -> None:
+    calls = ProgramCalls()
+    for number in range(CALLS_MAX + 10):
+        list(calls.told({"toolCallId": f"c{number}", "rawInput": {"command": "x"}}, 0))
+    assert not calls.knows("c9")
+    assert calls.knows("c10")
+    for number in range(20):
+        list(calls.told({"toolCallId": f"big{number}", "content": [{"text": "x" * (TOLD_MAX // 8)}]}, 0))
+    assert [calls.knows(f"big{number}") for number in range(20)] == [False] * 13 + [True] * 7
+    for number in range(20):
+        list(calls.told({"toolCallId": f"big{number}", "status": "completed"}, 0))
+    assert calls._size == 0
+    assert not calls._told
 
 
 def asking(played: Played) -> None:

@@ -106,3 +106,19 @@ def test_secrets_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match="whsec_") as refused:
         secret_of(text)
     assert not text or text == "whsec_" or text not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("match", "prompt", "expected"),
+    [
+        ({"prompt.command": "npm test"}, {"prompt": "npm test", "command": "npm test"}, True),
+        ({"prompt.command": "npm test"}, {"prompt": "Edit f\n-npm test", "command": None, "diff": "-npm test"}, False),
+        ({"prompt.prompt": "*npm test*"}, {"prompt": "Run it?\nnpm test"}, True),
+        ({"prompt.prompt": "*npm test*"}, {"prompt": "Edit f\n-npm test", "diff": "-npm test"}, False),
+        ({"prompt.prompt": "*", "prompt.diff": "*"}, {"prompt": "Edit f", "diff": "-npm test"}, True),
+        ({"prompt.command": "echo*"}, {"prompt": "", "command": "echo" + " " * 70_000 + "; rm x"}, False),
+    ],
+)
+def test_a_yes_is_to_what_the_rule_names(match, prompt, expected) -> None:
+    given = rule(on={"event": "inputRequired", "match": match}, do={"approve": True})
+    assert is_for(given, "inputRequired", {"prompt": prompt}, ["a"]) is expected

@@ -272,6 +272,20 @@ def test_a_permission_has_its_options_by_what_they_mean() -> None:
     assert asking.request(question(), "s", "call")["toolCall"]["toolCallId"] == "call"
 
 
+@pytest.mark.parametrize(
+    ("more", "shown"),
+    [
+        ({"command": "rm x\nls"}, "\n\n$ rm x\nls"),
+        ({"diff": "--- f\n+++ f\n-a"}, "\n\n--- f\n+++ f\n-a"),
+        ({"command": None, "diff": None}, ""),
+    ],
+)
+def test_a_request_shows_the_command_or_the_edit(more: dict[str, Any], shown: str) -> None:
+    asked = question(**more)
+    (block,) = asking.request(asked, "s", None)["toolCall"]["content"]
+    assert block["content"]["text"] == asked["prompt"] + shown
+
+
 @pytest.mark.parametrize("kind", ["password", "login", "screen"])
 def test_what_is_answered_at_the_terminal_alone_is_told(kind: str) -> None:
     assert not asking.can_be_asked(question(type=kind))

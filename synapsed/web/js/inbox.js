@@ -190,6 +190,7 @@ export function Card({ item, given, clock, chosen }) {
       h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
     h("p", { class: "question", dir: "auto" }, asking(item)),
     item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, item.command) : null,
+    item.diff ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the edit", dir: "ltr" }, item.diff) : null,
     busy ? h(Outcome, { given }) : h(Choices, { item, asked, words, setWords }),
     given?.state === "refused" ? h("p", { class: "problem", role: "alert" }, given.note) : null);
 }

@@ -12,6 +12,7 @@
  * @property {string} kind
  * @property {string} question
  * @property {string|null} command
+ * @property {string|null} diff
  * @property {Option[]|null} options
  * @property {string} since
  * @property {string|null} task

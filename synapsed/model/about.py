@@ -1,0 +1,199 @@
+"""What a tool call is about, by what it was given: the command that it runs, or the edit that it makes. Pure.
+
+Which program it is of does not matter: the fields of calls have few names. A text is a command only where the program
+itself calls it so, whole; of an edit the diff is made, as far as the call tells it.
+"""
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+COMMAND_MAX: Final = 100_000
+"""Characters of a command; one that is longer is told by nobody, as a part of it would be another command."""
+
+DIFF_MAX: Final = 100_000
+"""Characters of a diff; of a longer one the beginning is told, and that more follows."""
+
+COMPARED_MAX: Final = 2_000
+"""Lines of an edit, before and after together, that are compared; of a larger one all that was there is taken away."""
+
+_COMMANDS: Final = ("command", "cmd")
+_PATHS: Final = ("file_path", "filePath", "filepath", "absolute_path", "notebook_path", "path", "filename")
+_PAIRS: Final = (
+    ("old_string", "new_string"),
+    ("oldString", "newString"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("oldText", "newText"),
+)
+_WHOLE: Final = ("content", "file_text", "new_source", "newText")
+_PATCHES: Final = ("diff", "patch", "patchText", "fileDiff", "input", *_COMMANDS)
+"""Fields that may have a patch; programs give it to their shell, too."""
+
+_PATCH = re.compile(r"\s*(?:\*\*\* Begin Patch\b|diff --git |Index: |--- |@@ )")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """`command` as the program told it, `diff` in the unified format, or the program's own; None for what it is not."""
+
+    command: str | None = None
+    diff: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.command is not None or self.diff is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    path: str
+    new: str
+    old: str | None = None
+    """None where nothing is told of what is there."""
+
+
+def about(given: Mapping[str, Any]) -> About:
+    """What the input of a call says."""
+    if (diff := _diff(given)) is not None:
+        return About(diff=diff)
+    return About(command=next((text for name in _COMMANDS if (text := command_in(given.get(name)))), None))
+
+
+def command_in(value: object) -> str | None:
+    """A command in one piece: several words are quoted, so that they can be told apart."""
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        value = shlex.join(value)
+    return value if isinstance(value, str) and value.strip() and len(value) <= COMMAND_MAX else None
+
+
+def edits_in_blocks(blocks: Iterable[Mapping[str, Any]]) -> About:
+    """The edit that blocks of the type `diff` show (`path`, `oldText`, `newText`)."""
+    found = [
+        _Edit(str(block.get("path")), _text(block.get("newText")), old if isinstance(old, str) else None)
+        for block in blocks
+        if block.get("type") == "diff"
+        for old in (block.get("oldText"),)
+    ]
+    return About(diff=_cut("\n".join(map(_unified, found)))) if found else About()
+
+
+def shown_by(dialog: str, told: About) -> bool:
+    """Whether a dialog with these rows shows that: whole rows of it are the command, or the beginning of a long one; or
+    it names the file of the edit and shows a line of it."""
+    rows = [row for row in map(dense, dialog.split("\n")) if row]
+    if told.command is not None:
+        return _has_rows([row.removeprefix("$") for row in rows], dense(told.command))
+    if told.diff is None:
+        return False
+    shown = dense(dialog)
+    names, lines = _names(told.diff), _changed_lines(told.diff)
+    return any(name in shown for name in names) and (not lines or any(line in shown for line in lines))
+
+
+def dense(text: str) -> str:
+    """The text without blanks and what nobody sees: a dialog wraps it."""
+    return "".join(character for character in text if character.isprintable() and not character.isspace())
+
+
+SHOWN: Final = 80
+"""Characters of a command, without white space, that a dialog has to show of it: programs cut what is long."""
+
+
+def _has_rows(rows: Sequence[str], wanted: str) -> bool:
+    for first in range(len(rows) if wanted else 0):
+        seen = ""
+        for row in rows[first:]:
+            seen += row
+            if seen == wanted:
+                return True
+            if not wanted.startswith(seen):
+                break
+        if len(wanted) > SHOWN and seen.startswith(wanted[:SHOWN]):
+            return True
+    return False
+
+
+def _diff(given: Mapping[str, Any]) -> str | None:
+    """The edit in a call's input; None where it makes none."""
+    path = next(filter(None, (_text(given.get(name)) for name in _PATHS)), "")
+    for name in _PATCHES:
+        value = _text(given.get(name))
+        if _PATCH.match(value):
+            head = f"{path}\n" if path and "+++" not in value and "***" not in value else ""
+            return _cut(f"{head}{value}")
+    if changes := list(_changes(given.get("changes"))):
+        return _cut("\n".join(changes))
+    found = list(_edits(given, path))
+    return _cut("\n".join(map(_unified, found))) if path and found else None
+
+
+def _edits(given: Mapping[str, Any], path: str) -> Iterator[_Edit]:
+    for old, new in _PAIRS:
+        if isinstance(given.get(old), str) and isinstance(given.get(new), str):
+            yield _Edit(path, given[new], given[old])
+            return
+    several = given.get("edits")
+    if isinstance(several, list):
+        for each in several:
+            if isinstance(each, Mapping):
+                yield from _edits(each, path)
+        return
+    whole = next((given[name] for name in _WHOLE if isinstance(given.get(name), str)), None)
+    if whole is not None:
+        yield _Edit(path, whole)
+
+
+def _changes(value: Any) -> Iterator[str]:
+    """A list of files, each with what is done to it (`path`, `kind`, `diff`)."""
+    for change in value if isinstance(value, list) else ():
+        if isinstance(change, Mapping) and isinstance(change.get("path"), str):
+            kind, text = change.get("kind"), change.get("diff")
+            done = kind.get("type") if isinstance(kind, Mapping) else kind
+            moved = kind.get("move_path") if isinstance(kind, Mapping) else None
+            to = f" → {moved}" if isinstance(moved, str) and moved else ""
+            yield f"{done or 'change'} {change['path']}{to}\n{_signed(_text(text), done)}"
+
+
+def _signed(text: str, done: object) -> str:
+    """Of a file that is added or deleted some tell its lines alone."""
+    sign = {"add": "+", "delete": "-"}.get(str(done))
+    return text if sign is None or _PATCH.match(text) else "\n".join(f"{sign}{line}" for line in text.splitlines())
+
+
+def _unified(edit: _Edit) -> str:
+    new = edit.new.splitlines()
+    if edit.old is None:
+        return "\n".join([f"+++ {edit.path}", *(f"+{line}" for line in new)])
+    old = edit.old.splitlines()
+    head = [f"--- {edit.path}", f"+++ {edit.path}"]
+    if len(old) + len(new) > COMPARED_MAX:
+        return "\n".join([*head, *(f"-{line}" for line in old), *(f"+{line}" for line in new)])
+    lines = list(difflib.unified_diff(old, new, lineterm=""))[2:]
+    return "\n".join([*head, *(line for line in lines if not line.startswith("@@"))])
+
+
+def _cut(text: str) -> str:
+    if len(text) <= DIFF_MAX:
+        return text
+    kept = text[:DIFF_MAX].rpartition("\n")[0] or text[:DIFF_MAX]
+    return f"{kept}\n… {len(text) - len(kept)} more characters are not shown"
+
+
+def _names(diff: str) -> list[str]:
+    """The files that it names: their last parts."""
+    found = re.findall(r"^(?:\+\+\+|---|\*\*\* \w+ File:|Index:|add|delete|update|change) (.+)$", diff, re.MULTILINE)
+    first = diff.partition("\n")[0]
+    names = [*found, *([] if found else [first])]
+    return [name for each in names if (name := dense(each.split("\t")[0].rpartition("/")[2]))]
+
+
+def _changed_lines(diff: str) -> list[str]:
+    lines = (line for line in diff.split("\n") if line[:1] in "+-" and line[:3] not in ("+++", "---"))
+    return [text for line in lines if len(text := dense(line[1:])) > 2]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
