@@ -212,4 +212,7 @@ def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> No
     for agent, task in tasks.items():
         if task.get("truncated"):
             whose = "this answer" if len(tasks) == 1 else f"the answer of {agent}"
-            ctx.out.note(f"{whose} is cut: its beginning had left the screen; 'synapsectl logs {agent}' has the output")
+            lost = task.get("missing_lines")
+            how_many = "its beginning is missing (how many lines is not known)"
+            how_many = how_many if lost is None else f"{lost} lines are missing at its beginning"
+            ctx.out.note(f"{whose} is cut: {how_many}; 'synapsectl logs {agent}' has the output")

@@ -63,7 +63,7 @@ def task_dict(task: Task, *, history_length: int | None = None, artifacts: bool 
     if (behind := task.waits_behind) is not None:
         own["waitsBehind"] = {"taskId": behind.task, "ahead": behind.ahead, "asks": behind.prompt is not None}
     if task.truncated:
-        own["truncated"] = True
+        own |= {"truncated": True, "missing_lines": task.missing_lines}
     document["metadata"] = {**task.metadata, "synapsed": own}
     return document
 

@@ -19,8 +19,10 @@ def outcome(
             answer, blocks = answer_of(there)
             exact = there.own.get("exact") is not False
             cut = there.own.get("truncated") is True
+            lost = there.own.get("missing_lines")
+            missing = lost if isinstance(lost, int) and not isinstance(lost, bool) and lost >= 0 else None
             return transitions.completed(
-                task, answer=answer, exact=exact, truncated=cut, blocks=blocks, now=now, told=told
+                task, answer=answer, exact=exact, truncated=cut, missing=missing, blocks=blocks, now=now, told=told
             )
         case TaskState.FAILED | TaskState.REJECTED:
             return _refusal(task, there, by, now)

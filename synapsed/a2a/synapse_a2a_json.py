@@ -82,6 +82,8 @@ def _snapshot(task_id: str, task: dict[str, Any], artifacts: list[Artifact] | No
     error, metadata = _object(task.get("error")), _object(task.get("metadata"))
     prompt = _prompt(task_id, task, more) if state is TaskState.INPUT_REQUIRED else None
     own: dict[str, Any] = {key: task[key] for key in ("exact", "truncated") if isinstance(task.get(key), bool)}
+    if isinstance(task.get("missing_lines"), int):
+        own["missing_lines"] = task["missing_lines"]
     if "exact" not in own and _SCREEN in metadata and not metadata.get(_REPLIED):
         own["exact"] = False
     if error:

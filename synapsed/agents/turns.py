@@ -470,7 +470,14 @@ class AgentTurns:
         task, blocks = turn.task, await turn.blocks.all_of(event.answer)
         told, now = (await self._told(turn)).text, self._clock.wall()
         return transitions.completed(
-            task, answer=event.answer, exact=event.exact, truncated=event.truncated, now=now, blocks=blocks, told=told
+            task,
+            answer=event.answer,
+            exact=event.exact,
+            truncated=event.truncated,
+            missing=event.missing,
+            now=now,
+            blocks=blocks,
+            told=told,
         )
 
     async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:

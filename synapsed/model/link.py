@@ -68,6 +68,8 @@ class LinkTurnEnded:
     exact: bool
     evidence: str
     truncated: bool = False
+    missing: int | None = None
+    """Lines of the answer's beginning that are gone; None where that cannot be counted."""
 
 
 @dataclass(frozen=True, slots=True)

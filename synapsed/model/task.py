@@ -123,8 +123,8 @@ class Artifact(_Model):
     metadata: dict[str, Any] | None = None
 
     @classmethod
-    def answer(cls, text: str, *, truncated: bool = False) -> "Artifact":
-        metadata = {"truncated": True} if truncated else None
+    def answer(cls, text: str, *, truncated: bool = False, missing: int | None = None) -> "Artifact":
+        metadata = {"truncated": True, "missing_lines": missing} if truncated else None
         return cls(artifact_id=ANSWER_ID, parts=[TextPart(text=text)], metadata=metadata)
 
     @classmethod
@@ -192,7 +192,8 @@ class Task(_Model):
     """A message to an agent and what became of it.
 
     `exact` is None until there is an answer, then False where the answer was read off the screen; `truncated`: its
-    beginning was not there any more, or its output too long to be read back. Times are RFC 3339 in UTC. `priority` is
+    beginning was not there any more, or its output too long to be read back, and `missing_lines` of it are gone (None:
+    how many cannot be counted). Times are RFC 3339 in UTC. `priority` is
     1 to 5, 4 before 1 in the mailbox; 5 interrupts. `exchange` is what was said after `message`: the program's
     questions and what they were answered with, the last HISTORY_KEPT of it; a password is not in it. `waits_behind` is
     shown, and not kept.
@@ -211,6 +212,7 @@ class Task(_Model):
     error: TaskError | None = None
     exact: bool | None = None
     truncated: bool = False
+    missing_lines: int | None = None
     prompt: Prompt | None = None
     waits_behind: WaitsBehind | None = None
     exchange: list[Message] = []

@@ -110,6 +110,8 @@ class AcpLink:
         self._lines = LineReader()
         self._live = False
         self._output = launch.spool_start
+        self._read_from = launch.spool_start
+        """Nothing of the launch's output is missing from there on."""
         self._hands_at = 0.0
         self._persons = 0
         self._record: TurnRecord | None = None
@@ -177,7 +179,7 @@ class AcpLink:
         if start > self.launch.spool_start:
             self._lines = LineReader(begins=True)
             self._session.missed()
-        self._output = start
+        self._output = self._read_from = start
         self._rounds.join(self)
         with contextlib.suppress(KeeperRefused):  # first: its answer would stand behind all that output
             await self._program.subscribe(None, channel="stderr")
@@ -218,6 +220,7 @@ class AcpLink:
                 pass
             case OutputGap():
                 self._lines.skip()
+                self._read_from = event.end
                 self._session.missed()
                 self._program.alert(gap_alert(event))
             case TerminalKeys():
@@ -343,6 +346,8 @@ class AcpLink:
         text = delivery.text
         if not delivery.command:  # its programs read commands, too
             text = type_message(self._profile.delivery, text, bracketed=True).text
+        submitted = record.link.get("submit_offset")
+        whole = isinstance(submitted, int) and submitted >= self._read_from
         stopping, refused = bool(record.link.get("interrupting")), bool(record.link.get("refused"))
         self._perform(
             self._session.deliver(
@@ -353,6 +358,7 @@ class AcpLink:
                 now_ns=now_ns,
                 stopping=stopping,
                 refused=refused,
+                whole=whole,
             )
         )
         if stopping and self._session.turn is not None:

@@ -264,7 +264,7 @@ class AcpSession:
     def missed(self) -> None:
         """Output is gone: what a turn said may have been in there."""
         self._brief = None
-        self._turn.speech = TurnSpeech(ids=self._ids, heard=True)
+        self._turn.speech = TurnSpeech(ids=self._ids, heard=True, missed=True)
 
     @property
     def _turn(self) -> _Prompted:
@@ -324,7 +324,8 @@ class AcpSession:
         elif over.code is None:
             for message in turn.speech.own[:-1]:
                 self._out.append(TellLink(LinkTurnProgress(turn.task, message.name, message.text)))
-            self._out.append(TellLink(LinkTurnEnded(turn.task, over.text, exact=True, evidence=over.evidence)))
+            ended = LinkTurnEnded(turn.task, over.text, True, over.evidence, truncated=turn.speech.missed)
+            self._out.append(TellLink(ended))
         elif over.code == "INTERRUPTED":
             reason = "interrupted" if turn.stopping else "refused" if turn.refused else "person"
             self._out.append(TellLink(LinkTurnInterrupted(turn.task, reason, over.evidence)))
@@ -419,13 +420,17 @@ class AcpSession:
         now_ns: int,
         stopping: bool = False,
         refused: bool = False,
+        whole: bool = False,
     ) -> list[PipesCommand]:
         """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps, and was `stopping` its
-        turn, or `refused` what that asked. Raises NotReady."""
+        turn, or `refused` what that asked; `whole`: no output of the turn is gone. Raises NotReady."""
+        if whole:
+            self._heard.speech.missed = False
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.turn.task)
         if (ended := self._finished.pop(prompt_id, None)) is not None:
             over, speech = ended
+            speech.missed = speech.missed and not whole
             self._live = True
             turn = _Prompted(prompt_id, task, speech=speech, stopping=stopping, refused=refused)
             self._conclude(turn, over, now_ns)

@@ -28,6 +28,8 @@ class TurnSpeech:
     messages: list[_Message] = field(default_factory=list)
     heard: bool = False
     """The program did something: it said, thought, planned or called something."""
+    missed: bool = False
+    """What was said before is gone."""
     _broken: bool = False
     """Something else came: text without an id is another message from here on."""
 

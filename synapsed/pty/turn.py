@@ -536,7 +536,7 @@ class PtyTurn:
         if answer.interrupted:
             return self._stopped("screen: interrupted", now)
         if not self._untold or answer.exact or answer.text.strip():
-            found = (answer.text, answer.exact, answer.evidence, answer.truncated)
+            found = (answer.text, answer.exact, answer.evidence, answer.truncated, answer.missing)
             return self._over(LinkTurnEnded(self.task_id, *found))
         if self._ready_without_answer:
             return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, answer.evidence))

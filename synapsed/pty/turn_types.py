@@ -125,6 +125,8 @@ class AnswerFound:
     exact: bool
     evidence: str
     truncated: bool = False
+    missing: int | None = None
+    """Lines of the beginning that are gone, where that can be counted."""
     interrupted: bool = False
 
 

@@ -24,7 +24,7 @@ from synapsed.pty.session import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_patience import STARVED_S
-from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
+from synapsed.terminal.answer import from_screen, is_cut
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.look import Look
 from synapsed.terminal.queries import are_answers
@@ -36,6 +36,12 @@ STALLED_S = 3.0
 
 ANSWER_BYTES_MAX = 8 << 20
 """Output of one turn that is read back for an answer; of more the end is kept."""
+
+COUNTED_AT_ONCE = 1 << 20
+"""Bytes of output that are looked through at once for lines that are not read back."""
+
+KEPT_ROWS = 1000
+"""Rows above an agent's screen that are kept, about: one that shows fewer than half of them has lost none."""
 
 
 class Performer(Protocol):
@@ -236,7 +242,8 @@ class TurnWorker:
         spec, screen = self._profile.answer, (self._session.last or await self._looks.look()).screen
         if spec.mode == "blocks":
             shown = await self._stage.text(scrollback=True)
-            cut = screen.alternate and is_cut(spec, shown, turn.message)
+            full = screen.alternate or spec.start is not None or shown.count("\n") >= KEPT_ROWS // 2
+            cut = full and is_cut(spec, shown, turn.message)
             return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
         end, state = self._session.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
@@ -250,9 +257,21 @@ class TurnWorker:
             one_by_one=state.typed_from is not None,
             edits=state.edited,
         )
-        text = await self._stage.read_lines(wanted)
-        cut = first > begin or text.count("\n") + screen.rows >= SCROLLBACK_LINES
-        return turns.AnswerFound(text, False, "screen", truncated=cut)
+        read = await self._stage.read_lines(wanted)
+        before = await self._lines_between(begin, first)
+        cut = first > begin or read.missing > 0
+        missing = before + read.missing if cut and before is not None else None
+        return turns.AnswerFound(read.text, False, "screen", truncated=cut, missing=missing)
+
+    async def _lines_between(self, begin: int, end: int) -> int | None:
+        """How many lines were ended in that output; None where it is not there any more."""
+        count = 0
+        while begin < end:
+            at, data = await self._program.keeper().read(begin, min(COUNTED_AT_ONCE, end - begin))
+            if at != begin or not data:
+                return None
+            count, begin = count + data.count(b"\n"), begin + len(data)
+        return count
 
 
 def _rests(look: Look) -> bool:

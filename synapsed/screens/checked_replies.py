@@ -26,6 +26,7 @@ from synapsed.terminal.modes import Modes
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.queries import is_answer
 from synapsed.terminal.screen_messages import (
+    LinesRead,
     Redraw,
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
@@ -285,6 +286,13 @@ def read_text(frame: ScreenFrame) -> str:
     if CONTROLS_BUT_BREAKS.search(text):
         raise ScreenFrameError("a text with control characters")
     return text
+
+
+def read_lines(frame: ScreenFrame) -> LinesRead:
+    """Raises ScreenFrameError."""
+    if not frame.text.isdigit() or len(frame.text) > 9:
+        raise ScreenFrameError("no count of lines")
+    return LinesRead(read_text(frame), int(frame.text))
 
 
 class _WireInk(NamedTuple):

@@ -34,6 +34,7 @@ from synapsed.terminal.screen_messages import (
     Drawn,
     Harmed,
     Incomplete,
+    LinesRead,
     LinesWanted,
     Note,
     Redraw,
@@ -287,9 +288,9 @@ class RemoteStage:
             raise shown
         return shown
 
-    async def read_lines(self, wanted: LinesWanted) -> str:
+    async def read_lines(self, wanted: LinesWanted) -> LinesRead:
         text, blob = wire.write_lines(wanted, self._size)
-        return await self._ask(FrameKind.LINES, checked_replies.read_text, text=text, blob=blob)
+        return await self._ask(FrameKind.LINES, checked_replies.read_lines, text=text, blob=blob)
 
     async def _ask[T](
         self, kind: FrameKind, read: Callable[[ScreenFrame], T], *, text: bytes = b"", blob: bytes = b"", flag: int = 0

@@ -266,7 +266,7 @@ class Screens:
         wanted, (cols, rows) = wire.read_lines(frame.text, frame.blob)
         assert seat.profile is not None
         spec, composer = seat.profile.answer, seat.profile.composer
-        text = yield from read_lines(
+        read = yield from read_lines(
             *(spec, composer, wanted.output),
             cols=cols,
             rows=rows,
@@ -275,7 +275,7 @@ class Screens:
             one_by_one=wanted.one_by_one,
             edits=wanted.edits,
         )
-        self._answer(frame, seat, blob=wire.write_text(text))
+        self._answer(frame, seat, text=b"%d" % read.missing, blob=wire.write_text(read.text))
 
     def _kept(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         """Of an agent that does not run: nothing of it stays."""

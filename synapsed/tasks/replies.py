@@ -130,7 +130,7 @@ def ended(record: ReplyRecord, task: Task, request: Task, sender: Sender, *, now
     noted = _noted(task, sender, request.id, implicit=True)
     if request.status is TaskState.COMPLETED:
         parts = [part for artifact in request.artifacts if artifact.artifact_id == ANSWER_ID for part in artifact.parts]
-        told = noted.model_copy(update={"truncated": request.truncated})
+        told = noted.model_copy(update={"truncated": request.truncated, "missing_lines": request.missing_lines})
         commit = _completed(told, parts or [TextPart(text="")], exact=request.exact is not False, now=now)
     elif request.error is not None:
         error = request.error

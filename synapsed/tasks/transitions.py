@@ -107,15 +107,17 @@ def completed(
     exact: bool,
     now: float,
     truncated: bool = False,
+    missing: int | None = None,
     blocks: Sequence[Artifact] = (),
     told: str = "",
 ) -> Commit:
     """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole, but where
-    the screen that it was read off had it no more (`truncated`). What was `told` of it in pieces is not told again,
-    unless it turned out to be another text; nor are the blocks that the task has already."""
-    artifacts = [Artifact.answer(answer, truncated=truncated), *blocks]
+    the screen that it was read off had it no more (`truncated`: so many lines are `missing`, if that is known). What
+    was `told` of it in pieces is not told again, unless it turned out to be another text; nor are the blocks that the
+    task has already."""
+    artifacts = [Artifact.answer(answer, truncated=truncated, missing=missing), *blocks]
     append = bool(told) and answer.startswith(told)
-    rest = Artifact.answer(answer[len(told) :], truncated=truncated)
+    rest = Artifact.answer(answer[len(told) :], truncated=truncated, missing=missing)
     end = TaskArtifactAdded(artifact=rest if append else artifacts[0], append=append)
     news = _news(task, blocks)
     task = _changed(
@@ -124,6 +126,7 @@ def completed(
         status=TaskState.COMPLETED,
         exact=exact,
         truncated=truncated,
+        missing_lines=missing,
         prompt=None,
         artifacts=[*(a for a in _without_blocks(task) if a.artifact_id != ANSWER_ID), *artifacts],
     )
@@ -165,8 +168,8 @@ def waiting(task: Task, *, prompt: Prompt, now: float) -> Commit:
 
 def answered(task: Task, *, prompt: Prompt, answer: Message) -> Task:
     """The task with what was asked and answered; neither is told by an event of its own."""
-    said = [TextPart(text=whole(prompt.model_dump()))]
-    question = Message(role="agent", parts=said, message_id=f"{task.id}.{prompt.prompt_id}")
+    asked = TextPart(text=whole(prompt.model_dump()))
+    question = Message(role="agent", parts=[asked], message_id=f"{task.id}.{prompt.prompt_id}")
     return task.model_copy(update={"exchange": [*task.exchange, question, answer][-HISTORY_KEPT:]})
 
 

@@ -10,7 +10,7 @@ from synapsed.screenspec import AnswerSpec
 from synapsed.terminal.delivery import squeezed
 
 SCROLLBACK_LINES = 50_000
-"""Lines of one answer that are read back; more is cut at the front."""
+"""Lines of one answer that are read back; of more the first are missing, and counted."""
 
 _WORD = re.compile(r"\w")
 

@@ -3,6 +3,7 @@ screen of its own draws, so that neither the height of the agent's nor its scrol
 """
 
 import re
+from collections import deque
 from collections.abc import Generator
 
 from synapsed.screenspec import AnswerSpec, Composer
@@ -10,10 +11,17 @@ from synapsed.terminal.answer import PASTE_MODE, SCROLLBACK_LINES, edited, tidy
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.portions import portions
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.screen_messages import LinesRead
 
 _UNENDED_MARK = re.compile(rb"(\x1b\[1m\x1b\[7m)[%#](\x1b\[27m\x1b\[1m\x1b\[0m +\r \r)")
 """zsh's mark, in reverse video, of a line that the command has not ended: `%`, or as root `#`; then blanks up to the
 next line, so that its prompt begins one."""
+
+TAKEN_EVERY = 5_000
+"""Rows that may have left the screen before they are taken off it; the emulator keeps four times as many."""
+
+_ERASE_ABOVE = b"\x1b[3J"
+_ERASES_ABOVE = (_ERASE_ABOVE, b"\x1bc")
 
 type _Reading[T] = Generator[None, None, T]
 
@@ -29,7 +37,7 @@ def read_lines(
     message: str = "",
     one_by_one: bool = False,
     edits: bool = False,
-) -> _Reading[str]:
+) -> _Reading[LinesRead]:
     """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
 
     The echo of the submitted line break ends the first line, which holds nothing of the answer; nor does what a line
@@ -39,7 +47,7 @@ def read_lines(
     """
     end = yield from prompted(composer, output, cols=cols, rows=rows)
     before = prompt.encode() if one_by_one else b""  # where its editor begins to draw
-    lines, last = yield from _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows)
+    lines, last, missing = yield from _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows)
     if end is None and (tail := last.rstrip()) and lines[-1].endswith(tail):
         above = lines[-1].removesuffix(tail).rstrip()  # what the cursor's line goes on from, as it looks here
         lines[-1:] = [*([above] if above else []), *_without_prompt(composer, last, prompt)]
@@ -51,16 +59,72 @@ def read_lines(
         lines.pop(0)
     if lines and prompt and lines[0] == (prompt + message.rpartition("\n")[2]).rstrip():
         lines.pop(0)
-    return tidy(spec, lines)
+    if missing and not output[edited(output) or 0 :].partition(b"\n")[0].strip():
+        missing -= 1  # the line that the echo has ended
+    return LinesRead(tidy(spec, lines), missing)
 
 
-def _printed(output: bytes, *, cols: int, rows: int) -> _Reading[tuple[list[str], str]]:
-    """The lines of `output`, and the one that the cursor is on, up to there."""
-    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
+class _Above:
+    """The lines that have left a screen at its top: taken off it now and then, as the emulator bounds its rows in bytes
+    and does not tell what it drops."""
+
+    def __init__(self, screen: Screen, cols: int) -> None:
+        self._screen = screen
+        self._cols = cols
+        self.lines: deque[str] = deque()
+        self.missing = 0
+        self._begun = ""
+        """The beginning of a line of which the rest is on the screen."""
+        self._since = 0
+
+    def feed(self, portion: bytes) -> None:
+        """Draw `portion`; a program that erases what is above its screen means all of it."""
+        ended = portion.rfind(b"\n") + 1
+        for piece in (portion[:ended], portion[ended:]) if self._since > TAKEN_EVERY else (portion,):
+            self._screen.feed(piece)
+            if any(erases in piece for erases in _ERASES_ABOVE):
+                self.lines.clear()
+                self.missing, self._begun = 0, ""
+            self._since += piece.count(b"\n") + len(piece) // self._cols
+            if self._since > TAKEN_EVERY and piece.endswith(b"\n") and not self._screen.pending:
+                self._take()
+
+    def all(self) -> list[str]:
+        """With those that are on the screen."""
+        first, *rest = self._screen.text(scrollback=True).rstrip().split("\n")
+        self._keep([self._begun + first, *rest])
+        return list(self.lines)
+
+    def _take(self) -> None:
+        if self._screen.snapshot().alternate:
+            return
+        whole, shown = (self._screen.text(scrollback=above).split("\n") for above in (True, False))
+        at = max(0, len(whole) - len(shown))
+        gone, goes_on = whole[:at], at < len(whole) and whole[at] != shown[0] and whole[at].endswith(shown[0])
+        begun = whole[at].removesuffix(shown[0]) if goes_on else ""
+        self._screen.feed(_ERASE_ABOVE)
+        if gone:
+            self._keep([self._begun + gone[0], *gone[1:]])
+            self._begun = begun
+        else:
+            self._begun += begun
+        self._since = 0
+
+    def _keep(self, lines: list[str]) -> None:
+        self.lines += lines
+        while len(self.lines) > SCROLLBACK_LINES:
+            self.lines.popleft()
+            self.missing += 1
+
+
+def _printed(output: bytes, *, cols: int, rows: int) -> _Reading[tuple[list[str], str, int]]:
+    """The lines of `output`, the one that the cursor is on, up to there, and how many are missing before them."""
+    screen = Screen(cols, rows, scrollback_lines=4 * TAKEN_EVERY)
+    above = _Above(screen, cols)
     for portion in portions(_UNENDED_MARK.sub(rb"\1 \2", output)):
-        screen.feed(portion)
+        above.feed(portion)
         yield
-    return screen.text(scrollback=True).rstrip().split("\n"), cursor_line(screen.snapshot())[1]
+    return above.all(), cursor_line(screen.snapshot())[1], above.missing
 
 
 def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
@@ -129,5 +193,5 @@ def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> _Rea
     switches = list(PASTE_MODE.finditer(output))
     if not switches or switches[-1][1] != b"h" or composer.line is None:
         return None
-    _, behind = yield from _printed(output[switches[-1].end() :], cols=cols, rows=rows)
+    _, behind, _ = yield from _printed(output[switches[-1].end() :], cols=cols, rows=rows)
     return switches[-1].start() if composer.line.search(behind) else None

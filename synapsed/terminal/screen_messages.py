@@ -82,6 +82,14 @@ class Ask:
     """No look is wanted while the program is in the middle of a frame."""
 
 
+@dataclass(frozen=True, slots=True)
+class LinesRead:
+    """An answer that was read; so many lines of its beginning are `missing`."""
+
+    text: str
+    missing: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesWanted:
     """An answer that is to be read off `output`, which begins at `start`: see `printed.read_lines`."""
@@ -203,7 +211,7 @@ class Stage(Protocol):
 
     async def shown(self, fmt: ScreenForm) -> Shown: ...
 
-    async def read_lines(self, wanted: LinesWanted) -> str:
+    async def read_lines(self, wanted: LinesWanted) -> LinesRead:
         """The answer that an emulator of its own reads, as wide and as tall as the screen."""
         ...
 

@@ -12,17 +12,22 @@ from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.printed import read_lines
 from synapsed.terminal.screen_formats import shown
-from synapsed.terminal.screen_messages import Ask, Drawn, LinesWanted, Note, Redraw, StageEvent, Start
+from synapsed.terminal.screen_messages import Ask, Drawn, LinesRead, LinesWanted, Note, Redraw, StageEvent, Start
 
 
 def from_lines(*given: Any, **more: Any) -> str:
+    """The text of `all_lines`."""
+    return all_lines(*given, **more).text
+
+
+def all_lines(*given: Any, **more: Any) -> LinesRead:
     """See `read_lines`, all at once."""
     reading = read_lines(*given, **more)
     while True:
         try:
             next(reading)
         except StopIteration as done:
-            answer: str = done.value
+            answer: LinesRead = done.value
             return answer
 
 
@@ -91,9 +96,9 @@ class LocalStage:
     async def shown(self, fmt: ScreenForm) -> Shown:
         return shown(self._observer.screen, fmt)
 
-    async def read_lines(self, wanted: LinesWanted) -> str:
+    async def read_lines(self, wanted: LinesWanted) -> LinesRead:
         screen = self._observer.screen.snapshot()
-        return from_lines(
+        return all_lines(
             self._profile.answer,
             self._profile.composer,
             wanted.output,

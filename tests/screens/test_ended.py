@@ -336,7 +336,7 @@ async def test_an_answer_that_ends_the_emulator_is_read_without_the_harm(
     wanted = LinesWanted(
         start=0, output=b"\r\nPOISON\r\nrest\r\n", prompt="", message="", one_by_one=False, edits=False
     )
-    assert "rest" in await asyncio.wait_for(one.stage.read_lines(wanted), PATIENT_S)
+    assert "rest" in (await asyncio.wait_for(one.stage.read_lines(wanted), PATIENT_S)).text
     assert not one.harmed
 
 

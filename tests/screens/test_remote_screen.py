@@ -17,6 +17,7 @@ from synapsed.terminal.screen_messages import (
     Ask,
     Drawn,
     KeysTyped,
+    LinesRead,
     LinesWanted,
     StopAsked,
     StopOver,
@@ -135,7 +136,7 @@ async def test_answers_are_read_off_lines(pool: ScreenPool, make_program: MakePr
     wanted = LinesWanted(
         start=0, output=b"\r\nan answer\r\nof lines\r\n$ ", prompt="$ ", message="m", one_by_one=False, edits=False
     )
-    assert await program.stage.read_lines(wanted) == "an answer\nof lines"
+    assert await program.stage.read_lines(wanted) == LinesRead("an answer\nof lines")
 
 
 async def test_a_frame_that_is_half_drawn_is_not_looked_at_where_a_whole_one_is_wanted(

@@ -3,8 +3,9 @@
 import pytest
 
 from synapsed.screenspec import AnswerSpec, Composer
+from synapsed.terminal import printed
 from synapsed.terminal.answer import below_message, from_screen
-from tests.fakes.stage import from_lines
+from tests.fakes.stage import all_lines, from_lines
 
 BLOCKS = AnswerSpec(mode="blocks", start="^● ", end="^─{8,}")
 
@@ -137,3 +138,44 @@ def test_an_echo_that_comes_late_is_no_part_of_the_answer(output: bytes, answer:
     shell = Composer(at_cursor=True, line=r"^\$ ?(?P<text>.*)$")
     given = {"cols": 80, "rows": 24, "prompt": "$ ", "message": "echo so"}
     assert from_lines(AnswerSpec(), shell, output, **given) == answer
+
+
+# --- answers that are longer than what an emulator keeps -------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with a hundredth of the lines."""
+    monkeypatch.setattr(printed, "TAKEN_EVERY", 50)
+    monkeypatch.setattr(printed, "SCROLLBACK_LINES", 500)
+
+
+def lines(count: int, width: int) -> list[str]:
+    return [f"{number:06} {'x' * width}" for number in range(count)]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("count", "width"), [(450, 200), (498, 3), (499, 3), (600, 3), (600, 333)])
+def test_lines_that_are_missing_are_counted(count: int, width: int) -> None:
+    said = lines(count, width)
+    output = b"".join(b"\x1b[1;38;2;9;200;9;4m" + line.encode() + b"\r\n" for line in said) + b"sqlite> "
+    read = all_lines(AnswerSpec(), SQLITE, b"\r\n" + output, cols=80, rows=24, prompt="sqlite> ")
+    missing = max(0, count - 499)
+    """The prompt's line is among those that are kept."""
+    assert (read.text.split("\n"), read.missing) == (said[missing:], missing)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("ending", [b"\r\n", b"\n\r", b"\r\n\x1b[m"])
+def test_lines_are_whole_wherever_they_are_taken_off_the_screen(ending: bytes) -> None:
+    said = [f"{number:06} {'y' * (1 + number % 300)}" for number in range(400)]
+    output = b"".join(line.encode() + ending for line in said) + b"sqlite> "
+    read = all_lines(AnswerSpec(), SQLITE, b"\r\n" + output, cols=80, rows=9, prompt="sqlite> ")
+    assert (read.text.split("\n"), read.missing) == (said, 0)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_a_program_has_erased_is_not_missing() -> None:
+    old, new = (b"".join(line.encode() + b"\r\n" for line in lines(count, 3)) for count in (700, 20))
+    read = all_lines(AnswerSpec(), SQLITE, b"\r\n" + old + b"\x1b[H\x1b[2J\x1b[3J" + new, cols=80, rows=24)
+    assert (read.text.split("\n"), read.missing) == (lines(20, 3), 0)

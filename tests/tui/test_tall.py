@@ -40,7 +40,7 @@ def test_one_that_is_longer_still_is_said_to_be_cut(full: Tui) -> None:
     task = full.ended(full.send("delay=0.5 lines=300"))
     assert full.answer(task).splitlines()[-1] == "  line 300"
     assert task["truncated"]
-    assert task["artifacts"][-1]["metadata"] == {"truncated": True}
+    assert task["artifacts"][-1]["metadata"] == {"truncated": True, "missing_lines": None}
     a2a = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": task["id"]}}
     told = full.daemon.request("POST", f"/agents/{full.name}/a2a", a2a, {"A2A-Version": "1.0"}).json["result"]
     assert told["metadata"]["synapsed"]["truncated"] is True
