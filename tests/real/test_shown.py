@@ -105,7 +105,10 @@ def shows(cli: str, agent: RealAgent) -> None:
         over(agent, task)
 
 
-@pytest.mark.parametrize("cli", ["claude", "codex", "gemini", "opencode"])
+HOOKLESS = pytest.mark.skipif(Path("/").stat().st_mode & 0o022 != 0, reason="below such a folder gemini reads no hooks")
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", pytest.param("gemini", marks=HOOKLESS), "opencode"])
 def test_edits_and_commands(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
     prepared = cli_home(cli)
     if cli == "codex":

@@ -235,7 +235,7 @@ function TaskView({ task, agent, when, newest }) {
     h("footer", null,
       h("span", { class: `state s-${task.status}` }, task.status.replaceAll("_", " ")),
       task.error ? h("span", { class: "problem" }, task.error.message || task.error.code) : null,
-      answer && task.truncated ? h("span", { class: "quiet", title: "Its beginning had left the screen that it was read off" }, task.missing_lines === null ? "its beginning is missing" : `${task.missing_lines} lines are missing at its beginning`) : null,
+      answer && task.truncated ? h("span", { class: "quiet", title: "Its beginning had left the screen that it was read off" }, typeof task.missing_lines === "number" ? `${task.missing_lines} lines are missing at its beginning` : "its beginning is missing") : null,
       answer && task.exact === false && task.status === "completed" ? h("span", { class: "quiet", title: "Read off the screen: it may not be exact" }, "off the screen") : null,
       h("time", { class: "when", dateTime: task.updated_at }, when),
       open && may("answer") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
