@@ -199,6 +199,8 @@ def keys_of(row: Row) -> str:
         return "j k move"
     if row.held is not None:
         return "u takes the answer back  Enter attaches"
+    if row.fresh:
+        return "…  Enter attaches"
     if not is_asked(item):
         return "Enter attaches" + ("" if item.get("prompt_id") else "  x puts it away")
     chosen = list(digits(item))
