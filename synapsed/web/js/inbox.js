@@ -7,6 +7,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mj
 import { ApiError, agentPath, newKey, post } from "./api.js";
 import { counts, look, onHeldKey, useFresh } from "./stood.js";
 import { may, now, onEvent, put, useStore } from "./store.js";
+import { visible } from "./visible.js";
 import { KINDS, ago, choice, folder, isAsked, takesWords, whoAnswered } from "./words.js";
 
 /** @typedef {import("./words.js").Item} Item */
@@ -187,10 +188,10 @@ export function Card({ item, given, clock, chosen }) {
     h("header", null,
       item.host ? h("b", { class: "who", tabIndex: -1 }, item.agent) : h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
       h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
-      h("span", { class: "where", title: item.cwd, dir: "ltr" }, folder(item.cwd)),
+      h("span", { class: "where", title: item.cwd, dir: "ltr" }, visible(folder(item.cwd))),
       h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
-    h("p", { class: "question", dir: "auto" }, asking(item)),
-    item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, item.command) : null,
+    h("p", { class: "question", dir: "auto" }, visible(asking(item))),
+    item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, visible(item.command)) : null,
     busy ? h(Outcome, { given }) : h(Choices, { key: item.prompt_id, item, fresh }),
     given?.state === "refused" ? h("p", { class: "problem", role: "alert" }, given.note) : null);
 }
@@ -198,7 +199,7 @@ export function Card({ item, given, clock, chosen }) {
 /** @param {{given: Given}} props */
 function Outcome({ given }) {
   const sign = given.state === "done" ? "✓" : "…";
-  return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, given.label) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
+  return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, visible(given.label)) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
 }
 
 /** Of one question: nothing of it, and no word that was typed for it, is left to the next. @param {{item: Item, fresh: boolean, key?: string|null}} props */
@@ -216,7 +217,7 @@ function Choices({ item, fresh }) {
   const others = (item.options ?? []).filter((option) => option.key !== yes?.key && option.key !== no?.key);
   /** @param {import("./words.js").Option} option @param {string} kind @param {string} said */
   const button = (option, kind, said) =>
-    h("button", { type: "button", class: kind, key: option.key, title: option.label, "aria-disabled": fresh || null, onClick: (/** @type {MouseEvent} */ event) => counts(event) && answer(item, option.key, option.label), "data-key": option.key }, said);
+    h("button", { type: "button", class: kind, key: option.key, title: visible(option.label), "aria-disabled": fresh || null, onClick: (/** @type {MouseEvent} */ event) => counts(event) && answer(item, option.key, option.label), "data-key": option.key }, visible(said));
   const send = (/** @type {Event} */ event) => {
     event.preventDefault();
     if (words?.trim()) {
