@@ -18,7 +18,7 @@ from synapsectl.display import Display, over_last_row
 from synapsectl.endings import DaemonLost, Detached, Ending, Hopped, Killed, ProgramExited
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, parse_news
-from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
+from synapsectl.keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
 from synapsectl.leases import CHECK_S, KEPT_S, LeasedKeys, clock
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.signals import TerminalSignals
@@ -64,8 +64,9 @@ class AttachedTerminal:
         read_only: bool,
         begun: BegunAttach | None = None,
         far: bool = False,
+        held: bytes = b"",
     ) -> None:
-        """`far`: the agent is on another host."""
+        """`far`: the agent is on another host. `held`: the key that has brought the person here."""
         self._client = client
         self.agent = agent
         self._display = Display(terminal, read_only=read_only)
@@ -77,6 +78,7 @@ class AttachedTerminal:
         """The screen that comes next is shown already."""
         self._detach = detach
         self._filter = KeyFilter(())
+        self._held = HeldKey(held)
         self._settings: dict[str, Any] = {}
         self._outer = TerminalAnswers(terminal.cell)
         self._outer_told: dict[str, Any] | None = None
@@ -142,6 +144,7 @@ class AttachedTerminal:
                     self._send()
                     self._ask()
                     self._take(self._ways.frames)
+                    self._held.begin(time.monotonic())
                     while self._ending is None:
                         self._step()
                     if isinstance(self._ending, ProgramExited):
@@ -265,6 +268,7 @@ class AttachedTerminal:
         lost = len(self._typed) + leased.forget()
         self._lost += lost
         self._typed.clear()
+        self._ways.command(leased.again(gone=True))
         self._display.say(f"{lost} bytes that you typed are dropped: the line was dead")
 
     def _told_lost(self) -> str:
@@ -280,7 +284,14 @@ class AttachedTerminal:
             while leased.unsure and (left := deadline - time.monotonic()) > 0:
                 daemon.flush()
                 if daemon.has_more or select.select([daemon.fd], [], [], left)[0]:
-                    self._take(daemon.receive())
+                    self._hear_only(leased, daemon.receive())
+
+    def _hear_only(self, leased: LeasedKeys, frames: list[tuple[int, bytes]]) -> None:
+        """The terminal is the person's: nothing is shown there any more."""
+        for kind, payload in frames:
+            match parse_news(payload) if kind == NEWS else None:
+                case {"type": "lease", "lease": int(lease), "taken": int(taken)}:
+                    leased.heard(lease, taken, clock())
 
     # --- the person's side ------------------------------------------------------------------------------------------
 
@@ -291,7 +302,8 @@ class AttachedTerminal:
         if not data:
             self._end(Killed(signal.SIGHUP))
             return
-        self._take_keys(data)
+        if data := self._held.rest(data, time.monotonic()):
+            self._take_keys(data)
 
     def _take_keys(self, data: bytes) -> None:
         if self._lookback is not None:
@@ -380,6 +392,7 @@ class AttachedTerminal:
             return
         self._lost = self.lost
         self._typed.clear()
+        self._held = HeldKey(self._filter.pressed, time.monotonic())
         self._begin()
 
     def _look_back(self, *, own: bool) -> None:
@@ -537,23 +550,23 @@ class AttachedTerminal:
             case {"type": "lease", "lease": int(lease), "taken": int(taken)} if self._ways.leased is not None:
                 self._ways.leased.heard(lease, taken, clock())
                 self._ways.command({"type": "lease", "lease": lease})
-            case {"type": "late", "taken": int(taken)} if self._ways.leased is not None:
-                self._type_again(self._ways.leased, taken)
+            case {"type": "late", "late": int(number), "taken": int(taken)} if self._ways.leased is not None:
+                self._type_again(self._ways.leased, number, taken)
             case {"type": "earlier", "cols": int(cols), "rows": int(rows)} if self._pieces is not None:
                 self._pieces = self._pieces._replace(cols=cols, rows=rows)
             case {"type": "error"} if self._pieces is not None:
                 self._pieces = None
                 self._display.say("what was printed before cannot be had")
 
-    def _type_again(self, leased: LeasedKeys, taken: int) -> None:
+    def _type_again(self, leased: LeasedKeys, number: int, taken: int) -> None:
         """The daemon says what came late: it is typed once more, if that is not long ago."""
-        keys, typed = leased.late(taken)
+        keys, typed = leased.late(number, taken)
         if typed is not None:
             self._typed[:0], self._typed_at = keys, typed
-        gone = bool(self._typed) and clock() - self._typed_at > KEPT_S
-        if gone:
+        if self._typed and clock() - self._typed_at > KEPT_S:
             self._drop(leased)
-        self._ways.command({"type": "again", "gone": gone or not keys})
+        else:
+            self._ways.command(leased.again(gone=not keys))
 
     def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""

@@ -36,6 +36,7 @@ class LeasedKeys:
         self.heard_at = now
         """When there was the last word from there."""
         self._number = 0
+        self._late = 0
         self._sent: deque[Sent] = deque()
 
     def heard(self, lease: int, taken: int, now: float) -> None:
@@ -58,12 +59,18 @@ class LeasedKeys:
         self._sent.append(Sent(self._number, typed, keys))
         return self._lease.to_bytes(4) + self._number.to_bytes(4) + keys
 
-    def late(self, taken: int) -> tuple[bytes, float | None]:
-        """Returns what is to be typed once more, and when the oldest of it was typed."""
+    def late(self, number: int, taken: int) -> tuple[bytes, float | None]:
+        """Keys came late, for the time of that `number`. Returns what is to be typed once more, and when the oldest of
+        it was typed."""
+        self._late = number
         self._take(taken)
         keys, typed = b"".join(one.keys for one in self._sent), self.oldest
         self._sent.clear()
         return keys, typed
+
+    def again(self, *, gone: bool) -> dict[str, object]:
+        """Returns the command that has the daemon go on; `gone`: nothing is typed once more."""
+        return {"type": "again", "late": self._late, "gone": gone}
 
     @property
     def oldest(self) -> float | None:

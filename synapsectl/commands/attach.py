@@ -65,7 +65,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     # What this host's login has is nothing to an agent on another.
     along = brought_along(ctx, name) if there is ctx and not args.read_only else nullcontext()
     with along:
-        code = attach(there, name, detach, read_only=args.read_only, hint=hint, begun=ctx.begun, far=there is not ctx)
+        code = attach(there, name, detach, read_only=args.read_only, hint=hint, begun=ctx.begun, far=there is not ctx, held=getattr(args, "held", b""))
     return DONE if code is None else code
 
 
@@ -90,9 +90,10 @@ def attach(
     ends_as_program: bool = False,
     begun: BegunAttach | None = None,
     far: bool = False,
+    held: bytes = b"",
 ) -> int | None:
-    """Put this terminal on `agent`, a name or id, `far` where it is on another host; `hint` is said before, and `begun`
-    what of it has begun already. Returns the exit code, None after a detach or a proper end of the program; with
+    """Put this terminal on `agent`, a name or id, `far` where it is on another host; `hint` is said before, `begun` is what
+    of it has begun already, and `held` the key that has brought the person here. Returns the exit code, None after a detach or a proper end of the program; with
     `ends_as_program` that end has the program's own exit code. Raises ApiError, NoDaemon."""
     from synapsectl.attach import AttachedTerminal
     from synapsectl.endings import DaemonLost, Detached, Hopped, Killed, ProgramExited
@@ -100,7 +101,7 @@ def attach(
 
     terminal = Terminal(sys.stdin.fileno())
     viewer = AttachedTerminal(
-        client=ctx.client, agent=agent, terminal=terminal, detach=detach, read_only=read_only, begun=begun, far=far
+        client=ctx.client, agent=agent, terminal=terminal, detach=detach, read_only=read_only, begun=begun, far=far, held=held
     )
     try:
         ending = viewer.run(lambda name: ctx.out.remark(hint.format(name=name)) if hint else None)

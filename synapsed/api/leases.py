@@ -43,7 +43,10 @@ class Leases:
         self._granted: dict[int, float] = {}
         self._number = 0
         self._ages: deque[float] = deque(maxlen=AGES_MAX)
+        self._late = 0
+        """How often keys came late."""
         self._refuses = False
+        self._told = 0
         self._pasted = b""
         self.taken = 0
         """The number of the last piece that came in time."""
@@ -65,8 +68,11 @@ class Leases:
         """Returns the keys to be typed, or None for a piece that is late. A paste is typed whole, or not at all."""
         granted = self._granted.get(piece.lease)
         longest = LEASE_S + 2 * min(self._ages, default=0.0)
-        if self._refuses or granted is None or not 0 <= now - granted <= longest:
+        if self._refuses:
+            return None
+        if granted is None or not 0 <= now - granted <= longest:
             self._refuses = True
+            self._late += 1
             return None
         self.taken = piece.number
         keys, self._pasted = self._pasted + piece.keys, b""
@@ -75,9 +81,18 @@ class Leases:
             keys, self._pasted = keys[:begun], keys[begun:]
         return keys
 
-    def again(self, *, gone: bool) -> None:
-        """The sender is there, and sends what was late once more; `gone`: it does not, and not the end of its paste."""
-        self._refuses = False
+    def late(self) -> dict[str, object] | None:
+        """Returns the news that keys came late, once each time: what was sent before they are heard is dropped too."""
+        if self._told == self._late:
+            return None
+        self._told = self._late
+        return {"type": "late", "late": self._late, "taken": self.taken}
+
+    def again(self, late: int, *, gone: bool) -> None:
+        """The sender has heard the news of that number, and sends what was late once more; `gone`: it does not, and not
+        the end of its paste."""
+        if late == self._late:
+            self._refuses = False
         if gone:
             self._pasted = b""
 

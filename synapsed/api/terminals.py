@@ -157,8 +157,8 @@ class TerminalSession(ABC):
                 await self._attachment.write(_TERMINAL_SIGNALS[name])
             case {"type": "lease", "lease": int(number)}:
                 self._hear(number)
-            case {"type": "again", "gone": bool(gone)} if self._leases is not None:
-                self._leases.again(gone=gone)
+            case {"type": "again", "late": int(late), "gone": bool(gone)} if self._leases is not None:
+                self._leases.again(late, gone=gone)
             case {"type": "detach"}:
                 if self._leases is not None:
                     await self._say(self._leases.grant(self._now()))
@@ -194,9 +194,6 @@ class TerminalSession(ABC):
         if keys is None:
             log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)
         return keys
-
-    def _late(self, leases: Leases) -> dict[str, Any]:
-        return {"type": "late", "taken": leases.taken}
 
     def _now(self) -> float:
         return self._context.clock.boot()
@@ -252,10 +249,10 @@ class WebSocketTerminal(TerminalSession):
     async def _write(self, data: bytes) -> None:
         if self._leases is None:
             await self._attachment.write(data)
-        elif (keys := self._in_time(self._leases, data)) is None:
-            await self._say(self._late(self._leases))
-        elif keys:
+        elif (keys := self._in_time(self._leases, data)):
             await self._attachment.write(keys)
+        elif (late := self._leases.late()) is not None:
+            await self._say(late)
 
     async def _say(self, value: dict[str, Any]) -> None:
         with suppress(ConnectionError):
@@ -369,8 +366,8 @@ class FramedTerminal(TerminalSession):
         """A frame, the moment it came."""
         if kind == wire.LEASED and self._leases is not None:
             keys = self._in_time(self._leases, payload)
-            if keys is None:
-                self._connection.send(wire.NEWS, encode_json(self._late(self._leases)))
+            if (late := self._leases.late()) is not None:
+                self._connection.send(wire.NEWS, encode_json(late))
             if not keys:
                 return
             kind, payload = wire.KEYS, keys

@@ -1,5 +1,8 @@
 """Keys under a lease, by clocks that the test moves: the daemon's side, and the two together over a line that dies."""
 
+from collections import deque
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +27,7 @@ def test_what_comes_late_is_dropped_with_all_behind_it() -> None:
     fresh = granted(leases, 200)
     assert leases.take(Piece(fresh, 3, b"\r"), 200) is None, "it stands behind what was dropped"
     assert leases.grant(200)["taken"] == 1
-    leases.again(gone=False)
+    leases.again(1, gone=False)
     assert leases.take(Piece(fresh, 4, b"rm -rf \r"), 200) == b"rm -rf \r"
 
 
@@ -66,55 +69,52 @@ def test_a_paste_is_typed_whole_or_not_at_all() -> None:
     assert leases.take(Piece(lease, 3, pasted[:20_000]), 0) == b""
     assert leases.take(Piece(lease, 4, pasted[20_000:]), 60) is None
     assert leases.unfinished == 20_000
-    leases.again(gone=True)
+    leases.again(1, gone=True)
     assert leases.take(Piece(granted(leases, 60), 5, b"next"), 60) == b"next"
     long = PASTE + b"x" * PASTE_MAX
     assert leases.take(Piece(granted(leases, 60), 6, long), 60) == long, "nothing waits without a bound"
 
 
 class Line:
-    """Both sides, and what is on its way between them. While it is dead it keeps what it is given."""
+    """Both sides, and what is on its way between them, which arrives as the test says."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.there = Leases()
         self.here = LeasedKeys(0.0)
-        self.dead = False
-        self.waits: list[tuple[str, object]] = []
+        self.up: deque[Any] = deque()
+        self.down: deque[Any] = deque()
         self.queue = b""
         self.typed_at = 0.0
         self.got = b""
         self.beat()
+        self.settle()
 
     def beat(self) -> None:
-        self.carry("lease", self.there.grant(self.now))
+        self.down.append(self.there.grant(self.now))
 
-    def carry(self, kind: str, what: object) -> None:
-        self.waits.append((kind, what))
-        if not self.dead:
-            waits, self.waits = self.waits, []
-            for one in waits:
-                self.arrive(*one)
+    def arrive_up(self) -> None:
+        match self.up.popleft():
+            case bytes(piece):
+                self.got += self.there.take(Piece.read(piece), self.now) or b""
+                if (late := self.there.late()) is not None:
+                    self.down.append(late)
+            case {"type": "again", "late": int(number), "gone": bool(gone)}:
+                self.there.again(number, gone=gone)
+            case int(lease):
+                self.there.heard(lease, self.now)
 
-    def arrive(self, kind: str, what: object) -> None:
-        if isinstance(what, dict) and kind == "lease":
-            self.here.heard(what["lease"], what["taken"], self.now)
-            self.carry("echo", what["lease"])
-        elif isinstance(what, int):
-            self.there.heard(what, self.now)
-        elif isinstance(what, bytes):
-            keys = self.there.take(Piece.read(what), self.now)
-            if keys is None:
-                self.carry("late", {"taken": self.there.taken})
-            else:
-                self.got += keys
-        elif isinstance(what, dict):
-            keys, typed = self.here.late(what["taken"])
-            if typed is not None:
-                self.queue, self.typed_at = keys + self.queue, typed
-            self.carry("again", None)
-        else:
-            self.there.again(gone=False)
+    def arrive_down(self) -> None:
+        match self.down.popleft():
+            case {"type": "lease", "lease": int(lease), "taken": int(taken)}:
+                self.here.heard(lease, taken, self.now)
+                self.up.append(lease)
+            case {"type": "late", "late": int(number), "taken": int(taken)}:
+                keys, typed = self.here.late(number, taken)
+                if typed is not None:
+                    self.queue, self.typed_at = keys + self.queue, typed
+                self.up.append(self.here.again(gone=not keys))
+        self.send()
 
     def type(self, keys: bytes) -> None:
         self.typed_at = self.typed_at if self.queue else self.now
@@ -124,52 +124,58 @@ class Line:
     def send(self) -> None:
         if self.queue and self.here.may_send(self.now):
             queue, self.queue = self.queue, b""
-            self.carry("keys", self.here.piece(queue, self.typed_at))
+            self.up.append(self.here.piece(queue, self.typed_at))
 
-    def wait(self, seconds: float) -> None:
-        """Time goes by, with what each side does now and then."""
-        for _ in range(round(seconds / GRANT_S)):
-            self.now += GRANT_S
-            self.beat()
-            self.send()
-
-    def mend(self) -> None:
-        self.dead = False
-        self.beat()
-        self.send()
+    def settle(self) -> None:
+        """All that is on its way arrives."""
+        while self.up or self.down:
+            if self.up:
+                self.arrive_up()
+            if self.down:
+                self.arrive_down()
 
 
 @pytest.mark.parametrize("seconds", [2.0, 3.5, 15.0, 600.0])
-def test_whoever_has_left_types_nothing_more(seconds: float) -> None:
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_whoever_has_left_types_nothing_more(seconds: float, pieces: int) -> None:
+    """What is on its way is brought when the line is back, and nobody answers any more."""
     line = Line()
     line.type(b"a")
-    line.wait(1)
-    line.dead = True
-    line.type(b"delete everything\r")
-    line.wait(seconds)
-    kept = [one for one in line.waits if one[0] != "echo"]
-    line.waits, line.dead = [], False
-    for kind, what in kept:
-        if kind == "keys":
-            assert isinstance(what, bytes)
-            assert line.there.take(Piece.read(what), line.now) is None
+    line.settle()
+    for _ in range(pieces):
+        line.type(b"delete everything\r")
+    line.now += seconds
+    while line.up:
+        line.arrive_up()
     assert line.got == b"a"
-    assert line.here.unsure == len(b"delete everything\r")
+    assert line.here.unsure == pieces * len(b"delete everything\r")
+
+
+ACT = st.binary(min_size=1, max_size=4) | st.sampled_from(["up", "down", "beat", 0.3, 2.0, 5.0])
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.binary(min_size=1, max_size=4), st.sampled_from([0.0, 0.5, 1.0, 4.0]), st.booleans())))
-def test_whoever_stays_types_everything_once_and_in_order(acts: list[tuple[bytes, float, bool]]) -> None:
+@given(st.lists(ACT, max_size=60))
+def test_whoever_stays_types_everything_once_and_in_order(acts: list[bytes | str | float]) -> None:
     line, typed = Line(), b""
-    for keys, seconds, dies in acts:
-        line.type(keys)
-        typed += keys
-        line.wait(seconds)
-        if line.dead and not dies:
-            line.mend()
-        line.dead = dies
-    line.mend()
-    line.wait(2 * SILENT_S)
+    for act in acts:
+        match act:
+            case bytes(keys):
+                line.type(keys)
+                typed += keys
+            case "up" if line.up:
+                line.arrive_up()
+            case "down" if line.down:
+                line.arrive_down()
+            case "beat":
+                line.beat()
+            case float(seconds):
+                line.now += seconds
+        assert typed.startswith(line.got), "nothing twice, nothing left out"
+    for _ in range(40):
+        line.now += GRANT_S
+        line.beat()
+        line.settle()
     assert line.got == typed
     assert line.here.unsure == 0
 

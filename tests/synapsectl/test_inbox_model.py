@@ -23,6 +23,7 @@ from synapsectl.inbox.model import (
 )
 from synapsectl.inbox.view import InboxView, wrapped
 from synapsectl.output import display_width
+from synapsed.visible import visible
 
 YES_NO = [{"key": "1", "label": "Yes"}, {"key": "2", "label": "Yes, and don't ask again"}, {"key": "3", "label": "No"}]
 HOLD_S = 3.0
@@ -509,11 +510,10 @@ def _without_styles(line: str) -> str:
 
 @given(WORDS, st.integers(2, 60))
 def test_wrapping_loses_nothing_but_blanks(text: str, columns: int) -> None:
-    from synapsectl.output import harmless
 
     lines = wrapped(text, columns)
     assert all(display_width(line) <= columns for line in lines)
-    assert "".join("".join(lines).split()) == "".join(harmless(text.expandtabs(4)).split())
+    assert "".join("".join(lines).split()) == "".join(visible(text.expandtabs(4)).split())
 
 
 def test_laying_out_looks_at_each_character_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
