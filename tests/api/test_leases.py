@@ -142,6 +142,8 @@ def test_whoever_has_left_types_nothing_more(seconds: float, pieces: int) -> Non
     line = Line()
     line.type(b"a")
     line.settle()
+    line.beat()
+    line.settle()
     for _ in range(pieces):
         line.type(b"delete everything\r")
     line.now += seconds

@@ -11,12 +11,12 @@ const HEAD = 8;
 
 export class LeasedKeys {
   constructor() {
-    /** @type {number|null} */ this.lease = null;
+    this.lease = /** @type {number|null} */ (null);
     this.heard = Date.now();
     this.number = 0;
     this.lateness = 0;
-    /** @type {Sent[]} */ this.sent = [];
-    /** @type {{typed: number, keys: Uint8Array}[]} */ this.queue = [];
+    this.sent = /** @type {Sent[]} */ ([]);
+    this.queue = /** @type {{typed: number, keys: Uint8Array}[]} */ ([]);
   }
 
   /** Of another connection: what was not sent there is sent here. */
