@@ -96,10 +96,9 @@ class AttachedTerminal:
         self._typed = bytearray()
         self._typed_at = 0.0
         """When the oldest of it was typed."""
-        self._lost = 0
-        """Bytes that were typed and are not known to have got there; nobody types them any more."""
-        self._silent = False
-        """The person is told that the line is."""
+        self._lost, self._silent = 0, False
+        """Bytes that were typed and are not known to have got there; and whether the person is told that the line is
+        silent."""
         self._window = (0, 0)
         """The size that the daemon was told."""
         self._resized = False

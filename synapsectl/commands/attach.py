@@ -65,7 +65,16 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     # What this host's login has is nothing to an agent on another.
     along = brought_along(ctx, name) if there is ctx and not args.read_only else nullcontext()
     with along:
-        code = attach(there, name, detach, read_only=args.read_only, hint=hint, begun=ctx.begun, far=there is not ctx, held=getattr(args, "held", b""))
+        code = attach(
+            there,
+            name,
+            detach,
+            read_only=args.read_only,
+            hint=hint,
+            begun=ctx.begun,
+            far=there is not ctx,
+            held=getattr(args, "held", b""),
+        )
     return DONE if code is None else code
 
 
@@ -92,16 +101,24 @@ def attach(
     far: bool = False,
     held: bytes = b"",
 ) -> int | None:
-    """Put this terminal on `agent`, a name or id, `far` where it is on another host; `hint` is said before, `begun` is what
-    of it has begun already, and `held` the key that has brought the person here. Returns the exit code, None after a detach or a proper end of the program; with
-    `ends_as_program` that end has the program's own exit code. Raises ApiError, NoDaemon."""
+    """Put this terminal on `agent`, a name or id, `far` where it is on another host; `hint` is said before, `begun` is
+    what of it has begun already, and `held` the key that has brought the person here. Returns the exit code, None after
+    a detach or a proper end of the program; with `ends_as_program` that end has the program's own exit code. Raises
+    ApiError, NoDaemon."""
     from synapsectl.attach import AttachedTerminal
     from synapsectl.endings import DaemonLost, Detached, Hopped, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 
     terminal = Terminal(sys.stdin.fileno())
     viewer = AttachedTerminal(
-        client=ctx.client, agent=agent, terminal=terminal, detach=detach, read_only=read_only, begun=begun, far=far, held=held
+        client=ctx.client,
+        agent=agent,
+        terminal=terminal,
+        detach=detach,
+        read_only=read_only,
+        begun=begun,
+        far=far,
+        held=held,
     )
     try:
         ending = viewer.run(lambda name: ctx.out.remark(hint.format(name=name)) if hint else None)

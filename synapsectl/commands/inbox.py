@@ -113,7 +113,9 @@ def open_inbox(ctx: CommandContext, *, hold: float) -> int:
 
 
 def attach_to(ctx: CommandContext, agent: str, *, held: bytes = b"") -> int:
-    """What `synapsectl attach AGENT` does; its exit code. `held`: the key by which it is called. Raises ApiError, NoDaemon, UsageError."""
+    """What `synapsectl attach AGENT` does; its exit code. `held`: the key by which it is called.
+
+    Raises ApiError, NoDaemon, UsageError."""
     from synapsectl.parsing import parse
 
     args, run = parse(["attach", agent])

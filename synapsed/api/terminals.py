@@ -249,7 +249,7 @@ class WebSocketTerminal(TerminalSession):
     async def _write(self, data: bytes) -> None:
         if self._leases is None:
             await self._attachment.write(data)
-        elif (keys := self._in_time(self._leases, data)):
+        elif keys := self._in_time(self._leases, data):
             await self._attachment.write(keys)
         elif (late := self._leases.late()) is not None:
             await self._say(late)
