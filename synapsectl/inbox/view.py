@@ -236,8 +236,8 @@ def _beside(question: str, command: str | None) -> str:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """`text`, with what nobody sees made visible, in lines that are no wider; words are kept whole where they fit. Costs time in proportion to
-    its length, whatever stands in it."""
+    """`text`, with what nobody sees made visible, in lines that are no wider; words are kept whole where they fit.
+    Costs time in proportion to its length, whatever stands in it."""
     lines: list[str] = []
     for line in visible(text.expandtabs(4)).splitlines():
         current, used = "", 0
