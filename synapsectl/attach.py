@@ -18,12 +18,13 @@ from synapsectl.display import Display, over_last_row
 from synapsectl.endings import DaemonLost, Detached, Ending, Hopped, Killed, ProgramExited
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, parse_news
-from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
+from synapsectl.keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
+from synapsectl.leases import CHECK_S, KEPT_S, LeasedKeys, clock
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
 from synapsectl.tty import Terminal
-from synapsectl.ways import Ways
+from synapsectl.ways import Attempt, Opened, Ways
 from synapsed.attachwire import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ class AttachedTerminal:
         detach: Sequence[Key],
         read_only: bool,
         begun: BegunAttach | None = None,
+        far: bool = False,
+        held: bytes = b"",
     ) -> None:
+        """`far`: the agent is on another host. `held`: the key that has brought the person here."""
         self._client = client
         self.agent = agent
         self._display = Display(terminal, read_only=read_only)
@@ -74,6 +78,7 @@ class AttachedTerminal:
         """The screen that comes next is shown already."""
         self._detach = detach
         self._filter = KeyFilter(())
+        self._held = HeldKey(held)
         self._settings: dict[str, Any] = {}
         self._outer = TerminalAnswers(terminal.cell)
         self._outer_told: dict[str, Any] | None = None
@@ -85,8 +90,15 @@ class AttachedTerminal:
         self._read_only = read_only
         self._ending: Ending | None = None
         self._signals = TerminalSignals()
-        self._ways = Ways(client, read_only=read_only, begun=begun)
+        self._ways = Ways(client, read_only=read_only, begun=begun, far=far)
+        self._attempt: Attempt | None = None
+        """Another way is asked for."""
         self._typed = bytearray()
+        self._typed_at = 0.0
+        """When the oldest of it was typed."""
+        self._lost, self._silent = 0, False
+        """Bytes that were typed and are not known to have got there; and whether the person is told that the line is
+        silent."""
         self._window = (0, 0)
         """The size that the daemon was told."""
         self._resized = False
@@ -94,6 +106,12 @@ class AttachedTerminal:
         self._away_since = 0.0
         self._retry_at = 0.0
         self._reason = ""
+
+    @property
+    def lost(self) -> int:
+        """Bytes that were typed and are not known to have got there; they do not get there any more."""
+        leased = self._ways.leased
+        return self._lost + (len(self._typed) + leased.unsure if leased is not None else 0)
 
     @property
     def name(self) -> str:
@@ -125,6 +143,7 @@ class AttachedTerminal:
                     self._send()
                     self._ask()
                     self._take(self._ways.frames)
+                    self._held.begin(time.monotonic())
                     while self._ending is None:
                         self._step()
                     if isinstance(self._ending, ProgramExited):
@@ -135,6 +154,7 @@ class AttachedTerminal:
                 # Only now, that the person has the terminal back, the daemon is told, which may take its time.
                 if isinstance(self._ending, Detached | Hopped):
                     self._ways.command({"type": "detach"})
+                    self._hear_last()
                 return self._ending
             finally:
                 self._ways.close(CLOSE_DEADLINE)
@@ -181,7 +201,7 @@ class AttachedTerminal:
         """The descriptors that can be read now, and written to."""
         daemon, terminal, direct = self._ways.daemon, self._terminal.fileno(), self._ways.direct
         reads, writes = [self._signals.fd], []
-        if len(self._typed) < INPUT_MAX:
+        if len(self._typed) < INPUT_MAX or self._ways.leased is not None:
             reads.append(terminal)
         if self._display.waiting:
             writes.append(terminal)
@@ -209,7 +229,8 @@ class AttachedTerminal:
     def _patience(self) -> float | None:
         """Seconds until something is due by itself."""
         retry = self._retry_at if self._ways.daemon is None else None
-        due = [at for at in (self._flush_at, retry, self._display.hint_over or None) if at is not None]
+        look = time.monotonic() + CHECK_S if self._ways.leased is not None else None
+        due = [at for at in (self._flush_at, retry, self._display.hint_over or None, look) if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _on_time(self) -> None:
@@ -222,8 +243,54 @@ class AttachedTerminal:
                 self._end(Detached())
         if self._display.expire(now):
             self._resized = True  # the daemon draws again what the words stand on
+        if self._ways.leased is not None:
+            self._look_at_line(self._ways.leased)
         if self._ways.daemon is None and now >= self._retry_at:
             self._reconnect(now)
+
+    def _look_at_line(self, leased: LeasedKeys) -> None:
+        """Tell that it is dead, or is back; what was typed long ago is typed no more, nor what was typed behind it."""
+        now = clock()
+        oldest = leased.oldest if leased.oldest is not None else self._typed_at if self._typed else now
+        if now - oldest > KEPT_S:
+            self._drop(leased)
+        silent = leased.silent(now) is not None
+        if silent:
+            self._display.show(
+                over_last_row(f"no word from there for {now - leased.heard_at:.0f} s: keys wait{self._told_lost()}")
+            )
+        elif self._silent:
+            self._resized = True  # the daemon draws again what the words stand on
+        self._silent = silent
+
+    def _drop(self, leased: LeasedKeys) -> None:
+        lost = len(self._typed) + leased.forget()
+        self._lost += lost
+        self._typed.clear()
+        self._ways.command(leased.again(gone=True))
+        self._display.say(f"{lost} bytes that you typed are dropped: the line was dead")
+
+    def _told_lost(self) -> str:
+        return f", {self._lost} bytes of them were dropped" if self._lost else ""
+
+    def _hear_last(self) -> None:
+        """What was typed last may just have got there."""
+        deadline = time.monotonic() + CLOSE_DEADLINE
+        daemon, leased = self._ways.daemon, self._ways.leased
+        if daemon is None or leased is None or not leased.may_send(clock()):
+            return
+        with suppress(CtlError):
+            while leased.unsure and (left := deadline - time.monotonic()) > 0:
+                daemon.flush()
+                if daemon.has_more or select.select([daemon.fd], [], [], left)[0]:
+                    self._hear_only(leased, daemon.receive())
+
+    def _hear_only(self, leased: LeasedKeys, frames: list[tuple[int, bytes]]) -> None:
+        """The terminal is the person's: nothing is shown there any more."""
+        for kind, payload in frames:
+            match parse_news(payload) if kind == NEWS else None:
+                case {"type": "lease", "lease": int(lease), "taken": int(taken)}:
+                    leased.heard(lease, taken, clock())
 
     # --- the person's side ------------------------------------------------------------------------------------------
 
@@ -234,7 +301,8 @@ class AttachedTerminal:
         if not data:
             self._end(Killed(signal.SIGHUP))
             return
-        self._take_keys(data)
+        if data := self._held.rest(data, time.monotonic()):
+            self._take_keys(data)
 
     def _take_keys(self, data: bytes) -> None:
         if self._lookback is not None:
@@ -278,8 +346,14 @@ class AttachedTerminal:
             # The daemon tells the program when it has heard the new ones, for which the program will ask.
             data = SCHEME.sub(b"", data)
             self._ask()
-        if not self._read_only:
+        if self._read_only or not data:
+            return
+        if not self._typed:
+            self._typed_at = clock()
+        if len(self._typed) < INPUT_MAX:
             self._typed += data
+        else:
+            self._lost += len(data)
 
     # --- what the keys behind the first one do ----------------------------------------------------------------------
 
@@ -303,7 +377,7 @@ class AttachedTerminal:
         from synapsectl.hops import next_agent
 
         before = self.agent
-        self._ways.type(self._typed)  # what was typed until now is the first one's
+        self._ways.type(self._typed, self._typed_at)  # what was typed until now is the first one's
         try:
             found = next_agent(self._client, before, step)
             if found is None:
@@ -315,7 +389,9 @@ class AttachedTerminal:
             self.agent = before
             self._display.say(str(error))
             return
+        self._lost = self.lost
         self._typed.clear()
+        self._held = HeldKey(self._filter.pressed, time.monotonic())
         self._begin()
 
     def _look_back(self, *, own: bool) -> None:
@@ -368,7 +444,11 @@ class AttachedTerminal:
         begun, self._begun = self._begun, None
         self._display.status.size = self._terminal.size() if begun is None else begun.size
         self._window = cols, rows = self._display.status.window()
-        greeting = self._ways.open(self.agent, cols=cols, rows=rows)
+        self._have(self._ways.ask(self.agent, cols=cols, rows=rows))
+
+    def _have(self, way: Opened) -> None:
+        self._ways.begin(way)
+        greeting = way.greeting
         self.agent, self._display.name = greeting["id"], greeting["name"]
         self._display.told = {}
         self._outer_told = None
@@ -389,8 +469,16 @@ class AttachedTerminal:
         self._take(self._ways.frames)
 
     def _reconnect(self, now: float) -> None:
+        """Beside the keys: whoever does not want to wait leaves."""
+        if self._attempt is None:
+            self._window = cols, rows = self._display.status.window()
+            self._attempt = Attempt(lambda: self._ways.ask(self.agent, cols=cols, rows=rows))
+        self._retry_at = time.monotonic() + RETRY
+        if not self._attempt.over(RETRY / 4):
+            return
+        attempt, self._attempt = self._attempt, None
         try:
-            self._connect()
+            self._have(attempt.result())
             self._begin()
         except CtlError as error:
             # Refusals too: a daemon that has just begun may not know its agents yet.
@@ -409,6 +497,9 @@ class AttachedTerminal:
 
     def _lose(self, reason: str) -> None:
         """The daemon is away."""
+        if (leased := self._ways.leased) is not None and leased.unsure:
+            self._lost += len(self._typed) + leased.forget()  # whether it was typed, nobody knows
+            self._typed.clear()
         self._ways.leave()
         self._pieces = self._lookback = None
         self._display.covered = False
@@ -417,7 +508,7 @@ class AttachedTerminal:
         # Not at once: a daemon that just let go of us is not asked again and again.
         self._retry_at = self._away_since + RETRY
         # Over the last line of the screen; the next redraw takes it away.
-        self._display.show(over_last_row("the daemon is away; waiting for it"))
+        self._display.show(over_last_row(f"the daemon is away; waiting for it{self._told_lost()}"))
 
     def _take(self, frames: list[tuple[int, bytes]]) -> None:
         for kind, payload in frames:
@@ -455,11 +546,26 @@ class AttachedTerminal:
             case {"type": "attention", "needs": int(needs), **rest}:
                 bell = bool(self._settings.get("bell"))
                 self._display.attention(needs, here=rest.get("here"), doing=rest.get("doing", ""), bell=bell)
+            case {"type": "lease", "lease": int(lease), "taken": int(taken)} if self._ways.leased is not None:
+                self._ways.leased.heard(lease, taken, clock())
+                self._ways.command({"type": "lease", "lease": lease})
+            case {"type": "late", "late": int(number), "taken": int(taken)} if self._ways.leased is not None:
+                self._type_again(self._ways.leased, number, taken)
             case {"type": "earlier", "cols": int(cols), "rows": int(rows)} if self._pieces is not None:
                 self._pieces = self._pieces._replace(cols=cols, rows=rows)
             case {"type": "error"} if self._pieces is not None:
                 self._pieces = None
                 self._display.say("what was printed before cannot be had")
+
+    def _type_again(self, leased: LeasedKeys, number: int, taken: int) -> None:
+        """The daemon says what came late: it is typed once more, if that is not long ago."""
+        keys, typed = leased.late(number, taken)
+        if typed is not None:
+            self._typed[:0], self._typed_at = keys, typed
+        if self._typed and clock() - self._typed_at > KEPT_S:
+            self._drop(leased)
+        else:
+            self._ways.command(leased.again(gone=not keys))
 
     def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""
@@ -485,4 +591,4 @@ class AttachedTerminal:
             daemon.command({"type": "terminal", **self._outer.told})
         if self._display.status.strays():
             daemon.command({"type": "redraw"})
-        self._ways.type(self._typed)
+        self._ways.type(self._typed, self._typed_at)

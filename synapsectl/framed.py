@@ -15,7 +15,7 @@ from typing import Any
 from synapsectl.ahead import BegunAttach
 from synapsectl.client import Client, HttpReply, agent_path, document_of, read_body, read_head
 from synapsectl.errors import BadAnswer, TimedOut
-from synapsed.attachwire import COMMAND, KEYS, NEWS, SCREEN_MAX, UPGRADE, FrameError, FrameReader, frame
+from synapsed.attachwire import COMMAND, KEYS, LEASED, NEWS, SCREEN_MAX, UPGRADE, FrameError, FrameReader, frame
 
 SWITCHING_PROTOCOLS = 101
 
@@ -126,6 +126,10 @@ class TerminalConnection:
     def keys(self, data: bytes) -> None:
         """Send keys, or keep what the socket does not take now. A broken connection is told by `receive`."""
         self._send(frame(KEYS, data))
+
+    def leased(self, piece: bytes) -> None:
+        """The same for a piece that says which lease it has."""
+        self._send(frame(LEASED, piece))
 
     def command(self, document: Mapping[str, Any]) -> None:
         self._send(frame(COMMAND, json.dumps(document).encode()))

@@ -23,6 +23,9 @@ KEYS_MAX = 4096
 TAKE_DEADLINE = 1.0
 """Seconds for the terminal to take what is drawn; what it has not taken by then is drawn again later."""
 
+HELD_UP = 0.3
+"""Seconds by which a wait ends late in a process that was stopped, or starved: nobody knows then when a key came."""
+
 ENTER = b"\x1b[22;0t\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[H\x1b[2J"
 LEAVE = b"\x1b[?2026l\x1b[?2004l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l\x1b[23;0t"
 """The title is pushed and popped, the cursor hidden, long lines do not wrap, a paste is marked as one."""
@@ -50,6 +53,10 @@ class FullScreen:
         self._drawn_size = (0, 0)
         self._title = ""
         self.ended: int | None = None
+        self.pressed_at = float("-inf")
+        """When the keys of `pressed` were pressed, at the earliest."""
+        self._empty_at = float("-inf")
+        """When it was seen last that no key waited."""
 
     def __enter__(self) -> Self:
         """Raises TerminalGone."""
@@ -90,7 +97,13 @@ class FullScreen:
     def pressed(self, seconds: float | None, pasting: Callable[[], bool] = bool) -> Iterator[bytes]:
         """Keys that were pressed, byte by byte, but for a paste; none where something else happened, or nothing did for
         so many seconds. What nobody asks for stays: it is for whoever reads the terminal next."""
+        begun = time.monotonic()
+        if not (waited := bool(select.select([self._fd], [], [], 0)[0])):
+            self._empty_at = begun
         readable, _, _ = select.select([self._fd, self._woken], [], [], seconds)
+        woken_at = time.monotonic()
+        held_up = seconds is not None and woken_at - begun > seconds + HELD_UP
+        self.pressed_at = self._empty_at if waited or held_up else woken_at
         if self._woken in readable:
             with suppress(BlockingIOError):
                 os.read(self._woken, 4096)
@@ -108,8 +121,9 @@ class FullScreen:
             if not select.select([self._fd], [], [], 0)[0]:
                 return
 
-    def draw(self, lines: Sequence[str]) -> None:
-        """Show `lines`, each at most as wide as the screen, from the top; as many as there is room for."""
+    def draw(self, lines: Sequence[str]) -> bool:
+        """Show `lines`, each at most as wide as the screen, from the top; as many as there is room for. Returns False
+        if the terminal did not take them."""
         size = self.size()
         before = self._drawn if size == self._drawn_size else None
         shown = list(lines[: size[1]])
@@ -118,6 +132,7 @@ class FullScreen:
             self._drawn, self._drawn_size = shown, size
         elif piece:
             self._drawn = None
+        return self._drawn is not None
 
     def forget(self) -> None:
         """Draw everything the next time."""

@@ -21,6 +21,9 @@ REPLY_HOLD = 1.0
 KEY_HOLD = 1.0
 """Seconds between two keys of a detach sequence; after that the first was meant for the agent."""
 
+HELD = 0.7
+"""Seconds in which a key that is held is said again, the first time."""
+
 PASTE_HOLD = 3.0
 """Seconds without a byte after which a paste is over whose end never came: its terminal was cut off."""
 _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
@@ -110,6 +113,30 @@ def _parse_key(name: str) -> Key:
     )
 
 
+class HeldKey:
+    """The key that brought a person to an agent's terminal may still be held: said again, it is not for the agent."""
+
+    def __init__(self, key: bytes, now: float = 0.0) -> None:
+        self._key = key
+        self.begin(now)
+
+    def begin(self, now: float) -> None:
+        """The agent is shown only now."""
+        self._until = now + HELD
+
+    def rest(self, data: bytes, now: float) -> bytes:
+        """What of `data` is not that key."""
+        if not self._key or now > self._until:
+            self._key = b""
+            return data
+        rest = data
+        while rest.startswith(self._key):
+            rest = rest.removeprefix(self._key)
+        self._key = b"" if rest else self._key
+        self._until = now + HELD
+        return rest
+
+
 class KeyFilter:
     """Feed it what the terminal sends. While `hold` is a number, `flush` it when nothing came for so many seconds."""
 
@@ -133,6 +160,8 @@ class KeyFilter:
         """What stood behind a command in one run of bytes."""
         self._pasted: bytes | None = None
         """The last bytes of a paste that has not ended: nothing in it is a key."""
+        self.pressed = b""
+        """The key of the last command."""
         self._taken = False
         """The last key pressed was taken here: that it is held or let go is nothing for a program either."""
 
@@ -243,7 +272,7 @@ class KeyFilter:
                 return False
             if (action := self._command(piece)) or self._matched == len(self._detach):
                 again = _is_key(piece, self._detach[-1])
-                self._action = action or ("detach" if again else "help")
+                self._action, self.pressed = action or ("detach" if again else "help"), piece
                 self._kept, self._matched, self._taken = b"", 0, True
                 return True
         if self._matched and not _is_key(piece, self._detach[self._matched]):

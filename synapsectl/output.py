@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from synapsectl.colours import DIM, painted
+from synapsed.visible import visible
 
 if TYPE_CHECKING:
     from synapsed.terminal.viewer_filter import ViewerFilter
@@ -102,8 +103,8 @@ def as_json(document: Any, *, indent: int | None = None) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` harmless and on one line."""
-    return harmless(" ".join(text.split()))
+    """`text` on one line, and nothing in it that nobody sees."""
+    return visible(" ".join(text.split()))
 
 
 def named(name: str) -> str:
@@ -198,7 +199,7 @@ class CommandOutput:
     def remark(self, text: str = "") -> None:
         """A line of a longer remark, on stderr, without our name. Said to nobody where the terminal hung up."""
         self.stdout.flush()
-        text = harmless(text)
+        text = visible(text)
         with suppress(OSError):  # it is no terminal
             text = fold(text, os.get_terminal_size(self.stderr.fileno()).columns)
         with suppress(OSError):

@@ -1,30 +1,73 @@
 """The ways between a person's terminal and an agent's program: through the daemon, and past it where it lends one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from socket import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synapsectl.ahead import BegunAttach
 from synapsectl.client import Client
+from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, open_terminal, read_greeting
 from synapsed.attachwire import LENT, OVER
 
 if TYPE_CHECKING:
     from synapsectl.direct import LentWay
+    from synapsectl.leases import LeasedKeys
 
 FRAME_MAX = 32 * 1024
 """Bytes of keys in one frame."""
 
 
-class Ways:
-    """There is a way where `daemon` is one; `direct` is the other one, while it is lent."""
+class Opened(NamedTuple):
+    """A way that the daemon has opened, with its greeting and what came with that."""
 
-    def __init__(self, client: Client, *, read_only: bool, begun: BegunAttach | None) -> None:
+    connection: TerminalConnection
+    greeting: dict[str, Any]
+    frames: list[tuple[int, bytes]]
+
+
+class Attempt:
+    """Another way is asked for, while the person may leave."""
+
+    def __init__(self, ask: Callable[[], Opened]) -> None:
+        import threading
+
+        self._ask = ask
+        self._found: Opened | CtlError | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._found = self._ask()
+        except CtlError as error:
+            self._found = error
+
+    def over(self, seconds: float) -> bool:
+        """Wait so long for it, at the most."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def result(self) -> Opened:
+        """Once it is over. Raises CtlError."""
+        if isinstance(self._found, Opened):
+            return self._found
+        raise self._found or CtlError("nobody has asked")
+
+
+class Ways:
+    """There is a way where `daemon` is one; `direct` is the other one, while it is lent. `far`: the agent is on another
+    host, and the line there may be dead."""
+
+    def __init__(self, client: Client, *, read_only: bool, begun: BegunAttach | None, far: bool = False) -> None:
         self.daemon: TerminalConnection | None = None
         self.direct: LentWay | None = None
         self.frames: list[tuple[int, bytes]] = []
         """What came with the greeting."""
+        self.leased: LeasedKeys | None = None
+        """Keys are sent under a lease."""
+        self._far = far
         self._client = client
         self._read_only = read_only
         self._begun = begun
@@ -32,23 +75,31 @@ class Ways:
         self._lent: socket | None = None
         self._one_screen = False
 
-    def open(self, agent: str, *, cols: int, rows: int) -> dict[str, Any]:
-        """Ask the daemon for a way to `agent`, in place of those that there are; its greeting. Raises CtlError, and
-        leaves those as they are."""
+    def ask(self, agent: str, *, cols: int, rows: int) -> Opened:
+        """Ask the daemon for a way to `agent`, which takes its time. Raises CtlError."""
         begun, self._begun = self._begun, None
         opened = open_terminal(self._client, agent, cols=cols, rows=rows, read_only=self._read_only, begun=begun)
         try:
-            greeting, self.frames = read_greeting(opened)
+            return Opened(opened, *read_greeting(opened))
         except BaseException:
             opened.close(0)
             raise
+
+    def begin(self, way: Opened) -> None:
+        """Have it in place of those that there are."""
+        opened, greeting, self.frames = way
         self._one_screen = bool(greeting.get("one_screen"))
-        if greeting.get("lends") and not self._read_only:
+        self.leased = None
+        if self._far and greeting.get("leases"):
+            from synapsectl.leases import LeasedKeys, clock
+
+            self.leased = LeasedKeys(clock())
+            opened.command({"type": "lease", "lease": 0})
+        elif greeting.get("lends") and not self._read_only:
             opened.lends = True
             opened.command({"type": "direct", "taken": False, "tells": True})
         self.leave()
         self.daemon = opened
-        return greeting
 
     def leave(self) -> None:
         """Nothing more comes here."""
@@ -92,8 +143,15 @@ class Ways:
             self._lent = None
             self.daemon.command({"type": "direct", "begun": True})
 
-    def type(self, keys: bytearray) -> None:
-        """Send `keys` as far as that goes now, and take what was sent out of them."""
+    def type(self, keys: bytearray, typed: float) -> None:
+        """Send `keys` as far as that goes now, and take what was sent out of them; the oldest was `typed` then."""
+        if self.leased is not None:
+            from synapsectl.leases import clock
+
+            while keys and self.daemon is not None and not self.daemon.unsent and self.leased.may_send(clock()):
+                self.daemon.leased(self.leased.piece(bytes(keys[:FRAME_MAX]), typed))
+                del keys[:FRAME_MAX]
+            return
         if self.direct is not None and keys:
             with suppress(OSError):  # it is over, which is read there
                 del keys[: self.direct.send(keys)]

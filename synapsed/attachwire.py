@@ -12,6 +12,9 @@ KEYS = 0x01
 """To the daemon: bytes that the person's terminal sent."""
 COMMAND = 0x02
 """To the daemon: one JSON object, as the WebSocket has in its text frames."""
+LEASED = 0x03
+"""To the daemon: the same as KEYS, behind the number of the lease that the sender has and that of the piece, four bytes
+each."""
 OUTPUT = 0x81
 """From the daemon: bytes for the person's terminal, behind those before."""
 SCREEN = 0x82

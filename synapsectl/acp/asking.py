@@ -5,6 +5,7 @@ from typing import Any
 
 from synapsectl.acp.content import id_for
 from synapsed.choices import SCREEN, meaning, whole
+from synapsed.visible import visible
 
 TITLE_MAX = 200
 """Characters of what is asked, as a title."""
@@ -22,7 +23,7 @@ def can_be_asked(prompt: Mapping[str, Any]) -> bool:
 def request(prompt: Mapping[str, Any], session: str, call: str | None) -> dict[str, Any]:
     """The parameters of `session/request_permission`; `call` is the tool call that it is about, where one is known."""
     options = [
-        {"optionId": str(option["key"]), "name": str(option["label"]), "kind": _KINDS[meaning(option)]}
+        {"optionId": str(option["key"]), "name": visible(str(option["label"])), "kind": _KINDS[meaning(option)]}
         for option in prompt["options"]
     ]
     about = {"toolCallId": call or call_id(prompt), "title": _title(prompt), "status": "pending", **_words(prompt)}
@@ -32,7 +33,7 @@ def request(prompt: Mapping[str, Any], session: str, call: str | None) -> dict[s
 def waits(prompt: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An update for what cannot be answered in an editor: that the agent waits, and how it is answered."""
     how = f"It is answered at its terminal: synapsectl attach {name}"
-    words = f"{prompt.get('prompt', '')}\n\n{how}"
+    words = f"{_asked(prompt)}\n\n{how}"
     return {
         "sessionUpdate": "tool_call",
         "toolCallId": call_id(prompt),
@@ -48,17 +49,21 @@ def over(prompt: Mapping[str, Any]) -> dict[str, Any]:
     return {"sessionUpdate": "tool_call_update", "toolCallId": call_id(prompt), "status": "completed"}
 
 
+def _asked(prompt: Mapping[str, Any]) -> str:
+    return visible(str(prompt.get("prompt", "")))
+
+
 def call_id(prompt: Mapping[str, Any]) -> str:
     return id_for("ask", prompt["prompt_id"])
 
 
 def _title(prompt: Mapping[str, Any]) -> str:
     """The line that asks, or else the first of the prompt."""
-    lines = [line.strip() for line in str(prompt.get("prompt", "")).splitlines() if line.strip()]
+    lines = [line.strip() for line in _asked(prompt).splitlines() if line.strip()]
     line = next((line for line in lines if line.endswith("?")), lines[0] if lines else "a question")
     return line if len(line) <= TITLE_MAX else f"{line[: TITLE_MAX - 1]}…"
 
 
 def _words(prompt: Mapping[str, Any]) -> dict[str, Any]:
-    words = whole(prompt)
+    words = visible(whole(prompt))
     return {"content": [{"type": "content", "content": {"type": "text", "text": words}}]} if words else {}

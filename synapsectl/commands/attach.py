@@ -65,7 +65,16 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     # What this host's login has is nothing to an agent on another.
     along = brought_along(ctx, name) if there is ctx and not args.read_only else nullcontext()
     with along:
-        code = attach(there, name, detach, read_only=args.read_only, hint=hint, begun=ctx.begun)
+        code = attach(
+            there,
+            name,
+            detach,
+            read_only=args.read_only,
+            hint=hint,
+            begun=ctx.begun,
+            far=there is not ctx,
+            held=getattr(args, "held", b""),
+        )
     return DONE if code is None else code
 
 
@@ -89,17 +98,27 @@ def attach(
     hint: str = "",
     ends_as_program: bool = False,
     begun: BegunAttach | None = None,
+    far: bool = False,
+    held: bytes = b"",
 ) -> int | None:
-    """Put this terminal on `agent`, a name or id; `hint` is said before, and `begun` what of it has begun already.
-    Returns the exit code, None after a detach or a proper end of the program; with `ends_as_program` that end has the
-    program's own exit code. Raises ApiError, NoDaemon."""
+    """Put this terminal on `agent`, a name or id, `far` where it is on another host; `hint` is said before, `begun` is
+    what of it has begun already, and `held` the key that has brought the person here. Returns the exit code, None after
+    a detach or a proper end of the program; with `ends_as_program` that end has the program's own exit code. Raises
+    ApiError, NoDaemon."""
     from synapsectl.attach import AttachedTerminal
     from synapsectl.endings import DaemonLost, Detached, Hopped, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 
     terminal = Terminal(sys.stdin.fileno())
     viewer = AttachedTerminal(
-        client=ctx.client, agent=agent, terminal=terminal, detach=detach, read_only=read_only, begun=begun
+        client=ctx.client,
+        agent=agent,
+        terminal=terminal,
+        detach=detach,
+        read_only=read_only,
+        begun=begun,
+        far=far,
+        held=held,
     )
     try:
         ending = viewer.run(lambda name: ctx.out.remark(hint.format(name=name)) if hint else None)
@@ -111,6 +130,7 @@ def attach(
             raise ApiError("NOT_READY", f"{name} is {state}: 'synapsectl restart {name}' first") from None
         raise
     name = viewer.name
+    _tell_lost(ctx, viewer.lost, name)
     match ending:
         case Detached():
             ctx.out.remark(f"[detached from {name}]")
@@ -123,11 +143,17 @@ def attach(
             raise NoDaemon(f"the daemon is gone ({reason}); {name} goes on without it: attach again when it is back")
         case Hopped(where):
             _show(ctx, where)
-            return attach(ctx, viewer.agent, detach, read_only=read_only, ends_as_program=ends_as_program)
+            return attach(ctx, viewer.agent, detach, read_only=read_only, ends_as_program=ends_as_program, far=far)
         case Killed(signum):
             ctx.out.remark(f"[detached from {name}]")
             return SIGNALED + signum
     return None
+
+
+def _tell_lost(ctx: CommandContext, lost: int, name: str) -> None:
+    """Say what was typed over a dead line and gets nowhere any more."""
+    if lost:
+        ctx.out.remark(f"[{lost} bytes that you typed are not known to have got to {name}, and do not any more]")
 
 
 def _last_words(ctx: CommandContext, agent: str) -> None:

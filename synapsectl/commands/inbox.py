@@ -112,16 +112,19 @@ def open_inbox(ctx: CommandContext, *, hold: float) -> int:
     return DONE if signum is None else SIGNALED + signum
 
 
-def attach_to(ctx: CommandContext, agent: str) -> int:
-    """What `synapsectl attach AGENT` does; its exit code. Raises ApiError, NoDaemon, UsageError."""
+def attach_to(ctx: CommandContext, agent: str, *, held: bytes = b"") -> int:
+    """What `synapsectl attach AGENT` does; its exit code. `held`: the key by which it is called.
+
+    Raises ApiError, NoDaemon, UsageError."""
     from synapsectl.parsing import parse
 
     args, run = parse(["attach", agent])
+    args.held = held
     return run(args, ctx)
 
 
 def _come_back(ctx: CommandContext, agent: str) -> None:
-    attach_to(ctx, agent)
+    attach_to(ctx, agent, held=b"\r")
 
 
 inbox = InboxVerb()

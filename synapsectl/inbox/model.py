@@ -3,7 +3,8 @@
 An answer is held for a moment before it is typed, so that `u` can take it back. It is for one prompt, by its id: where
 that is answered elsewhere or changes meanwhile, the answer is dropped. A row that goes away by itself stays, dim and
 with who saw to it, as long as it is the chosen one and `SHOWN_S` in any case: another one never slides under a key
-that is being pressed.
+that is being pressed. A key counts for a question that stood on the screen for `NOTICED_S` before it was pressed: one
+that is held, or was pressed for the question before, answers no other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ from synapsectl.inbox.keys import KeyPress
 
 SHOWN_S = 5.0
 """For reading what became of a row."""
+NOTICED_S = 0.7
+"""Nobody has read a question that came to the front, and has decided, within so many seconds."""
 TYPED_ON_S = 1.0
 """The longest pause of somebody who types words that are for nothing: their question is over, or never took any."""
 WAYS = frozenset({"up", "down", "home", "end", "tab", "redraw"})
@@ -91,6 +94,16 @@ class Row(NamedTuple):
     answer: str = ""
     held: float | None = None
     told: str = ""
+    fresh: bool = False
+    """It has not stood there long enough to be answered."""
+
+
+class Stands(NamedTuple):
+    """The question that stands on the screen, by its row and prompt, and since when."""
+
+    item_id: str
+    prompt_id: str | None
+    since: float
 
 
 class Typing(NamedTuple):
@@ -115,6 +128,9 @@ class InboxModel:
         self._known = False
         """Whether the daemon has told what there is."""
         self._at: str | None = None
+        self._stands: Stands | None = None
+        self._pressed = float("-inf")
+        """When the key was pressed that is acted on, at the earliest."""
         self._typed_on = float("-inf")
         """Until when keys are still meant for words that are for nothing."""
         self._held: dict[str, Held] = {}
@@ -201,6 +217,8 @@ class InboxModel:
         times = [held.due for held in self._held.values()]
         times += [gone.until for item_id, gone in self._gone.items() if item_id != self._at]
         times += [self._note_until] if self._note else []
+        if self._stands is not None and now < self._stands.since + NOTICED_S:
+            times.append(self._stands.since + NOTICED_S)
         return max(0.0, min(times) - now) if times else None
 
     def give_all(self) -> list[Command]:
@@ -219,8 +237,17 @@ class InboxModel:
         """What is chosen elsewhere: keys are for that row; None where none is."""
         self._at = item_id
 
-    def key(self, key: KeyPress, now: float) -> list[Command]:
-        """What a key does."""
+    def drawn(self, row: Row | None, now: float) -> None:
+        """That row stands on the screen now, with all that it asks."""
+        of = None if row is None else (row.item["id"], row.item.get("prompt_id"))
+        if of is None:
+            self._stands = None
+        elif self._stands is None or self._stands[:2] != of:
+            self._stands = Stands(*of, now)
+
+    def key(self, key: KeyPress, now: float, pressed: float | None = None) -> list[Command]:
+        """What a key does that was `pressed` then, if that is not now."""
+        self._pressed = now if pressed is None else pressed
         if self.typing is not None:
             return self._typed(self.typing, key, now)
         if now < self._typed_on and key.name != "redraw":
@@ -355,6 +382,8 @@ class InboxModel:
         if item.get("prompt_id"):
             self._say("it asks something: answer it, or press Enter to attach", now)
             return []
+        if not self._is_read(item, self._pressed):
+            return self._unread(now)
         self._move(1)
         return [MarkSeen(item)]
 
@@ -390,7 +419,8 @@ class InboxModel:
             elif held is not None:
                 shown.append(Row(item, chosen, answer=held.answer.label, held=max(0.0, held.due - now)))
             else:
-                shown.append(Row(item, chosen, answer=given.label if given else ""))
+                fresh = not self._is_read(item, now)
+                shown.append(Row(item, chosen, answer=given.label if given else "", fresh=fresh))
         return shown
 
     # --- inside ---
@@ -423,7 +453,20 @@ class InboxModel:
         if item is not None and item["id"] in self._given:
             self._refuse("its answer is being typed", now)
             return None
+        if item is not None and is_asked(item) and not self._is_read(item, self._pressed):
+            self._unread(now)
+            return None
         return item
+
+    def _is_read(self, item: Item, at: float) -> bool:
+        """Returns True if it had stood on the screen long enough at that time."""
+        stands = self._stands
+        of = (item["id"], item.get("prompt_id"))
+        return stands is not None and stands[:2] == of and at - stands.since >= NOTICED_S
+
+    def _unread(self, now: float) -> list[Command]:
+        self._refuse("one key answers one question: read this one, then press again", now)
+        return []
 
     def _give(self, item_id: str) -> Command | None:
         answer = self._held.pop(item_id).answer

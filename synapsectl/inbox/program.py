@@ -104,7 +104,8 @@ class InboxProgram:
 
     def _press(self, keys: list[KeyPress]) -> None:
         for key in keys:
-            for command in self._model.key(key, time.monotonic()) if not self._over() else ():
+            now = time.monotonic()
+            for command in self._model.key(key, now, self._screen.pressed_at) if not self._over() else ():
                 self._do(command)
 
     def _over(self) -> bool:
@@ -120,7 +121,9 @@ class InboxProgram:
 
     def _draw(self, now: float) -> None:
         columns, rows = self._screen.size()
-        self._screen.draw(self._view.lines(self._model, now, datetime.now(UTC), columns, rows))
+        if self._screen.draw(self._view.lines(self._model, now, datetime.now(UTC), columns, rows)):
+            chosen = (row for row in self._model.rows(now) if row.chosen)
+            self._model.drawn(next(chosen, None) if not self._model.help else None, time.monotonic())
         self._screen.title(f"({self._model.waiting}) synapsed" if self._model.waiting else "synapsed")
 
     def _take_news(self) -> None:

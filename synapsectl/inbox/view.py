@@ -13,6 +13,7 @@ from synapsectl.inbox.items import KINDS, Item, NoAnswer, digits, is_asked, is_h
 from synapsectl.inbox.model import InboxModel, Row, Typing
 from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
 from synapsed.choices import telling
+from synapsed.visible import visible
 
 STYLES = {
     "permission": YELLOW,
@@ -204,6 +205,8 @@ def keys_of(row: Row) -> str:
         return "j k move"
     if row.held is not None:
         return "u takes the answer back  Enter attaches"
+    if row.fresh:
+        return "…  Enter attaches"
     if not is_asked(item):
         return "Enter attaches" + ("" if item.get("prompt_id") else "  x puts it away")
     chosen = list(digits(item))
@@ -246,10 +249,10 @@ def _beginning(lines: list[str]) -> list[str]:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """`text`, harmless, in lines that are no wider; words are kept whole where they fit. Costs time in proportion to
-    its length, whatever stands in it."""
+    """`text`, with what nobody sees made visible, in lines that are no wider; words are kept whole where they fit.
+    Costs time in proportion to its length, whatever stands in it."""
     lines: list[str] = []
-    for line in harmless(text.expandtabs(4)).splitlines():
+    for line in visible(text.expandtabs(4)).splitlines():
         current, used = "", 0
         for word in line.split(" "):
             width = display_width(word)

@@ -139,7 +139,7 @@ class TopApp(App[str]):
             self._does[key]()
         elif key in ANSWERING:
             event.stop()
-            self._answer(key)
+            self._answer(key, event.time)
         self.look()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -173,20 +173,20 @@ class TopApp(App[str]):
             self._do(self._desk.inbox.give_all())
             self.exit(self._desk.at)
 
-    def _answer(self, key: str) -> None:
-        self._do(self._desk.answer(key, time.monotonic()))
+    def _answer(self, key: str, pressed: float | None = None) -> None:
+        self._do(self._desk.answer(key, time.monotonic(), pressed))
         typing = self._desk.inbox.typing
         if typing is not None:
             self._open_box(hidden=typing.refusal is None and is_hidden(typing.item))
 
-    def _click_agent(self, row: int) -> None:
+    def _click_agent(self, row: int, when: float) -> None:
         if row > 0:
             self._desk.choose(self._first_row + row - 1)
             self.look()
 
-    def _click_option(self, line: int) -> None:
+    def _click_option(self, line: int, when: float) -> None:
         if line in self._options:
-            self._answer(self._options[line])
+            self._answer(self._options[line], when)
             self.look()
 
     def _push_help(self) -> None:
@@ -254,6 +254,7 @@ class TopApp(App[str]):
             lines, self._options = _without_middle(lines, self._options, most)
         panes["question"].styles.height = len(lines)
         panes["question"].set_lines(lines)
+        desk.drawn(now)
         panes["screen"].set_lines(drawing.screen(desk.shown, panes["screen"].size.height))
 
     def _show_agents(self, pane: Pane) -> None:

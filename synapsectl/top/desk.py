@@ -88,14 +88,18 @@ class Desk:
         else:
             self.at = found
 
-    def answer(self, key: str, now: float) -> list[Command]:
-        """A key of `ANSWERING`: it is for what the chosen agent asks, and for nothing else."""
+    def drawn(self, now: float) -> None:
+        """What the chosen agent asks stands on the screen."""
+        self.inbox.drawn(self.question(now), now)
+
+    def answer(self, key: str, now: float, pressed: float | None = None) -> list[Command]:
+        """A key of `ANSWERING`, `pressed` then: it is for what the chosen agent asks, and for nothing else."""
         row = self.question(now)
         if row is None and key != "u":
             self.say(f"{self.at} asks nothing" if self.at else "there is no agent", now)
             return []
         self.inbox.choose(row.item["id"] if row is not None else None)
-        return self.inbox.key(KeyPress(key), now)
+        return self.inbox.key(KeyPress(key), now, pressed)
 
     def words(self, text: str, now: float) -> list[Command]:
         """An answer in words is given."""

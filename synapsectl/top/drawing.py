@@ -18,8 +18,9 @@ from synapsectl.commands.tasks import row as task_row
 from synapsectl.eventlines import Lines
 from synapsectl.inbox.items import digits, takes_words
 from synapsectl.inbox.view import InboxView, keys_of
-from synapsectl.output import CommandOutput, harmless, one_line
+from synapsectl.output import CommandOutput, one_line
 from synapsectl.top.desk import Desk, Shown
+from synapsed.visible import visible
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 KEYS = "? help  q leave  j k agent  s send  Enter attach  Tab next that asks  z screen  t e tasks, events"
@@ -129,4 +130,4 @@ class Drawing:
 def only_colours(line: str) -> str:
     """`line` with its colours, and everything else that a terminal obeys made visible."""
     pieces = _COLOUR.split(line.rstrip("\r"))
-    return "".join(piece if number % 2 else harmless(piece) for number, piece in enumerate(pieces))
+    return "".join(piece if number % 2 else visible(piece) for number, piece in enumerate(pieces))

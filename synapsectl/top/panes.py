@@ -30,11 +30,12 @@ def bar(line: str) -> str:
 
 
 class Pane(Widget):
-    """Shows lines, each cut at the edge; it is drawn again where they have become others. `clicked` is told the row."""
+    """Shows lines, each cut at the edge; it is drawn again where they have become others. `clicked` is told the row,
+    and when."""
 
     DEFAULT_CSS = "Pane { text-wrap: nowrap; text-overflow: clip; }"
 
-    def __init__(self, name: str, *, clicked: Callable[[int], None] | None = None) -> None:
+    def __init__(self, name: str, *, clicked: Callable[[int, float], None] | None = None) -> None:
         super().__init__(id=name)
         self._lines: tuple[str, ...] = ()
         self._marked: int | None = None
@@ -55,7 +56,7 @@ class Pane(Widget):
         if self._clicked is not None:
             at = event.get_content_offset(self)
             if at is not None:
-                self._clicked(at.y)
+                self._clicked(at.y, event.time)
 
 
 class HelpScreen(ModalScreen[None]):

@@ -26,7 +26,7 @@ def _until_left(ctx: CommandContext, desk: Desk, watching: Watching) -> int:
         if agent is None:
             break
         try:
-            attach_to(ctx, agent)
+            attach_to(ctx, agent, held=b"\r")
         except CtlError as error:
             watching.tell(str(error))
     for item, chosen in desk.inbox.held:

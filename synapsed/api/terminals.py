@@ -11,13 +11,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+import structlog
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from synapsed import attachwire as wire
+from synapsed.aio import TaskSet
 from synapsed.api.body import parse_json
 from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.direct_terminal import DirectKeys
 from synapsed.api.framed_terminal import FramedConnection
+from synapsed.api.leases import GRANT_S, HEAD, Leases, Piece
 from synapsed.api.problems import body_of
 from synapsed.api.request_models import COLS_MAX, ROWS_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, open_websocket
@@ -27,6 +30,8 @@ from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, StateChanged
 from synapsed.model.outer_terminal import read_outer
+
+log = structlog.stdlib.get_logger("synapsed.terminals")
 
 _TERMINAL_SIGNALS: Final = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
 """Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
@@ -60,6 +65,9 @@ class TerminalSession(ABC):
         self._cursor = cursor
         self._attachment = attachment
         self._ending = False
+        self._leases: Leases | None = None
+        """The client's line may be dead: its keys are typed only where they come in time."""
+        self._granting = TaskSet()
 
     async def run(self) -> None:
         output = asyncio.create_task(self._output())
@@ -73,6 +81,9 @@ class TerminalSession(ABC):
         finally:
             for task in (output, keys, ending, telling):
                 task.cancel()
+            await self._granting.cancel()
+            if self._leases is not None and self._leases.unfinished:
+                log.info("a paste was cut off", agent=self._agent_id, bytes=self._leases.unfinished)
             results = await asyncio.gather(output, keys, ending, telling, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, ConnectionError):
@@ -141,10 +152,16 @@ class TerminalSession(ABC):
                 1 <= cols <= COLS_MAX and 1 <= rows <= ROWS_MAX
             ):
                 await self._attachment.resize(cols, rows)
-            case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS:
+            case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS and self._leases is None:
                 await self._older_keys()
                 await self._attachment.write(_TERMINAL_SIGNALS[name])
+            case {"type": "lease", "lease": int(number)}:
+                self._hear(number)
+            case {"type": "again", "late": int(late), "gone": bool(gone)} if self._leases is not None:
+                self._leases.again(late, gone=gone)
             case {"type": "detach"}:
+                if self._leases is not None:
+                    await self._say(self._leases.grant(self._now()))
                 await self._older_keys()
                 await self._leave(going=False)
                 return True
@@ -157,6 +174,29 @@ class TerminalSession(ABC):
             case _:
                 await self._other_command(command)
         return False
+
+    def _hear(self, number: int) -> None:
+        """The client has that lease; the first time it says that it wants some."""
+        if self._leases is None:
+            self._leases = Leases()
+            self._granting.spawn(self._grant(self._leases))
+        self._leases.heard(number, self._now())
+
+    async def _grant(self, leases: Leases) -> None:
+        with suppress(ConnectionError):
+            while True:
+                await self._say(leases.grant(self._now()))
+                await asyncio.sleep(GRANT_S)
+
+    def _in_time(self, leases: Leases, data: bytes) -> bytes | None:
+        """The keys of a piece, where it came in time."""
+        keys = leases.take(Piece.read(data), self._now())
+        if keys is None:
+            log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)
+        return keys
+
+    def _now(self) -> float:
+        return self._context.clock.boot()
 
     async def _older_keys(self) -> None:  # noqa: B027 - the same
         """Deal with what was pressed before, if that comes another way."""
@@ -200,11 +240,19 @@ class WebSocketTerminal(TerminalSession):
         async for message in self._socket:
             try:
                 if message.type is WSMsgType.BINARY:
-                    await self._attachment.write(message.data)
+                    await self._write(message.data)
                 elif message.type is WSMsgType.TEXT and await self._command(message.data.encode("utf-8", "replace")):
                     return
             except SynapsedError as error:
                 await self._say({"type": "error", **body_of(error)})
+
+    async def _write(self, data: bytes) -> None:
+        if self._leases is None:
+            await self._attachment.write(data)
+        elif keys := self._in_time(self._leases, data):
+            await self._attachment.write(keys)
+        elif (late := self._leases.late()) is not None:
+            await self._say(late)
 
     async def _say(self, value: dict[str, Any]) -> None:
         with suppress(ConnectionError):
@@ -255,7 +303,7 @@ class FramedTerminal(TerminalSession):
         try:
             view = context.control.directory.view(agent_id)
             greeting = {"id": view.id, "name": view.name, "settings": settings, "one_screen": one_screen}
-            await session._say({"type": "attached", **greeting, "lends": True})
+            await session._say({"type": "attached", **greeting, "lends": True, "leases": True})
             await session.run()
         finally:
             await session._direct.close()
@@ -316,6 +364,13 @@ class FramedTerminal(TerminalSession):
 
     def _take(self, kind: int, payload: bytes) -> None:
         """A frame, the moment it came."""
+        if kind == wire.LEASED and self._leases is not None:
+            keys = self._in_time(self._leases, payload)
+            if (late := self._leases.late()) is not None:
+                self._connection.send(wire.NEWS, encode_json(late))
+            if not keys:
+                return
+            kind, payload = wire.KEYS, keys
         if kind == wire.KEYS and not self._direct.alive and self._type_now(payload):
             self._direct.used()
             return

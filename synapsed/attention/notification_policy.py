@@ -1,6 +1,5 @@
 """Whether a person is told of an item now, and in which words. Pure."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from synapsed.choices import choice
 from synapsed.clock import iso
 from synapsed.model.attention import AttentionItem, Kind
 from synapsed.rules.pattern import fits
+from synapsed.visible import visible
 
 HOLD_S = 1.0
 """Seconds for which an item is open before anybody is told: a rule may answer it, or it goes by itself."""
@@ -30,12 +30,6 @@ WORDS: Final[dict[Kind, str]] = {
     "finished": "has finished",
     "alert": "needs something mended",
 }
-
-_UNSEEN: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff"
-    r"\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
-"""What nobody sees, what turns the order of what follows, and what no sink takes. Joiners, which emoji need, stay."""
 
 type Verdict = Literal["tell", "wait", "never"]
 
@@ -127,15 +121,11 @@ def _answers(item: AttentionItem) -> tuple[str, str] | None:
 
 
 def _visible(item: AttentionItem) -> AttentionItem:
-    options = [option.model_copy(update={"label": _seen(option.label)}) for option in item.options]
-    command = _seen(item.command) if item.command is not None else None
-    diff = _seen(item.diff) if item.diff is not None else None
-    told = {"question": _seen(item.question), "cwd": _seen(item.cwd)}
+    options = [option.model_copy(update={"label": visible(option.label)}) for option in item.options]
+    command = visible(item.command) if item.command is not None else None
+    diff = visible(item.diff) if item.diff is not None else None
+    told = {"question": visible(item.question), "cwd": visible(item.cwd)}
     return item.model_copy(update={**told, "command": command, "diff": diff, "options": options})
-
-
-def _seen(text: str) -> str:
-    return _UNSEEN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
 
 
 def _cut(text: str) -> str:

@@ -1,6 +1,6 @@
 """A screen's cells as rows of a page: runs of cells that look the same, with their colours worked out. Pure.
 
-Characters of two columns are told one by one, so that a page can give each its two columns whatever its font does. Like
+Cells with anything but ASCII are told one by one, so that a page can give each its columns whatever its font does. Like
 a picture's, a row's text is cleaned of what turns writing around, hides or is no character.
 """
 
@@ -65,10 +65,14 @@ def _runs(piece: CellRun, now: ScreenSnapshot) -> Iterator[Run]:
         return
     graphemes = piece.graphemes
     wide = [following == "" for following in (*graphemes[1:], "x")]
-    cells = [(one, two) for one, two in zip(graphemes, wide, strict=True) if one]
-    for two, run in groupby(cells, key=lambda cell: cell[1]):
-        drawn = [drawable(one) for one, _ in run]
-        yield (len(drawn) * (1 + two), drawn if two else "".join(drawn), *looks)
+    cells = [(drawable(one), two) for one, two in zip(graphemes, wide, strict=True) if one]
+    for (two, plain), run in groupby(cells, key=lambda cell: (cell[1], not cell[1] and _is_plain(cell[0]))):
+        drawn = [one for one, _ in run]
+        yield (len(drawn) * (1 + two), "".join(drawn) if plain else drawn, *looks)
+
+
+def _is_plain(cell: str) -> bool:
+    return len(cell) == 1 and cell.isascii()
 
 
 def _looks(style: Cell, now: ScreenSnapshot) -> tuple[str, str, int, str]:

@@ -70,6 +70,9 @@ function inTurn(act) {
   return done;
 }
 
+/** Milliseconds in which nobody has read a notification: its buttons only open the page. */
+const NOTICED = 1000;
+
 /** What is told of an item: `{id, state, kind, agent, title, body, task, prompt_id, options}`. @param {any} event */
 function onPush(event) {
   let told = /** @type {any} */ ({});
@@ -108,7 +111,7 @@ async function show(told) {
     renotify: !seen,
     requireInteraction: Boolean(told.prompt_id),
     actions: options.map((/** @type {any} */ option) => ({ action: `answer:${option.key}`, title: String(option.label).slice(0, 40) })),
-    data: told,
+    data: { ...told, shown: Date.now() },
   });
 }
 
@@ -130,7 +133,8 @@ worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
   const { notification, action } = event;
   const told = notification.data ?? {};
   notification.close();
-  event.waitUntil(action.startsWith("answer:") ? give(told, action.slice(7)) : open(told));
+  const read = Math.abs(Date.now() - told.shown) >= NOTICED; // else it has taken the place of another under the finger
+  event.waitUntil(action.startsWith("answer:") && read ? give(told, action.slice(7)) : open(told));
 });
 
 /** @param {any} told */

@@ -39,6 +39,40 @@ async def test_bytes_both_ways(api: Api, client):
             await asyncio.sleep(0)
 
 
+@pytest.mark.parametrize("client", ["unix", "http"])
+async def test_keys_under_a_lease(api: Api, client):
+    """What has the lease of another time is not typed, nor what comes behind it until that was heard."""
+
+    async def told(kind: str, **wanted: int) -> dict[str, int]:
+        while True:
+            message = await socket.receive(timeout=30)
+            news = json.loads(message.data) if message.type is WSMsgType.TEXT else {}
+            if news.get("type") == kind and wanted.items() <= news.items():
+                return news
+
+    def piece(lease: int, number: int, keys: bytes) -> bytes:
+        return lease.to_bytes(4) + number.to_bytes(4) + keys
+
+    async with getattr(api, client).ws_connect("/agents/claude/terminal") as socket:
+        await redraw(socket)
+        (attachment,) = api.control.attachments
+        await socket.send_json({"type": "lease", "lease": 0})
+        lease = (await told("lease"))["lease"]
+        await socket.send_json({"type": "lease", "lease": lease})
+        await socket.send_bytes(piece(lease, 1, b"ls"))
+        await told("lease", taken=1)
+        for number in (2, 3):
+            await socket.send_bytes(piece(0, number, b"rm\r"))
+        assert await told("late") == {"type": "late", "late": 1, "taken": 1}
+        await socket.send_json({"type": "again", "late": 1, "gone": False})
+        lease = (await told("lease"))["lease"]
+        await socket.send_bytes(piece(lease, 4, b"y"))
+        await told("lease", taken=4)
+        assert attachment.written == [b"ls", b"y"]
+        await socket.send_json({"type": "signal", "signal": "SIGINT"})
+        assert (await told("error"))["error"]
+
+
 @pytest.mark.parametrize("code", [0, 7, -9, None])
 async def test_the_exit(api: Api, code):
     async with api.unix.ws_connect("/agents/claude/terminal") as socket:

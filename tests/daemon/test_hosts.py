@@ -102,7 +102,7 @@ def test_who_waits_there_is_in_the_inbox_here_and_answered_from_here(here: Daemo
     assert everywhere["hosts"] == [{"name": "box", "state": "up", "items": 1, "left_out": 0, "error": None}]
     tool = PtyTool("inbox", "--hold", "0", env={**here.env, "TERM": "xterm"})
     try:
-        tool.until(b"dummy@box")
+        tool.until(b"y yes")
         tool.type(b"y")
         box.daemon.task_in(task, "completed")
         tool.type(b"q")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import Daemon, eventually
-from tests.support.pane import Pane
+from tests.support.pane import UNREAD, Pane
 from tests.support.threaded import real_one
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
@@ -61,7 +61,7 @@ def test_each_is_answered_with_one_key(daemon: Daemon, pane: Pane) -> None:
     assert "Proceed? (y/n)" in shown
     assert pane.says("#{pane_title}") == "(2) synapsed"
     pane.press("y")
-    pane.until("> web")
+    pane.until("> web", gone=[UNREAD])
     pane.press("2")
     assert "Answered: y" in answer_of(daemon, first)
     assert "Answered: 2" in answer_of(daemon, second)
@@ -74,7 +74,7 @@ def test_each_is_answered_with_one_key(daemon: Daemon, pane: Pane) -> None:
 def test_an_answer_that_is_taken_back_is_never_typed(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox", "--hold", "600")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("y")
     pane.until("u takes it back")
     pane.press("u")
@@ -88,15 +88,15 @@ def test_an_answer_that_is_taken_back_is_never_typed(daemon: Daemon, pane: Pane)
 def test_answers_that_are_held_are_given_on_leaving_and_dropped_at_a_signal(daemon: Daemon, pane: Pane) -> None:
     kept, given = asks(daemon, "api"), asks(daemon, "web")
     pane.run("synapsectl", "inbox", "--hold", "600")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("y")
     pane.until("u takes it back")
     pane.press("C-c")
     pane.until("api was not answered: yes", "shell$")
     pane.type("clear; synapsectl inbox --hold 600\n")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("j")
-    pane.until("> web")
+    pane.until("> web", gone=[UNREAD])
     pane.press("y")
     pane.press("q")
     assert "Answered: y" in answer_of(daemon, given)
@@ -106,7 +106,7 @@ def test_answers_that_are_held_are_given_on_leaving_and_dropped_at_a_signal(daem
 def test_what_is_answered_elsewhere_says_so_in_every_inbox(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     assert daemon.ctl("approve", task).code == 0
     pane.until("answered by a person", "nobody needs you")
     pane.press("y")
@@ -122,7 +122,7 @@ def test_what_is_answered_elsewhere_says_so_in_every_inbox(daemon: Daemon, pane:
 def test_it_attaches_and_comes_back(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("Enter")
     pane.until("dummy> ask y/n", gone=["needs you"])
     pane.type("y\n")
@@ -141,7 +141,7 @@ def test_it_attaches_and_comes_back(daemon: Daemon, pane: Pane) -> None:
 def test_it_goes_on_over_a_daemon_that_was_killed(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     daemon.kill9()
     pane.until("no daemon is running")
     daemon.start()
@@ -155,7 +155,7 @@ def test_it_goes_on_over_a_daemon_that_was_killed(daemon: Daemon, pane: Pane) ->
 def test_words_are_typed_for_a_question_without_options(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api", "ask password")
     pane.run("synapsectl", "inbox", "--hold", "600")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("a")
     pane.type("hunter2q")
     shown = pane.until("••••••••")
@@ -170,7 +170,7 @@ def test_words_are_typed_for_a_question_without_options(daemon: Daemon, pane: Pa
 def test_no_and_why_over_other_sizes_and_ctrl_c(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("b")
     pane.type("世界")
     pane.until("no, because: 世界")
@@ -182,7 +182,7 @@ def test_no_and_why_over_other_sizes_and_ctrl_c(daemon: Daemon, pane: Pane) -> N
     assert daemon.task(task)["status"] == "input_required"
     pane.resize(80, 24)
     pane.type("clear; synapsectl inbox --hold 600\n")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("b")
     pane.type("echo 世界")
     pane.press("Enter")
@@ -195,7 +195,7 @@ def test_no_and_why_over_other_sizes_and_ctrl_c(daemon: Daemon, pane: Pane) -> N
 def test_a_reason_is_not_sent_for_what_is_answered_elsewhere(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("b")
     pane.type("not that")
     pane.until("no, because: not that")
@@ -244,7 +244,7 @@ def test_a_pipe_gets_lines(daemon: Daemon, command: tuple[str, ...]) -> None:
 def test_killed_with_its_terminal_it_leaves_nothing(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox", "--hold", "600")
-    pane.until("> api")
+    pane.until("> api", gone=[UNREAD])
     pane.press("y")
     pane.until("u takes it back")
     pid = int(pane.says("#{pane_pid}"))

@@ -16,7 +16,7 @@ from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.script import expected_answer
 from tests.support.daemon import NO_PORTS, Daemon, eventually
-from tests.support.pane import Pane
+from tests.support.pane import UNREAD, Pane
 from tests.support.sshd import Sshd, needs_ssh, synapsectl_in
 
 pytestmark = [
@@ -99,7 +99,7 @@ def test_an_agent_of_another_host_is_as_one_of_this(
         assert word in f"{item['question']} {item['command']}", item
         if verb == "key":
             pane.run("synapsectl", "inbox")
-            pane.until(f"> {name}")
+            pane.until(f"> {name}", gone=[UNREAD])
             pane.press("y")
         else:
             answered = here.ctl(verb, name)

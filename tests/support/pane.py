@@ -9,6 +9,9 @@ from typing import Self
 
 from tests.support.daemon import eventually
 
+UNREAD = "…  Enter attaches"
+"""What stands below the chosen row of an inbox until it counts as read."""
+
 
 class Pane:
     """A shell in a terminal of tmux. A context manager; `folder` is for the socket, `env` what the shell has."""

@@ -122,7 +122,7 @@ def test_what_is_typed_while_an_answer_is_under_way_is_for_the_shell(daemon: Fak
     daemon.on_answer = take
     tool = PtyTool("inbox", env={**os.environ, "TERM": "xterm"})
     try:
-        tool.until(b"Run it, claude?")
+        tool.until(b"y yes")
         tool.type(b"yq")
         assert asked.wait(60)
         tool.until(b"\x1b[?1049l")

@@ -10,9 +10,20 @@ from hypothesis import strategies as st
 from synapsectl import output
 from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.keys import KeyPress, KeyReader
-from synapsectl.inbox.model import SHOWN_S, TYPED_ON_S, WORDS_MAX, Attach, Give, InboxAct, InboxModel, MarkSeen
+from synapsectl.inbox.model import (
+    NOTICED_S,
+    SHOWN_S,
+    TYPED_ON_S,
+    WORDS_MAX,
+    Attach,
+    Give,
+    InboxAct,
+    InboxModel,
+    MarkSeen,
+)
 from synapsectl.inbox.view import InboxView, wrapped
 from synapsectl.output import display_width
+from synapsed.visible import visible
 
 YES_NO = [{"key": "1", "label": "Yes"}, {"key": "2", "label": "Yes, and don't ask again"}, {"key": "3", "label": "No"}]
 HOLD_S = 3.0
@@ -43,7 +54,15 @@ class Desk:
         self.model.told(items, self.now)
 
     def press(self, *names: str) -> list[Any]:
-        return [one for name in names for one in self.model.key(KeyPress(name), self.now)]
+        """Press keys, each when what it is for has been read."""
+        return [one for name in names if self.read() for one in self.model.key(KeyPress(name), self.now)]
+
+    def read(self) -> bool:
+        self.draw(self.now - NOTICED_S)
+        return True
+
+    def draw(self, now: float) -> None:
+        self.model.drawn(next((row for row in self.model.rows(now) if row.chosen), None), now)
 
     def wait(self, seconds: float) -> list[Any]:
         self.now += seconds
@@ -57,6 +76,7 @@ class Desk:
         return next(row.item["agent"] for row in self.model.rows(self.now) if row.chosen)
 
     def shown(self, columns: int = 80, rows: int = 24) -> list[str]:
+        self.read()
         return InboxView(coloured=False, home="/home/me").lines(self.model, self.now, NOON, columns, rows)
 
 
@@ -74,6 +94,55 @@ def test_one_key_each_and_each_is_typed_when_its_time_has_come() -> None:
     assert given_to(desk.wait(0.5)) == []
     assert given_to(desk.wait(0.5)) == [("b", "3"), ("c", "1")]
     assert desk.wait(100) == []
+
+
+@pytest.mark.parametrize("key", ["y", "n", "1"])
+def test_a_key_that_is_held_answers_one_question(key: str) -> None:
+    """It is said again after half a second, then thirty times in a second, for longer than a question has to stand."""
+    desk = Desk(A, B, C)
+    desk.read()
+    commands = desk.model.key(KeyPress(key), desk.now)
+    desk.draw(desk.now)
+    desk.now += 0.5
+    for _ in range(100):
+        commands += desk.model.key(KeyPress(key), desk.now)
+        desk.draw(desk.now)
+        commands += desk.wait(1 / 30)
+    assert desk.chosen == "b"
+    assert [name for name, _ in given_to(commands + desk.wait(HOLD_S))] == ["a"]
+    assert "press again" in desk.model.note
+    assert desk.wait(TYPED_ON_S) == []
+    desk.press(key)
+    assert [name for name, _ in given_to(desk.wait(HOLD_S))] == ["b"]
+
+
+def test_a_key_counts_for_the_question_that_stood_there_as_it_was_pressed() -> None:
+    """Keys wait while the terminal is somebody else's, or the machine does something else."""
+    desk = Desk(A)
+    desk.model.key(KeyPress("y"), desk.now)
+    assert "press again" in desk.model.note, "nothing has been drawn"
+    desk = Desk(A)
+    desk.draw(desk.now)
+    desk.now += 60
+    desk.model.key(KeyPress("y"), desk.now, desk.now - 60)
+    assert desk.wait(HOLD_S) == []
+    desk.wait(60)
+    desk.tell(A | {"prompt_id": "p-other"})
+    desk.model.key(KeyPress("y"), desk.now)
+    assert desk.wait(60) == [], "the one before was drawn"
+    desk.draw(desk.now)
+    assert "…" in "\n".join(InboxView(coloured=False, home="").lines(desk.model, desk.now, NOON, 80, 24))
+    assert desk.model.next_due(desk.now) == pytest.approx(NOTICED_S)
+    desk.wait(60)
+    desk.model.key(KeyPress("y"), desk.now)
+    assert [one.item["prompt_id"] for one in desk.wait(HOLD_S)] == ["p-other"]
+
+
+def test_a_held_key_puts_one_row_away() -> None:
+    desk = Desk(LIMIT, item("other", 7, kind="failure", prompt_id=None, options=[]))
+    desk.read()
+    away = [desk.model.key(KeyPress("x"), desk.now) for _ in range(30)]
+    assert [one for commands in away for one in commands] == [MarkSeen(desk.model.items[0])]
 
 
 def test_an_answer_can_be_taken_back_until_it_is_typed() -> None:
@@ -441,11 +510,10 @@ def _without_styles(line: str) -> str:
 
 @given(WORDS, st.integers(2, 60))
 def test_wrapping_loses_nothing_but_blanks(text: str, columns: int) -> None:
-    from synapsectl.output import harmless
 
     lines = wrapped(text, columns)
     assert all(display_width(line) <= columns for line in lines)
-    assert "".join("".join(lines).split()) == "".join(harmless(text.expandtabs(4)).split())
+    assert "".join("".join(lines).split()) == "".join(visible(text.expandtabs(4)).split())
 
 
 def test_laying_out_looks_at_each_character_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,6 +531,7 @@ def test_laying_out_looks_at_each_character_a_few_times(monkeypatch: pytest.Monk
     assert len(wrapped(long, 20)) == 100
     inbox = InboxModel(hold=3)
     inbox.told([item("a", options=[], own_words=True)], 0)
+    inbox.drawn(inbox.rows(0)[0], -1)
     inbox.key(KeyPress("a"), 0)
     inbox.key(KeyPress("paste", long), 0)
     lines = InboxView(coloured=False, home="/h").lines(inbox, 1, datetime.now(UTC), 40, 24)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.errors import UsageError
-from synapsectl.keys import ESCAPE_HOLD, KEY_HOLD, PASTE_HOLD, KeyFilter, Passed, parse_commands, parse_keys
+from synapsectl.keys import ESCAPE_HOLD, KEY_HOLD, PASTE_HOLD, HeldKey, KeyFilter, Passed, parse_commands, parse_keys
 
 DETACH = parse_keys("ctrl-]")
 
@@ -278,3 +278,22 @@ def test_a_paste_behind_the_first_key_is_whole() -> None:
     assert sorter.feed(b"\x1d\x1b[200~a\rb\x1b[201~") == Passed(b"\x1b[200~a\rb\x1b[201~", detached=False)
     sorter = KeyFilter(parse_keys("ctrl-p,ctrl-q"), ALL)
     assert sorter.feed(b"\x10\x1b[200~\x11\x1b[201~") == Passed(b"\x10\x1b[200~\x11\x1b[201~", detached=False)
+
+
+def test_a_key_that_is_still_held_is_not_for_the_agent() -> None:
+    held = HeldKey(b"\r")
+    held.begin(100.0)
+    assert held.rest(b"\r", 100.5) == b"", "said again, for the first time"
+    assert [held.rest(b"\r\r", 100.5 + at / 30) for at in range(100)] == [b""] * 100
+    assert held.rest(b"\ry\r", 104.0) == b"y\r", "let go"
+    assert held.rest(b"\r", 104.1) == b"\r"
+    later = HeldKey(b"\r")
+    later.begin(100.0)
+    assert later.rest(b"\r", 101.0) == b"\r"
+    assert HeldKey(b"").rest(b"\r", 0.0) == b"\r"
+
+
+def test_the_key_of_a_command_is_known() -> None:
+    keys = KeyFilter(parse_keys("ctrl-]"), parse_commands({}))
+    assert keys.feed(b"\x1dn").action == "next"
+    assert keys.pressed == b"n"

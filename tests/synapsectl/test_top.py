@@ -113,7 +113,7 @@ async def test_what_stands_there(daemon: FakeDaemon, size: tuple[int, int]) -> N
 async def test_a_question_is_answered_with_one_key_for_that_prompt(daemon: FakeDaemon, size: tuple[int, int]) -> None:
     daemon.inbox = [item("claude", task=None)]
     async with at_table(size) as table:
-        await table.sees("1  Yes")
+        await table.sees("1  Yes", "y yes")
         await table.pilot.press("2")
         await table.until(lambda: given(daemon))
         assert given(daemon)[0]["prompt_id"] == "p-claude"
@@ -126,7 +126,7 @@ async def test_a_question_is_answered_with_one_key_for_that_prompt(daemon: FakeD
 async def test_an_answer_can_be_taken_back(daemon: FakeDaemon) -> None:
     daemon.inbox = [item("claude", task=None)]
     async with at_table((80, 24), hold=1000) as table:
-        await table.sees("1  Yes")
+        await table.sees("1  Yes", "y yes")
         await table.pilot.press("y")
         await table.sees("u takes it back")
         await table.pilot.press("u")
@@ -139,13 +139,13 @@ async def test_an_answer_can_be_taken_back(daemon: FakeDaemon) -> None:
 async def test_leaving_gives_what_is_held_and_ctrl_c_drops_it(daemon: FakeDaemon) -> None:
     daemon.inbox = [item("claude", task=None)]
     async with at_table((80, 24), hold=1000) as table:
-        await table.sees("1  Yes")
+        await table.sees("1  Yes", "y yes")
         await table.pilot.press("y", "ctrl+c")
     assert table.app.return_code == 130
     assert [chosen.label for _, chosen in table.desk.inbox.held] == ["Yes"]
     assert not given(daemon)
     async with at_table((80, 24), hold=1000) as table:
-        await table.sees("1  Yes")
+        await table.sees("1  Yes", "y yes")
         await table.pilot.press("y", "q")
         await asyncio.to_thread(daemon.until, lambda: given(daemon))
     assert table.app.return_value is None
@@ -159,7 +159,7 @@ async def test_a_click_on_an_option_and_on_an_agent(daemon: FakeDaemon) -> None:
         lines = table.shown().splitlines()
         row = next(number for number, line in enumerate(lines) if line.startswith("claude "))
         await table.pilot.click(offset=(2, row))
-        await table.sees("2  No, tell it")
+        await table.sees("2  No, tell it", "1-2 choose")
         lines = table.shown().splitlines()
         row = next(number for number, line in enumerate(lines) if "2  No, tell it" in line)
         await table.pilot.click(offset=(5, row))
@@ -186,7 +186,7 @@ async def test_a_message_is_sent_to_the_chosen_agent(daemon: FakeDaemon, size: t
 async def test_an_answer_in_words_and_a_hidden_one(daemon: FakeDaemon) -> None:
     daemon.inbox = [item("claude", task=None, kind="question", options=[], prompt_type="password", command=None)]
     async with at_table((80, 24)) as table:
-        await table.sees("an answer in words")
+        await table.sees("an answer in words", "a words")
         await table.pilot.press("a", *"hunter2")
         await table.sees("your answer")
         assert "hunter2" not in table.shown()
@@ -214,7 +214,7 @@ async def test_no_and_why(daemon: FakeDaemon) -> None:
 async def test_a_question_that_goes_away_takes_the_box_with_it(daemon: FakeDaemon) -> None:
     daemon.inbox = [item("claude", task=None, options=[], kind="question", prompt_type="text")]
     async with at_table((80, 24)) as table:
-        await table.sees("an answer in words")
+        await table.sees("an answer in words", "a words")
         await table.pilot.press("a", *"abc")
         await table.sees("your answer")
         daemon.inbox = []

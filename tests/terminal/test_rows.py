@@ -12,11 +12,10 @@ from synapsed.model.picture import Rows
 from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import ScreenFrameError
 from synapsed.terminal.changes import ScreenChanges
+from synapsed.terminal.ink import drawable
 from synapsed.terminal.screen import Screen
 from tests.golden.replay import CASES, Case
 from tests.support.gated import chosen
-
-pytestmark = pytest.mark.recorded
 
 pytestmark = pytest.mark.recorded
 
@@ -41,6 +40,25 @@ def columns(row: str) -> int:
     return sum(run[0] for run in runs(row))
 
 
+def cells(row: str) -> dict[int, str]:
+    """What stands in which column, but for spaces."""
+    found, at = {}, 0
+    for columns, told, *_ in runs(row):
+        for cell in told:
+            found[at] = cell
+            at += columns // len(told)
+    return {column: cell for column, cell in found.items() if cell != " "}
+
+
+def drawn(screen: Screen, index: int) -> dict[int, str]:
+    """The same as the emulator has it."""
+    found, at = {}, 0
+    for cell in screen.row_cells(index):
+        found[at] = " " if cell.invisible else drawable(cell.text)
+        at += cell.width
+    return {column: cell for column, cell in found.items() if cell != " "}
+
+
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -61,6 +79,13 @@ def test_every_line_is_told():
 
 def test_wide_characters_are_told_one_by_one():
     assert runs(shown("a日本b".encode()).lines[0]) == [[1, "a"], [4, ["日", "本"]], [1, "b"]]
+
+
+def test_a_cell_outside_ascii_is_told_by_itself():
+    page = shown("⏸ plan mode on\r\ne\u0301⎿❤️ok".encode(), cols=20)
+    assert runs(page.lines[0])[0] == [1, ["⏸"]]
+    assert text(page.lines[0]) == "⏸ plan mode on"
+    assert [run for row in page.lines for run in runs(row) if isinstance(run[1], str) and not run[1].isascii()] == []
 
 
 def test_half_of_a_wide_character_keeps_the_columns():
@@ -99,9 +124,12 @@ def test_recordings_have_the_text_of_the_screen(case: Case):
     for start in range(0, len(raw), max(1, len(raw) // 8)):
         screen.feed(raw[start : start + max(1, len(raw) // 8)])
         page, now = checked_replies.read_rows(wire.write_rows(screen.page_rows())), screen.snapshot()
-        for row, line in zip(page.lines, now.lines, strict=True):
+        for index, (row, line) in enumerate(zip(page.lines, now.lines, strict=True)):
             assert text(row).rstrip(" ") == line.rstrip(" ")
             assert columns(row) <= now.cols
+            assert all(isinstance(run[1], list) or (run[1].isascii() and run[0] == len(run[1])) for run in runs(row))
+            assert all(run[0] in (len(run[1]), 2 * len(run[1])) for run in runs(row))
+            assert cells(row) == drawn(screen, index)
         assert page.cursor == (now.cursor if now.cursor_visible else None)
 
 

@@ -15,13 +15,14 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from synapsed.api.pagefiles import page_files
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
+from synapsed.model.attention import Kind
 from synapsed.model.events import ActivityChanged, AttentionChanged, InputRequired
 from synapsed.model.task import Prompt, PromptOption
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.control import FakeControl, hold
 from tests.web.programs import chromium
 
-__all__ = ["CARD", "DESK", "PATIENCE_MS", "PHONE", "Devices", "Worker", "module", "question"]
+__all__ = ["CARD", "DESK", "PATIENCE_MS", "PHONE", "Devices", "Worker", "module", "question", "read"]
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 DESK: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
@@ -60,6 +61,12 @@ def question(text: str = "Run ls?", command: str | None = None, key: str = "p1",
     ]
     given = {"prompt_id": key, "type": "permission", "prompt": text, "options": options, "own_words": True} | more
     return Prompt(**given)
+
+
+async def read(page: Page) -> None:
+    """Returns when every question has stood there long enough to be answered."""
+    await expect(page.locator(CARD).first).to_be_visible()
+    await expect(page.locator(".card [aria-disabled=true]")).to_have_count(0)
 
 
 @dataclass
@@ -107,7 +114,9 @@ class Worker:
     control: FakeControl
     api: Api
 
-    async def ask(self, agent: str, prompt: Prompt, item: str = "i1", message: str = "Please do it.") -> str:
+    async def ask(
+        self, agent: str, prompt: Prompt, item: str = "i1", message: str = "Please do it.", kind: Kind = "permission"
+    ) -> str:
         """The agent asks that, in a task; the task's id."""
         body = {"message": message}
         status, told = await self.api.json(self.api.unix, "POST", f"/agents/{agent}/tasks/send", json=body)
@@ -116,7 +125,7 @@ class Worker:
         await self.control.ask(task, prompt)
         agent_id = self.control.directory.resolve(agent)
         opened = AttentionChanged(
-            id=item, state="opened", kind="permission", question=prompt.prompt[:100], prompt_id=prompt.prompt_id
+            id=item, state="opened", kind=kind, question=prompt.prompt[:100], prompt_id=prompt.prompt_id
         )
         events = [NewEvent(agent_id, data, task) for data in (InputRequired(prompt=prompt), opened)]
         await self.control.store.commit(events=events)

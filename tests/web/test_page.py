@@ -11,7 +11,7 @@ from synapsectl.inbox.model import InboxModel
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, AttentionChanged, ToolExecution
 from tests.fakes.clock import until
-from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, module, question
+from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, module, question, read
 
 pytestmark = pytest.mark.night
 
@@ -263,6 +263,7 @@ async def test_the_keyboard_at_the_desk(devices: Devices, worker: Worker):
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
+    await read(page)
     await page.keyboard.press("y")
     await expect(page.locator(".outcome")).to_contain_text("taken")
     assert worker.answers == [(task, "1", "p1")]
@@ -371,6 +372,7 @@ async def test_what_was_settled_is_passed_over(devices: Devices, worker: Worker)
     await expect(page.locator(".card:focus-within .question")).to_have_text("Second?")
     await page.keyboard.press("k")
     await expect(page.locator(".card:focus-within .question")).to_have_text("Second?")
+    await read(page)
     await page.keyboard.press("n")
     await expect(page.locator(".card:focus-within .outcome")).to_contain_text("taken")
     assert worker.answers == [(second, "3", "p2")]
@@ -423,7 +425,8 @@ async def test_a_key_is_for_the_question_that_was_read(devices: Devices, worker:
     await expect(page.locator(".card .question")).to_have_text(["Second?"])
     assert told in await page.evaluate("window.said.then((said) => said)")
     assert worker.answers == []
-    await page.keyboard.press("j")  # chosen, so read
+    await read(page)
+    await page.keyboard.press("j")
     await page.keyboard.press("y")
     await expect(page.locator(".outcome")).to_contain_text("taken")
     assert worker.answers == [(second, "1", "p2")]

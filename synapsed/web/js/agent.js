@@ -1,11 +1,12 @@
 // One agent: its screen, its conversation, what it asks, and a box to write to it.
 
 import { h } from "../vendor/preact.mjs";
-import { useEffect, useState } from "../vendor/hooks.mjs";
+import { useEffect, useLayoutEffect, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, post } from "./api.js";
 import { doing, saying } from "./agents.js";
 import { Card } from "./inbox.js";
 import { Screen } from "./screen.js";
+import { look } from "./stood.js";
 import { may, toast, useStore } from "./store.js";
 import { folder, isAsked } from "./words.js";
 
@@ -32,6 +33,7 @@ export default function AgentView({ name, clock, desk }) {
     if (!Talk) load().then(() => setTalk(talking), () => toast("A part of the page could not be loaded."));
   }, []);
   useEffect(() => setTyping(false), [name]);
+  useLayoutEffect(look);
   if (!agent) return h("div", { class: "agent" }, h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h("h2", null, name)), h("p", { class: "empty", "aria-busy": String(!known) }, known ? "There is no such agent (any more)." : ""));
   const asks = (inbox ?? []).filter((item) => item.agent_id === agent.id && isAsked(item));
   const interrupt = async () => {

@@ -5,7 +5,9 @@
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, newKey, post } from "./api.js";
+import { counts, look, onHeldKey, useFresh } from "./stood.js";
 import { may, now, onEvent, put, useStore } from "./store.js";
+import { visible } from "./visible.js";
 import { KINDS, ago, choice, folder, isAsked, takesWords, whoAnswered } from "./words.js";
 
 /** @typedef {import("./words.js").Item} Item */
@@ -140,6 +142,7 @@ const order = (item) => (isAsked(item) || item.kind === "unreadable" ? 0 : item.
 /** @param {{clock: number, chosen?: string|null}} props */
 export function Inbox({ clock, chosen = null }) {
   const items = useInbox();
+  useLayoutEffect(look);
   const given = useStore((state) => state.given);
   const agents = useStore((state) => state.agents);
   const silent = useStore((state) => state.silent).map((line) => h("p", { class: "quiet silent", key: line }, line));
@@ -172,42 +175,42 @@ function asking({ question, command }) {
 
 /** @param {{item: Item, given: Given|null, clock: number, chosen: boolean, key?: string}} props */
 export function Card({ item, given, clock, chosen }) {
-  const [words, setWords] = useState(/** @type {string|null} */ (null));
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   useEffect(() => {
     if (chosen) box.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
   const done = given?.state === "done";
   useLayoutEffect(() => () => void (changed.at = performance.now()), [item.id, item.prompt_id, done]); // at once, not when there is time
-  const asked = isAsked(item);
+  const fresh = useFresh(box, `${item.id} ${item.prompt_id}`);
   const busy = given !== null && given.state !== "refused";
   const titled = `${item.agent}: ${KINDS[item.kind] ?? item.kind}`;
-  return h("li", { class: `card ${item.kind} ${busy ? given.state : ""} ${chosen ? "chosen" : ""}`, ref: box, "aria-label": titled, "data-item": item.id },
+  return h("li", { class: `card ${busy ? given.state : ""} ${chosen ? "chosen" : ""}`, "data-kind": item.kind, ref: box, "aria-label": titled, "data-item": item.id, onKeyDown: onHeldKey },
     h("header", null,
       item.host ? h("b", { class: "who", tabIndex: -1 }, item.agent) : h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
       h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
-      h("span", { class: "where", title: item.cwd, dir: "ltr" }, folder(item.cwd)),
+      h("span", { class: "where", title: item.cwd, dir: "ltr" }, visible(folder(item.cwd))),
       h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
-    h("p", { class: "question", dir: "auto" }, asking(item)),
-    item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, item.command) : null,
-    item.diff ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the edit", dir: "ltr" }, item.diff) : null,
-    busy ? h(Outcome, { given }) : h(Choices, { item, asked, words, setWords }),
+    h("p", { class: "question", dir: "auto" }, visible(asking(item))),
+    item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, visible(item.command)) : null,
+    item.diff ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the edit", dir: "ltr" }, visible(item.diff)) : null,
+    busy ? h(Outcome, { given }) : h(Choices, { key: item.prompt_id, item, fresh }),
     given?.state === "refused" ? h("p", { class: "problem", role: "alert" }, given.note) : null);
 }
 
 /** @param {{given: Given}} props */
 function Outcome({ given }) {
   const sign = given.state === "done" ? "✓" : "…";
-  return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, given.label) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
+  return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, visible(given.label)) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
 }
 
-/** @param {{item: Item, asked: boolean, words: string|null, setWords: (words: string|null) => void}} props */
-function Choices({ item, asked, words, setWords }) {
-  if (!asked) {
+/** Of one question: nothing of it, and no word that was typed for it, is left to the next. @param {{item: Item, fresh: boolean, key?: string|null}} props */
+function Choices({ item, fresh }) {
+  const [words, setWords] = useState(/** @type {string|null} */ (null));
+  if (!isAsked(item)) {
     // A host of a fleet tells no folder, and takes nothing but messages.
     const closed = item.host && (item.prompt_type || item.kind === "unreadable" || !item.cwd);
     const open = item.host ? closed && h("p", { class: "noright" }, `This is seen to on ${item.host}.`) : h("a", { class: "button", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.kind === "unreadable" ? "Look at its screen" : "Open");
-    return h("div", { class: "choices" }, open, closed || item.kind === "unreadable" || !may("answer") ? null : h("button", { type: "button", onClick: () => putAway(item) }, "Put away"));
+    return h("div", { class: "choices" }, open, closed || item.kind === "unreadable" || !may("answer") ? null : h("button", { type: "button", "aria-disabled": fresh || null, onClick: (/** @type {MouseEvent} */ event) => counts(event) && putAway(item) }, "Put away"));
   }
   if (!may("answer")) return h("p", { class: "noright" }, "This device may look, not answer.");
   const yes = choice(item, true);
@@ -215,7 +218,7 @@ function Choices({ item, asked, words, setWords }) {
   const others = (item.options ?? []).filter((option) => option.key !== yes?.key && option.key !== no?.key);
   /** @param {import("./words.js").Option} option @param {string} kind @param {string} said */
   const button = (option, kind, said) =>
-    h("button", { type: "button", class: kind, key: option.key, title: option.label, onClick: () => answer(item, option.key, option.label), "data-key": option.key }, said);
+    h("button", { type: "button", class: kind, key: option.key, title: visible(option.label), "aria-disabled": fresh || null, onClick: (/** @type {MouseEvent} */ event) => counts(event) && answer(item, option.key, option.label), "data-key": option.key }, visible(said));
   const send = (/** @type {Event} */ event) => {
     event.preventDefault();
     if (words?.trim()) {

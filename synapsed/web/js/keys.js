@@ -1,11 +1,9 @@
 // The keyboard at the desk. `?` shows the keys.
 
 import { answer, changed } from "./inbox.js";
+import { NOTICED, stood } from "./stood.js";
 import { now, toast } from "./store.js";
 import { choice, isAsked } from "./words.js";
-
-/** Milliseconds in which nobody has read the question that came to the front, or has seen that a field is gone. */
-const NOTICED = 700;
 
 /** The field that was typed in last, and when. @type {{field: HTMLElement|null, at: number}} */
 const typed = { field: null, at: -Infinity };
@@ -35,6 +33,7 @@ export function onKey(event) {
     return;
   }
   if (event.key === "Enter") return;
+  if (event.repeat && event.key !== "j" && event.key !== "k") return; // it is held: it was pressed once
   pressed = event.timeStamp;
   if (act(event.key)) event.preventDefault();
 }
@@ -136,15 +135,15 @@ function step(by) {
 
 function chosen() {
   const here = document.activeElement?.closest(".card");
-  if (!here && pressed - changed.at < NOTICED) {
-    toast("Another question has come to the front: read it, then press again.");
-    return null;
-  }
   if (here?.matches(".done")) {
     toast("This is settled. j goes to what waits next.");
     return null;
   }
   const card = here ?? document.querySelector(".right .card:not(.done)");
+  if (!stood(card, pressed) || (!here && pressed - changed.at < NOTICED)) {
+    toast("Another question has come to the front: read it, then press again.");
+    return null;
+  }
   const id = card?.getAttribute("data-item");
   const item = [...(now().inbox ?? []), ...now().elsewhere].find((one) => one.id === id);
   return item && isAsked(item) ? item : null;

@@ -6,7 +6,6 @@ import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { agentPath, socketUrl } from "./api.js";
 
 const COLOR = /^#[0-9a-f]{6}$/;
-const ASCII = /^[\x20-\x7e]*$/;
 const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
 
@@ -33,25 +32,22 @@ export function spans(runs) {
   const made = document.createDocumentFragment();
   for (const run of runs) {
     const [columns, text] = run;
-    if (Array.isArray(text)) {
-      for (const character of text) {
-        const cell = document.createElement("span");
-        cell.className = "w2";
-        cell.textContent = character;
-        paint(cell, run);
-        made.append(cell);
-      }
-      continue;
-    }
-    if (run.length === 2 && ASCII.test(text)) {
+    if (typeof text === "string" && run.length === 2) {
       made.append(text);
       continue;
     }
     const span = document.createElement("span");
-    span.textContent = text;
-    if (!ASCII.test(text)) {
-      // Another font may draw these, in a width of its own: they get the columns that they have.
+    if (typeof text === "string") span.textContent = text;
+    else {
+      // Another font may draw these, in a width of its own: each gets the columns that it has, and all of them together
+      // theirs, as the browser rounds the width of each.
       span.style.width = `${columns}ch`;
+      for (const character of text) {
+        const cell = document.createElement("span");
+        cell.className = columns > text.length ? "w2" : "w1";
+        cell.textContent = character;
+        span.append(cell);
+      }
     }
     paint(span, run);
     made.append(span);

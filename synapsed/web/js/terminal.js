@@ -6,11 +6,13 @@ import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { FitAddon } from "../vendor/addon-fit.mjs";
 import { Terminal as Xterm } from "../vendor/xterm.mjs";
 import { agentPath, socketUrl } from "./api.js";
+import { LeasedKeys } from "./leases.js";
 import { safe } from "./links.js";
 
 const SCROLLBACK = 5000;
 const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
+const LOOK_MS = 500;
 /** Beyond so many bytes that xterm has not drawn, the connection waits: the daemon then sends the newest screen. */
 const UNDRAWN_MAX = 2_000_000;
 
@@ -75,6 +77,10 @@ class Session {
     this.timer = 0;
     this.undrawn = 0;
     this.socket = /** @type {WebSocket|null} */ (null);
+    this.keys = new LeasedKeys();
+    this.said = "";
+    this.lost = 0;
+    this.looking = setInterval(() => this.look(), LOOK_MS);
     this.decoder = new TextDecoder();
     this.order = Promise.resolve();
     this.term = new Xterm({
@@ -125,6 +131,8 @@ class Session {
     socket.onopen = () => {
       this.failures = 0;
       this.decoder = new TextDecoder();
+      this.keys = this.keys.again();
+      this.command({ type: "lease", lease: 0 });
       this.tell("live");
     };
     socket.onmessage = (message) => {
@@ -136,7 +144,8 @@ class Session {
       this.socket = null;
       if (this.ended) return;
       this.failures += 1;
-      this.tell("offline");
+      if (this.keys.sent.length) this.lost += this.keys.drop(); // whether they were typed, nobody knows
+      this.tell(this.lost ? this.words("Offline.") : "offline");
       const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(this.failures, 6));
       this.timer = setTimeout(() => this.connect(), wait * (0.5 + Math.random() / 2));
     };
@@ -147,6 +156,15 @@ class Session {
     if (told.type === "exit") {
       this.ended = true;
       this.tell(told.exit_code === null ? "the program ended" : `the program ended (${told.exit_code})`);
+    } else if (told.type === "lease") {
+      this.keys.took(told.lease, told.taken);
+      this.command({ type: "lease", lease: told.lease });
+      this.look();
+    } else if (told.type === "late") {
+      this.keys.late(told.late, told.taken);
+      if (this.keys.old) this.drop();
+      else this.command({ type: "again", late: told.late, gone: false });
+      this.flush();
     } else if (told.type === "error") {
       this.tell(told.error?.message ?? "refused");
     }
@@ -190,7 +208,36 @@ class Session {
 
   /** @param {Uint8Array<ArrayBuffer>} bytes */
   send(bytes) {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(bytes);
+    if (this.socket?.readyState !== WebSocket.OPEN) return;
+    if (!this.keys.silent) this.lost = 0; // that was read
+    this.keys.type(bytes);
+    this.flush();
+  }
+
+  flush() {
+    for (let piece; this.socket?.readyState === WebSocket.OPEN && (piece = this.keys.piece()); ) this.socket.send(piece);
+  }
+
+  /** What the line is like; what was typed long ago is typed no more, nor what was typed behind it. */
+  look() {
+    if (this.keys.old) this.drop();
+    this.flush();
+    if (!this.socket || this.ended) return;
+    const said = this.words(this.keys.silent && this.keys.lease !== null ? "No word from the daemon: keys wait for the line." : "") || "live";
+    if (said !== this.said) this.tell(said);
+    this.said = said;
+  }
+
+  /** Nor is the end of a paste that has begun. */
+  drop() {
+    this.lost += this.keys.drop();
+    this.command({ type: "again", late: this.keys.lateness, gone: true });
+  }
+
+  /** @param {string} line */
+  words(line) {
+    const lost = this.lost ? `${this.lost} bytes that you typed are not known to have got there: look at the screen.` : "";
+    return [line, lost].filter(Boolean).join(" ");
   }
 
   /** @param {any} command */
@@ -210,6 +257,7 @@ class Session {
   close() {
     this.closed = true;
     clearTimeout(this.timer);
+    clearInterval(this.looking);
     removeEventListener("line-back", this.onBack);
     this.sizes.disconnect();
     this.leave();

@@ -1,0 +1,102 @@
+"""Keys that come over a line that may be dead are typed only where they come in time. Pure.
+
+The line keeps what is sent while it is dead, and brings it when it is back, to an agent from which the person may have
+gone long ago. So the daemon grants a lease again and again, and keys say which one their sender had last. Keys whose
+lease is older than the way there and back explains are late: they, and all that follows, are dropped until the sender
+has said that somebody is still there. Who is there sends them once more.
+"""
+
+from collections import deque
+from typing import Final, NamedTuple
+
+GRANT_S: Final = 0.5
+"""Seconds from one lease to the next."""
+LEASE_S: Final = 1.5
+"""Seconds for which a lease holds, besides what the line takes."""
+AGES_MAX: Final = 20
+"""Answers by which it is known how long the line takes: the quickest of the last ones."""
+GRANTED_MAX: Final = 256
+PASTE_MAX: Final = 1024 * 1024
+"""Bytes of a paste that wait for its end."""
+_PASTE: Final = b"\x1b[200~"
+_PASTE_END: Final = b"\x1b[201~"
+HEAD: Final = 8
+"""Bytes before the keys: the number of the lease, and the piece's own."""
+
+
+class Piece(NamedTuple):
+    """Keys as they are sent, after the lease that their sender had, and with a number that grows."""
+
+    lease: int
+    number: int
+    keys: bytes
+
+    @classmethod
+    def read(cls, data: bytes) -> "Piece":
+        return cls(int.from_bytes(data[:4]), int.from_bytes(data[4:HEAD]), data[HEAD:])
+
+
+class Leases:
+    """Of one open terminal. `now` is a clock that runs on while the machine sleeps."""
+
+    def __init__(self) -> None:
+        self._granted: dict[int, float] = {}
+        self._number = 0
+        self._ages: deque[float] = deque(maxlen=AGES_MAX)
+        self._late = 0
+        """How often keys came late."""
+        self._refuses = False
+        self._told = 0
+        self._pasted = b""
+        self.taken = 0
+        """The number of the last piece that came in time."""
+
+    def grant(self, now: float) -> dict[str, object]:
+        """Returns the news of a new lease."""
+        self._number += 1
+        self._granted[self._number] = now
+        if len(self._granted) > GRANTED_MAX:
+            del self._granted[next(iter(self._granted))]
+        return {"type": "lease", "lease": self._number, "taken": self.taken}
+
+    def heard(self, lease: int, now: float) -> None:
+        """The sender has got that lease, and has said so at once."""
+        if (granted := self._granted.get(lease)) is not None:
+            self._ages.append(now - granted)
+
+    def take(self, piece: Piece, now: float) -> bytes | None:
+        """Returns the keys to be typed, or None for a piece that is late. A paste is typed whole, or not at all."""
+        granted = self._granted.get(piece.lease)
+        longest = LEASE_S + 2 * min(self._ages, default=0.0)
+        if self._refuses:
+            return None
+        if granted is None or not 0 <= now - granted <= longest:
+            self._refuses = True
+            self._late += 1
+            return None
+        self.taken = piece.number
+        keys, self._pasted = self._pasted + piece.keys, b""
+        begun = keys.rfind(_PASTE)
+        if begun > keys.rfind(_PASTE_END) and len(keys) - begun <= PASTE_MAX:
+            keys, self._pasted = keys[:begun], keys[begun:]
+        return keys
+
+    def late(self) -> dict[str, object] | None:
+        """Returns the news that keys came late, once each time: what was sent before they are heard is dropped too."""
+        if self._told == self._late:
+            return None
+        self._told = self._late
+        return {"type": "late", "late": self._late, "taken": self.taken}
+
+    def again(self, late: int, *, gone: bool) -> None:
+        """The sender has heard the news of that number, and sends what was late once more; `gone`: it does not, and not
+        the end of its paste."""
+        if late == self._late:
+            self._refuses = False
+        if gone:
+            self._pasted = b""
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a paste whose end did not come."""
+        return len(self._pasted)

@@ -1,0 +1,109 @@
+"""A line that is dead while a person types into `attach NAME@HOST`: what comes late is not typed, and that is told."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.daemon.test_hosts import Box, box, here, is_up, sshs
+from tests.support.daemon import Daemon, eventually
+from tests.support.threaded import real_one
+from tests.synapsectl.pty_tool import PtyTool
+
+__all__ = ["box", "here"]
+
+pytestmark = [pytest.mark.night, real_one]
+LATE = "keys came late, and were dropped"
+
+
+@contextmanager
+def dead(daemon: Daemon) -> Iterator[None]:
+    """The line forwards nothing, and keeps what it is given."""
+    (ssh,) = sshs(daemon)
+    os.kill(ssh, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(ssh, signal.SIGCONT)
+
+
+@pytest.fixture
+def tool(here: Daemon, box: Box) -> Iterator[PtyTool]:
+    tool = PtyTool("attach", "dummy@box", env=here.env)
+    tool.until(b"dummy>")
+    tool.type(b"hello\r")
+    tool.until(b"You said: hello")
+    yield tool
+    tool.close()
+
+
+def test_what_was_typed_over_a_dead_line_is_not_typed_once_the_person_has_left(
+    here: Daemon, box: Box, tool: PtyTool
+) -> None:
+    with dead(here):
+        tool.type(b"delete everything\r")
+        tool.until(b"no word from there")
+        tool.type(b"and more\r")
+        tool.type(b"\x1d\x1d")
+        begun = time.monotonic()
+        assert tool.end() == 0
+        assert time.monotonic() - begun < 30, "it waits for no line"
+        tool.until(b"bytes that you typed are not known to have got to dummy")
+    eventually(lambda: LATE in box.daemon.log(), "it came late")
+    is_up(here)
+    again = here.ctl("send", "dummy@box", "--wait", "still there?")
+    assert again.code == 0, again.err
+    shown = here.ctl("screen", "dummy@box").out
+    assert "still there?" in shown
+    assert "everything" not in shown
+    assert "more" not in shown
+
+
+def test_who_is_still_there_types_it_once(here: Daemon, box: Box, tool: PtyTool) -> None:
+    with dead(here):
+        tool.type(b"once\r")
+        tool.until(b"no word from there")
+        tool.type(b"twice\r")
+    tool.until(b"You said: twice")
+    shown = here.ctl("screen", "dummy@box").out
+    assert (shown.count("You said: once"), shown.count("You said: twice")) == (1, 1)
+    tool.type(b"\x1d\x1d")
+    assert tool.end() == 0
+    assert b"not known" not in tool.shown
+
+
+def test_a_daemon_that_goes_while_the_line_is_dead(here: Daemon, box: Box, tool: PtyTool) -> None:
+    """What was on its way is not typed, nor typed again; the person is told, and goes on."""
+    with dead(here):
+        tool.type(b"lost\r")
+        tool.until(b"no word from there")
+        box.daemon.kill9()
+    box.daemon.start()
+    is_up(here)
+    eventually(lambda: "dummy" in here.ctl("list").out, "it is there again")
+    tool.until(b"5 bytes of them were dropped")
+    eventually(lambda: tool.shown.rpartition(b"the daemon is away")[2].count(b"dummy>"), "it is attached again")
+    tool.type(b"next\r")
+    tool.until(b"You said: next")
+    assert "lost" not in here.ctl("screen", "dummy@box").out
+    tool.type(b"\x1d\x1d")
+    assert tool.end() == 0
+    tool.until(b"5 bytes that you typed are not known")
+
+
+def test_whoever_has_no_way_any_more_leaves_at_once(here: Daemon, box: Box, tool: PtyTool) -> None:
+    """The daemon over there hangs as it is asked for another terminal."""
+    os.kill(box.daemon.pid, signal.SIGSTOP)
+    try:
+        here.kill9()
+        here.start()
+        tool.until(b"the daemon is away")
+        begun = time.monotonic()
+        tool.type(b"\x1d\x1d")
+        assert tool.end() == 0
+        assert time.monotonic() - begun < 4, "less than an attempt takes"
+    finally:
+        os.kill(box.daemon.pid, signal.SIGCONT)
