@@ -15,7 +15,7 @@ from synapsed.pty.keyboard import Emit, Keyboard, Steps, UntilRead, WaitForExit,
 from synapsed.pty.session import Session
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.look import GONE_S, Look
-from synapsed.terminal.menus import Menu, route
+from synapsed.terminal.menu_keys import Move, route
 from synapsed.terminal.prompts import Asked, keys_for, still_asks
 
 HANDS_S = 3.0
@@ -135,9 +135,12 @@ class Answering:
 
     def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[tuple[bool, str]]:
         """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""
-        if asked.menu is not None and chosen is not None:
+        if asked.menu is not None:
             look = yield from look_now()
-            return False, (yield from _choose(self._keyboard, look, asked, asked.menu, chosen))
+            moves = route(
+                asked.menu, chosen, b"".join(steps).decode(), application=CURSOR_KEYS in look.screen.modes.dec
+            )
+            return False, (yield from _choose(self._keyboard, asked, moves))
         hidden = yield from self._keyboard.answer(
             steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
         )
@@ -159,22 +162,21 @@ class Answering:
         return gone or bool((yield WaitForExit(0.0)))
 
 
-def _choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) -> Steps[str]:
-    """Choose option `key` of the `menu` that `look` shows, and return the prompt's id as it was when that was
-    submitted: a list that scrolls has other options then. Raises PromptChanged where the menu is gone, NotTaken where
-    its mark did not go where it was sent: nothing is submitted then."""
-    prompt_id = asked.prompt.prompt_id
+def _choose(keyboard: Keyboard, asked: Asked, moves: list[Move]) -> Steps[str]:
+    """Make the `moves` that answer the menu, and return the prompt's id as it was when that was submitted: a list that
+    scrolls has other options then. Raises PromptChanged where the menu is gone, NotTaken where its mark did not go
+    where it was sent: nothing is submitted then."""
+    prompt_id, labels = asked.prompt.prompt_id, _labels(asked)
 
-    def mark(seen: Look) -> str | None:
+    def marks(seen: Look) -> frozenset[str] | None:
         nonlocal prompt_id
         now = seen.verdict.asked
-        if now is None or now.menu is None or now.prompt.prompt != asked.prompt.prompt:
+        if now is None or now.menu is None or not (now.prompt.prompt == asked.prompt.prompt or _labels(now) == labels):
             return None
         prompt_id = now.prompt.prompt_id
-        return now.menu.mark
+        return now.menu.marks
 
-    moves = route(menu, key, application=CURSOR_KEYS in look.screen.modes.dec)
-    made = yield from keyboard.choose(moves, mark)
+    made = yield from keyboard.choose(moves, marks)
     if made is None:
         raise PromptChanged("the prompt left the screen while it was being answered")
     if not made:
@@ -184,3 +186,8 @@ def _choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) 
             prompt_id=prompt_id,
         )
     return prompt_id
+
+
+def _labels(asked: Asked) -> list[str]:
+    """What is chosen from: what is said above it may tell of the option that is marked."""
+    return [option.label for option in asked.menu.choices] if asked.menu is not None else []

@@ -16,7 +16,7 @@ from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.look import Look
-from synapsed.terminal.menus import Move
+from synapsed.terminal.menu_keys import Move
 from synapsed.terminal.screen_messages import Note
 from synapsed.terminal.verdict import screen_sign
 
@@ -321,9 +321,9 @@ class Keyboard:
             self.answering = False
         return hidden
 
-    def choose(self, moves: Sequence[Move], mark: Callable[[Look], str | None]) -> Steps[bool | None]:
+    def choose(self, moves: Sequence[Move], marks: Callable[[Look], frozenset[str] | None]) -> Steps[bool | None]:
         """Answer a menu, each move when the one before is shown: whether all were made. What comes last, and submits,
-        is pressed only while the `mark` of the menu stands where it was moved to; else it is False, or None where the
+        is pressed only while what was moved to is among the `marks` of the menu; else it is False, or None where the
         menu has left the screen, or its turn is being stopped."""
         self.answering = True
         try:
@@ -332,8 +332,8 @@ class Keyboard:
                     return None
                 yield from press(keys)
                 if wanted is not None:
-                    yield from wait_for(lambda look, wanted=wanted: mark(look) == wanted, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                    if (shown := mark((yield from look_now()))) != wanted:
+                    yield from wait_for(lambda look, wanted=wanted: wanted in (marks(look) or ()), SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    if wanted not in ((shown := marks((yield from look_now()))) or ()):
                         return None if shown is None else False
                     yield from self._pause()
         finally:

@@ -19,7 +19,7 @@ from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_co
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.placeholder_text import OwnText, stands_before
-from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
+from synapsed.terminal.prompts import Asked, asks_in_words, find_prompt, find_unknown, is_question
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
 from synapsed.terminal.scanner import (
@@ -484,10 +484,14 @@ class TerminalObserver:
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
-        if self._profile.composer.at_cursor and (screen.alternate or not screen.cursor_visible):
+        if self._profile.composer.at_cursor:
             asked = find_unknown(spec, screen, cells)
-            if asked is not None and asked.menu is not None and composer.row in asked.menu.rows:
+            menu = asked.menu if asked is not None else None
+            shown = menu is not None and (menu.framed or screen.alternate or not screen.cursor_visible)
+            if menu is not None and shown and composer.row in menu.rows:
                 return ComposerState("absent"), asked
+            if asks_in_words(screen):
+                return ComposerState("absent"), find_prompt(spec, screen, cells, in_turn=self.in_turn)
         return composer, None
 
     def _without_own_text(self, composer: ComposerState, screen: ScreenSnapshot, now: float) -> ComposerState:

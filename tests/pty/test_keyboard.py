@@ -10,7 +10,7 @@ from synapsed.profiles import Profile
 from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Step, Steps, StopPressed, WaitFor
 from synapsed.screenspec import Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff, Signs
 from synapsed.terminal.composer import ComposerState
-from synapsed.terminal.menus import Move
+from synapsed.terminal.menu_keys import Move
 
 MENU = "a menu"
 WARNING = "a warning that the program printed over its composer"

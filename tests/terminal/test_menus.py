@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice
 from synapsed.screenspec import Prompts
-from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause, route
+from synapsed.terminal.menu_keys import DONE, Menu, route
+from synapsed.terminal.menus import find_menu, find_pause
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen
 
