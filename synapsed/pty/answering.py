@@ -11,12 +11,12 @@ from collections.abc import Callable
 from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
 from synapsed.profiles import Profile
-from synapsed.pty.keyboard import Emit, Keyboard, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
+from synapsed.pty.keyboard import Emit, Keyboard, Rests, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
 from synapsed.pty.session import Session
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.look import GONE_S, Look
 from synapsed.terminal.menu_keys import Move, route
-from synapsed.terminal.prompts import Asked, keys_for, still_asks
+from synapsed.terminal.prompts import Asked, holds_answer, keys_for, still_asks
 
 HANDS_S = 3.0
 """How long an answer waits for the program to read, and show, what was typed before it."""
@@ -25,7 +25,10 @@ EXIT_S = 2.0
 """Within so many seconds the exit of a program whose screen is gone is told."""
 
 TAKEN_S = 5.0
-"""How long a program may take to react to an answer; then it has not taken it."""
+"""How long a program may take to react to an answer; then, if it rests, it has not taken it."""
+
+TAKEN_ROUNDS = 6
+"""So often it is waited for while the program has not read the answer, or computes: a busy machine leaves it little."""
 
 NEXT_S = 2.0
 """How long what is asked next may be drawn until it is told; more than one that is read the same for a while takes."""
@@ -141,6 +144,9 @@ class Answering:
                 asked.menu, chosen, b"".join(steps).decode(), application=CURSOR_KEYS in look.screen.modes.dec
             )
             return False, (yield from _choose(self._keyboard, asked, moves))
+        if chosen is not None and not asked.drawn:
+            hidden = yield from self._keyboard.named(steps, lambda look: holds_answer(look.screen, asked))
+            return hidden, asked.prompt.prompt_id
         hidden = yield from self._keyboard.answer(
             steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
         )
@@ -151,15 +157,20 @@ class Answering:
     def _is_taken(self, answered: str, number: int, *, hidden: bool) -> Steps[bool]:
         if hidden:  # a terminal in line mode without echo: what is asked stays there until the program says something
             return bool((yield UntilRead(TAKEN_S)))
-        try:
-            gone = yield from wait_for(
-                lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S
-            )
-        except KeeperLost:
-            if (yield WaitForExit(EXIT_S)):
+        for patience in (TAKEN_S,) * TAKEN_ROUNDS:
+            try:
+                gone = yield from wait_for(
+                    lambda look: prompt_id_of(look) != answered or self.asking.number != number, patience
+                )
+            except KeeperLost:
+                if (yield WaitForExit(EXIT_S)):
+                    return True
+                raise
+            if gone or (yield WaitForExit(0.0)):
                 return True
-            raise
-        return gone or bool((yield WaitForExit(0.0)))
+            if (yield Rests()):  # it has read the answer, and does no more about it
+                break
+        return False
 
 
 def _choose(keyboard: Keyboard, asked: Asked, moves: list[Move]) -> Steps[str]:

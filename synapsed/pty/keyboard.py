@@ -321,6 +321,23 @@ class Keyboard:
             self.answering = False
         return hidden
 
+    def named(self, steps: Sequence[bytes], holds: Callable[[Look], bool]) -> Steps[bool]:
+        """Name an option, then submit it if the name waits for that: where the line `holds` it, or the terminal hid it.
+        Whether it did."""
+        self.answering = True
+        try:
+            name, submit = steps
+            before = (yield from look_now()).screen.lines
+            hidden = yield from press(name)
+            if not hidden:
+                yield from wait_for(lambda look: look.screen.lines != before, SHOWN_S)
+                yield from self._pause()
+            if hidden or holds((yield from look_now())):
+                hidden = (yield from press(submit)) or hidden
+        finally:
+            self.answering = False
+        return hidden
+
     def choose(self, moves: Sequence[Move], marks: Callable[[Look], frozenset[str] | None]) -> Steps[bool | None]:
         """Answer a menu, each move when the one before is shown: whether all were made. What comes last, and submits,
         is pressed only while what was moved to is among the `marks` of the menu; else it is False, or None where the

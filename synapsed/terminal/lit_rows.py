@@ -25,7 +25,7 @@ def _ground(style: Style) -> tuple[object, ...]:
 
 def _label_at(page: Page, row: int) -> int | None:
     """Where the label in `row` begins."""
-    text = page.inner[row]
+    text = page.inner[row].replace("▊", " ")
     asks = SIGNED.match(text) is not None or text.rstrip().endswith(("?", ":"))
     if not text.strip() or asks or page.is_rule(row) or _UNREADABLE.search(page.lines[row]):
         return None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from synapsed.terminal.snapshot import Cell, Color, ScreenSnapshot
 
-FRAMES = "│┃║▌▐▊▏▎▕┆┊╎"
+FRAMES = "│┃║▌▐▏▎▕┆┊╎"
 """Sides of boxes, and the lines that programs draw along what they say."""
 _FRAME = re.compile(f"[{FRAMES}\u00a0\u200b]")
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╻╹╷╵─━═▔▁▀▄_|]*+$")

@@ -245,7 +245,9 @@ class _Siblings:
 def _option(page: Page, number: int, row: int, entry: _Entry) -> MenuOption:
     rows = [row, *(continued(page, row, entry.at) if entry.number is not None else ())]
     label = joined([_label(page, each, entry.at) for each in rows], room(page, row, entry.at))
-    ticked = "" if entry.tick is None else f"[{entry.tick}] "
+    drawn = page.inner[row].rfind("✔", 0, entry.at)
+    tick = " " if drawn >= 0 and page.style(row, drawn).dim else entry.tick  # one that is off is drawn faint
+    ticked = "" if tick is None else f"[{tick}] "
     return MenuOption(str(entry.number or number), f"{ticked}{label}", row, entry.at)
 
 

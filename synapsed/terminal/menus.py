@@ -33,7 +33,8 @@ from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 from synapsed.terminal.windows import find_window
 
 _CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○✔]|\[ ?\w|<|\[[ xX✓✔*]\]|\([ xX*]\)")
-_CHOSEN = re.compile(r"(?<=[)\]?:])\s+(?P<chosen>\S.*)$")
+_EDGES = " ─━═│┃║┌┐╭╮┏┓╔╗├┤"
+_CHOSEN = re.compile(r"(?<=[)\]?:])\s+(?P<chosen>[^\s()\[\]][^()\[\]]*)$")
 """What some programs show behind a question: the option that is marked."""
 _RIGHT_TICKS = re.compile(r"\bRight\b[^\n]{0,3}> to toggle|\bpick: →")
 """What ticks a row where Space does not."""
@@ -70,11 +71,13 @@ def _menu(page: Page, found: Options) -> Menu | None:
     rows = range(top, found.options[-1].row + 1)
     if _weigh(page, found, top, asked) < ENOUGH or page.composes(rows):
         return None
+    if not asked and _titled(page, found):
+        asked = [page.lines[found.options[0].row - 1].strip(_EDGES)]
     if asked:
         asked[-1] = _CHOSEN.sub(
             lambda told: told[0] if told["chosen"] != found.options[found.marked].label else "", asked[-1]
         )
-    tick: Literal["space", "right"] = "right" if found.ticks and _hints(page, found, _RIGHT_TICKS) else "space"
+    tick: Literal["space", "right"] = "right" if found.ticks and _hints(page, found, top, _RIGHT_TICKS) else "space"
     return Menu(tuple(asked), tuple(found.options), found.marked, rows, found.across, found.ticks, tick)
 
 
@@ -98,7 +101,7 @@ def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
     screen, first, last = page.screen, found.options[0].row, found.options[-1].row
     below = [row for row in range(last + 1, len(page.lines)) if page.text(row)]
     above = [row for row in range(top) if page.text(row)]
-    hints = _hints(page, found, HINT)
+    hints = _hints(page, found, top, HINT)
     alone = not above and all(HINT.search(page.lines[row]) for row in below)
     if not found.styled and not alone:
         return 0
@@ -107,6 +110,8 @@ def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
         return 0
     if found.filled and not (hints or signed):
         return 0
+    if screen.cursor_visible and not screen.alternate and screen.cursor[0] > last and not alone:
+        return 0  # it was answered, and what came of it stands below it
     return (
         found.styled
         + found.numbered
@@ -120,12 +125,12 @@ def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
     )
 
 
-def _hints(page: Page, found: Options, pattern: re.Pattern[str]) -> bool:
-    """Whether `pattern` is found around the options."""
-    first, last = found.options[0].row, found.options[-1].row
+def _hints(page: Page, found: Options, top: int, pattern: re.Pattern[str]) -> bool:
+    """Whether `pattern` is found between the options, whose question begins in row `top`, or below them."""
+    last = found.options[-1].row
     mine = {option.row for option in found.options}
-    near = [row for row in range(max(0, first - ASKED_ROWS_MAX), len(page.lines)) if row not in mine]
-    return any(pattern.search(page.lines[row]) for row in near if page.text(row) and (row < last or row > last))
+    below = [row for row in range(last + 1, len(page.lines)) if page.text(row)]
+    return any(pattern.search(page.lines[row]) for row in [*range(top, last), *below] if row not in mine)
 
 
 def _titled(page: Page, found: Options) -> bool:

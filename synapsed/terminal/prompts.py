@@ -98,6 +98,14 @@ def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
     return found is not None and found.prompt.prompt == asked.prompt.prompt
 
 
+def holds_answer(screen: ScreenSnapshot, asked: Asked) -> bool:
+    """Whether what was typed stands behind the question at the cursor: some programs take a letter at once, and Enter
+    behind it would answer what they ask next."""
+    question = asked.prompt.prompt.rpartition("\n")[2].strip()
+    line = cursor_line(screen)[1].strip()
+    return line.startswith(question) and len(line) > len(question)
+
+
 def _read_dialog(dialog: Dialog, text: str, page: Page) -> Asked:
     asked = dialog.question or dialog.when[0]
     found = list(asked.finditer(text))
@@ -304,6 +312,7 @@ _MENU_ASK = re.compile(
     r"(?:choice|choose|select|option|number|answer|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE
 )
 _INLINE = re.compile(r"[\(（](?P<key>\d{1,2})[\)）]\s*+(?P<label>[^()（）]{1,80})")
+_DEFAULT = re.compile(r"\s\[(?P<key>\d{1,2})\]\s*[:：?？>]?\s*$")
 _INLINE_ASK = re.compile(r"[:：?？>]\s*$")
 MENU_ROWS_MAX = 20
 LINE_MAX = 1000
@@ -369,7 +378,8 @@ def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
     if _MENU_ASK.search(line) and len(menu := _menu(screen, row)) > 1:
         return _asked("selection", line, menu, None)
     if _INLINE_ASK.search(line) and len(menu := _inline(line)) > 1:
-        return _asked("selection", line, menu, None)
+        default = _DEFAULT.search(line)
+        return _asked("selection", line, menu, default["key"] if default is not None else None)
     return _asked("text", line, [], None) if _TEXT.search(line) else None
 
 
@@ -423,7 +433,7 @@ def _inline(line: str) -> list[PromptOption]:
     found = [(_plain(match["key"]), match["label"]) for match in _INLINE.finditer(line)]
     if [key for key, _ in found] != [str(number) for number in range(1, len(found) + 1)]:
         return []
-    return [PromptOption(key=key, label=label.strip(" \t,;:?>、。：？")) for key, label in found]
+    return [PromptOption(key=key, label=_DEFAULT.sub("", label).strip(" \t,;:?>、。：？")) for key, label in found]
 
 
 def _plain(text: str) -> str:
@@ -486,6 +496,8 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
         raise _refused(asked, f"{text[:80]!r} is not among the options: {offered}")
     if asked.menu is not None:
         return [], key
+    if not asked.drawn:
+        return [key.encode(), submit.encode()], key
     *first, last = _typed(dialog, key) if dialog else [key]
     return [keys.encode() for keys in (*first, last + submit)], key
 
