@@ -67,7 +67,7 @@ class _Trial:
         def ready() -> bool:
             nonlocal seen
             seen = self.look()
-            return seen["activity"] == "ready"
+            return str(seen["activity"]) == "ready"
 
         if self.until(ready, READY_S):
             return True
@@ -87,7 +87,7 @@ class _Trial:
             task = self._client.get(task_path(task["id"]))["task"]
             for row in set(self.rows()) - set(before):
                 self.moved[row] = self.moved.get(row, 0) + 1
-            return task["status"] in TERMINAL
+            return str(task["status"]) in TERMINAL
 
         if not self.until(over, within):
             self._client.post(task_path(task["id"], "cancel"))

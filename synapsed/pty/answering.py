@@ -145,8 +145,8 @@ class Answering:
             )
             return False, (yield from _choose(self._keyboard, asked, moves))
         if chosen is not None and not asked.drawn:
-            hidden = yield from self._keyboard.named(steps, lambda look: holds_answer(look.screen, asked))
-            return hidden, asked.prompt.prompt_id
+            named = yield from self._keyboard.named(steps, lambda look: holds_answer(look.screen, asked))
+            return named, asked.prompt.prompt_id
         hidden = yield from self._keyboard.answer(
             steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
         )

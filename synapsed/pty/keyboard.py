@@ -53,6 +53,9 @@ LOST_PRESSES = 1
 SHOWN_S = 3.0
 """How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
 
+NAMED_ROUNDS = 6
+"""So often an option's name is waited for while the program has not read it, or computes."""
+
 CTRL_Z = b"\x1a"
 
 CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
@@ -330,7 +333,9 @@ class Keyboard:
             before = (yield from look_now()).screen.lines
             hidden = yield from press(name)
             if not hidden:
-                yield from wait_for(lambda look: look.screen.lines != before, SHOWN_S)
+                for _ in range(NAMED_ROUNDS):
+                    if (yield from wait_for(lambda look: look.screen.lines != before, SHOWN_S)) or (yield Rests()):
+                        break
                 yield from self._pause()
             if hidden or holds((yield from look_now())):
                 hidden = (yield from press(submit)) or hidden

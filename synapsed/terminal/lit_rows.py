@@ -42,7 +42,7 @@ def lit_rows(page: Page, row: int) -> Options | None:
     if not any(lit):
         return None
     rows = [row]
-    grounds = set()
+    grounds: set[tuple[object, ...]] = set()
     for step in (-1, 1):
         below = row + step
         while 0 <= below < len(page.lines) and len(rows) <= OPTIONS_MAX and _label_at(page, below) == at:

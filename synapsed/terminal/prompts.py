@@ -238,7 +238,13 @@ def _of_menu(menu: Menu) -> Asked:
     options = [PromptOption(key=option.key, label=option.label) for option in menu.choices]
     window = menu.window
     words = window is not None and window.field
-    kind = "password" if words and window.hides else "text" if words else _kind("\n".join(menu.asked), options)
+    kind = (
+        "password"
+        if window is not None and words and window.hides
+        else "text"
+        if words
+        else _kind("\n".join(menu.asked), options)
+    )
     asked = _asked(kind, "\n".join(menu.asked) or "A menu", options, menu.default, own_words=words)
     return replace(asked, menu=menu)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.profiles import Profile
-from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Step, Steps, StopPressed, WaitFor
+from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Rests, Step, Steps, StopPressed, WaitFor
 from synapsed.screenspec import Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff, Signs
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.menu_keys import Move
@@ -62,6 +62,8 @@ class Program:
                 return self.until(wanted, within)
             case LookNow():
                 return self.look()
+            case Rests():
+                return True
             case StopPressed():
                 return self.asked_at.append(len(self.keys))
         raise AssertionError(step)
