@@ -20,7 +20,7 @@ from synapsed.screens.wire import CONTROLS, CONTROLS_BUT_BREAKS, SIZE_MAX, as_ch
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look, TerminalReply
-from synapsed.terminal.menu_keys import Menu, Window
+from synapsed.terminal.menu_keys import Menu, MenuWindow
 from synapsed.terminal.menu_rows import MenuOption
 from synapsed.terminal.modes import Modes
 from synapsed.terminal.prompts import PAUSE, Asked
@@ -236,7 +236,7 @@ def _read_asked(told: _WireAsked, profile: Profile) -> Asked:
             across=menu.across,
             ticks=menu.ticks,
             tick=menu.tick,
-            window=None if window is None else Window(_options(window.buttons), *window[1:]),
+            window=None if window is None else MenuWindow(_options(window.buttons), *window[1:]),
         ),
     )
 

@@ -22,7 +22,7 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MenuWindow:
     """What a window has besides its list: buttons, the first of which goes on. `focus` is the one that has the keys;
     `field`: instead of a list there is a row for words, in which `typed` stands. `radio`: one of its rows is chosen,
     with a key of its own. `hides`: what is typed there is a secret, and is not looked for."""
@@ -48,7 +48,7 @@ class Menu:
     across: bool = False
     ticks: bool = False
     tick: Literal["space", "right"] = "space"
-    window: Window | None = None
+    window: MenuWindow | None = None
     framed: bool = False
     """It is known by more than its rows: a prompt's sign at the cursor within it is no prompt."""
 
@@ -84,11 +84,11 @@ class Menu:
         return self.options[self.marked].key if self.marked >= 0 else None
 
 
-def _focus(window: Window, button: int) -> str:
+def _focus(window: MenuWindow, button: int) -> str:
     return f"\0button {window.buttons[button].label}"
 
 
-def _words(window: Window, words: str) -> str:
+def _words(window: MenuWindow, words: str) -> str:
     return "\0words " if window.hides else f"\0words {' '.join(words.split())}"
 
 
@@ -113,7 +113,7 @@ def route(menu: Menu, key: str | None, words: str = "", *, application: bool) ->
     return [*moves, *_pressed(window, 0)]
 
 
-def _button(window: Window | None, key: str | None) -> int:
+def _button(window: MenuWindow | None, key: str | None) -> int:
     buttons = window.buttons if window is not None else ()
     return next((n for n, each in enumerate(buttons) if each.key == key), 0)
 
@@ -133,14 +133,14 @@ def _to(menu: Menu, wanted: int, *, application: bool) -> list[Move]:
     return [Move(keys, menu.options[n].label) for n in passed]
 
 
-def _typed(window: Window, words: str, *, typed: bool) -> list[Move]:
+def _typed(window: MenuWindow, words: str, *, typed: bool) -> list[Move]:
     if not (window.field and typed):
         return []
     kill = [Move(_KILL, _words(window, ""))] if window.typed else []
     return [*kill, Move(words.encode(), _words(window, words))]
 
 
-def _pressed(window: Window, button: int) -> list[Move]:
+def _pressed(window: MenuWindow, button: int) -> list[Move]:
     """Tab on to the button, then Enter."""
     count = len(window.buttons)
     passed: Iterable[int] = range(button + 1)

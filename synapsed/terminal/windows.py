@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from synapsed.terminal.menu_keys import Menu, Window
+from synapsed.terminal.menu_keys import Menu, MenuWindow
 from synapsed.terminal.menu_page import FRAMES, Page, odd_one
 from synapsed.terminal.menu_rows import MenuOption
 
@@ -125,7 +125,7 @@ def _window(page: Page, row: int, buttons: list[tuple[MenuOption, range]]) -> Me
         rows=range(box.rows.start - 1, box.rows.stop + 1),
         ticks=ticks,
         framed=True,
-        window=Window(
+        window=MenuWindow(
             buttons=tuple(option for option, _ in buttons),
             focus=focus,
             radio=radio,
