@@ -130,3 +130,13 @@ def test_what_is_not_read_is_told_as_it_stands(name: str) -> None:
     assert look.verdict.activity in (Activity.UNKNOWN, Activity.WAITING)
     assert look.verdict.asked is not None
     assert look.verdict.asked.prompt.type == "screen"
+
+
+@pytest.mark.parametrize("name", [name for name in SEEN if SEEN[name]["read"] and name != "py-plain-default"])
+def test_what_asks_is_not_ready(name: str) -> None:
+    """Though the sign of a prompt may stand at the cursor: a message would press what has the focus there."""
+    observer = TerminalObserver(ProfileLibrary.builtin().get("generic"), cols=120, rows=40, offset=0)
+    observer.feed(0, (FOLDER / f"{name}.ansi").read_bytes(), 0.0)
+    verdict = observer.look(1.0).verdict
+    assert verdict.activity is Activity.WAITING
+    assert verdict.asked is not None
