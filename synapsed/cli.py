@@ -298,7 +298,7 @@ def _draft(args: argparse.Namespace, file: str) -> str:
 
     from synapsed import own_python
     from synapsed.errors import ConfigError
-    from synapsed.terminal.drafting import only_drafts
+    from synapsed.terminal.drafting import ASKS, only_drafts
 
     cols, rows = args.size or (120, 40)
     head = json.dumps({"cols": cols, "rows": rows, "command": args.command, "agent": args.agent})
@@ -309,6 +309,9 @@ def _draft(args: argparse.Namespace, file: str) -> str:
         capture_output=True,
         check=False,
     )
+    if done.returncode == ASKS:
+        words = "it asks something on that screen: answer it, and write the profile from the screen with its composer"
+        raise ConfigError(words, file=file)
     text = done.stdout.decode("utf-8", "replace")
     if done.returncode != 0 or not only_drafts(text, args.command):
         raise ConfigError("the screen cannot be drawn", file=file)

@@ -38,7 +38,10 @@ def within(version: str, since: str | None, below: str | None) -> bool:
 
 def drift(version: str | None, *, verified: str | None, since: str | None) -> str | None:
     """What a person should know of a program that is not of the version that its profile was `verified` on; None where
-    there is nothing to tell. `since`: the oldest that the profile is known to work with."""
+    there is nothing to tell. `since`: the oldest that the profile is known to work with. An empty version is one that
+    the program was asked for, and did not tell."""
+    if version == "" and verified is not None:
+        return f"profile verified on {verified}, and its version is not known: it did not tell it"
     if version is None or verified is None or version == verified:
         return None
     told = f"profile verified on {verified}, this is {version}"

@@ -22,6 +22,7 @@ from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
 from synapsed import __version__, own_python
 from synapsed.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
+from synapsed.package_version import package_version
 from synapsed.releases import drift, find
 
 NEEDED_PYTHON = (3, 13)
@@ -144,8 +145,10 @@ def _program(agent: ConfiguredAgent, settings: ServiceSettings, path: str) -> Fi
         return Finding(what, WRONG, f"{found.path} is not on the service's PATH", "synapsectl install --start")
     if agent.version is None:
         return Finding(what, OK, found.path)  # nothing says how it is asked for its version
-    version = _version(found.path, agent.version, {**settings.login.environ, "PATH": path})
-    differs = drift(version, verified=agent.version["verified"], since=agent.version["since"])
+    version = package_version(found.path) or _version(
+        found.path, agent.version, {**settings.login.environ, "PATH": path}
+    )
+    differs = drift(version or "", verified=agent.version["verified"], since=agent.version["since"])
     if differs is not None:
         return Finding(what, NOTE, f"{found.path}: {differs}")
     return Finding(what, OK, f"{found.path}, {version or 'version unknown'}")

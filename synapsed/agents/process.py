@@ -379,7 +379,7 @@ class AgentProcess:
         screen = await last_screen(self._link) if self._link is not None else ""
         end = parting(exited, screen, ready=self._conversation.ready_seen, uptime=uptime)
         if end.refused and launch is not None:
-            end = end.because(self._every.drift(launch.version))
+            end = end.because(self._every.drift(launch.version or None))
         by_itself = exited.exit_code is not None and exited.exit_code >= 0 and not end.refused
         unresumable = (
             launch is not None

@@ -129,8 +129,8 @@ class ProcessOperations:
     async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
         """Beside the launch."""
         version = await self._factory.version(self._owner.record, self._every, plan)
-        if version is not None:
-            await self._actor.report(self._owner.told_version, launch, version)
+        if version is not None or self._every.version is not None:
+            await self._actor.report(self._owner.told_version, launch, version or "")
 
     async def _adopt(self) -> None:
         link, owner = None, self._owner

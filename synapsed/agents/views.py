@@ -243,7 +243,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "restarts": record.restarts,
         "cwd": record.cwd,
         "endpoint": endpoint,
-        "version": version,
+        "version": version or None,
         "verified": agent.profile.verified,
         "drift": agent.profile.drift(version),
         "withheld": "; ".join(withheld) or None,

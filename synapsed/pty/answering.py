@@ -11,12 +11,12 @@ from collections.abc import Callable
 from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
 from synapsed.profiles import Profile
-from synapsed.pty.keyboard import Emit, Keyboard, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
+from synapsed.pty.keyboard import Emit, Keyboard, Rests, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
 from synapsed.pty.session import Session
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.look import GONE_S, Look
-from synapsed.terminal.menus import Menu, route
-from synapsed.terminal.prompts import Asked, keys_for, still_asks
+from synapsed.terminal.menu_keys import Move, route
+from synapsed.terminal.prompts import Asked, holds_answer, keys_for, still_asks
 
 HANDS_S = 3.0
 """How long an answer waits for the program to read, and show, what was typed before it."""
@@ -25,7 +25,10 @@ EXIT_S = 2.0
 """Within so many seconds the exit of a program whose screen is gone is told."""
 
 TAKEN_S = 5.0
-"""How long a program may take to react to an answer; then it has not taken it."""
+"""How long a program may take to react to an answer; then, if it rests, it has not taken it."""
+
+TAKEN_ROUNDS = 6
+"""So often it is waited for while the program has not read the answer, or computes: a busy machine leaves it little."""
 
 NEXT_S = 2.0
 """How long what is asked next may be drawn until it is told; more than one that is read the same for a while takes."""
@@ -135,9 +138,15 @@ class Answering:
 
     def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[tuple[bool, str]]:
         """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""
-        if asked.menu is not None and chosen is not None:
+        if asked.menu is not None:
             look = yield from look_now()
-            return False, (yield from _choose(self._keyboard, look, asked, asked.menu, chosen))
+            moves = route(
+                asked.menu, chosen, b"".join(steps).decode(), application=CURSOR_KEYS in look.screen.modes.dec
+            )
+            return False, (yield from _choose(self._keyboard, asked, moves))
+        if chosen is not None and not asked.drawn:
+            named = yield from self._keyboard.named(steps, lambda look: holds_answer(look.screen, asked))
+            return named, asked.prompt.prompt_id
         hidden = yield from self._keyboard.answer(
             steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
         )
@@ -148,33 +157,37 @@ class Answering:
     def _is_taken(self, answered: str, number: int, *, hidden: bool) -> Steps[bool]:
         if hidden:  # a terminal in line mode without echo: what is asked stays there until the program says something
             return bool((yield UntilRead(TAKEN_S)))
-        try:
-            gone = yield from wait_for(
-                lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S
-            )
-        except KeeperLost:
-            if (yield WaitForExit(EXIT_S)):
+        for patience in (TAKEN_S,) * TAKEN_ROUNDS:
+            try:
+                gone = yield from wait_for(
+                    lambda look: prompt_id_of(look) != answered or self.asking.number != number, patience
+                )
+            except KeeperLost:
+                if (yield WaitForExit(EXIT_S)):
+                    return True
+                raise
+            if gone or (yield WaitForExit(0.0)):
                 return True
-            raise
-        return gone or bool((yield WaitForExit(0.0)))
+            if (yield Rests()):  # it has read the answer, and does no more about it
+                break
+        return False
 
 
-def _choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) -> Steps[str]:
-    """Choose option `key` of the `menu` that `look` shows, and return the prompt's id as it was when that was
-    submitted: a list that scrolls has other options then. Raises PromptChanged where the menu is gone, NotTaken where
-    its mark did not go where it was sent: nothing is submitted then."""
-    prompt_id = asked.prompt.prompt_id
+def _choose(keyboard: Keyboard, asked: Asked, moves: list[Move]) -> Steps[str]:
+    """Make the `moves` that answer the menu, and return the prompt's id as it was when that was submitted: a list that
+    scrolls has other options then. Raises PromptChanged where the menu is gone, NotTaken where its mark did not go
+    where it was sent: nothing is submitted then."""
+    prompt_id, labels = asked.prompt.prompt_id, _labels(asked)
 
-    def mark(seen: Look) -> str | None:
+    def marks(seen: Look) -> frozenset[str] | None:
         nonlocal prompt_id
         now = seen.verdict.asked
-        if now is None or now.menu is None or now.prompt.prompt != asked.prompt.prompt:
+        if now is None or now.menu is None or not (now.prompt.prompt == asked.prompt.prompt or _labels(now) == labels):
             return None
         prompt_id = now.prompt.prompt_id
-        return now.menu.mark
+        return now.menu.marks
 
-    moves = route(menu, key, application=CURSOR_KEYS in look.screen.modes.dec)
-    made = yield from keyboard.choose(moves, mark)
+    made = yield from keyboard.choose(moves, marks)
     if made is None:
         raise PromptChanged("the prompt left the screen while it was being answered")
     if not made:
@@ -184,3 +197,8 @@ def _choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) 
             prompt_id=prompt_id,
         )
     return prompt_id
+
+
+def _labels(asked: Asked) -> list[str]:
+    """What is chosen from: what is said above it may tell of the option that is marked."""
+    return [option.label for option in asked.menu.choices] if asked.menu is not None else []

@@ -16,7 +16,7 @@ from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.look import Look
-from synapsed.terminal.menus import Move
+from synapsed.terminal.menu_keys import Move
 from synapsed.terminal.screen_messages import Note
 from synapsed.terminal.verdict import screen_sign
 
@@ -52,6 +52,9 @@ LOST_PRESSES = 1
 
 SHOWN_S = 3.0
 """How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
+
+NAMED_ROUNDS = 6
+"""So often an option's name is waited for while the program has not read it, or computes."""
 
 CTRL_Z = b"\x1a"
 
@@ -321,9 +324,28 @@ class Keyboard:
             self.answering = False
         return hidden
 
-    def choose(self, moves: Sequence[Move], mark: Callable[[Look], str | None]) -> Steps[bool | None]:
+    def named(self, steps: Sequence[bytes], holds: Callable[[Look], bool]) -> Steps[bool]:
+        """Name an option, then submit it if the name waits for that: where the line `holds` it, or the terminal hid it.
+        Whether it did."""
+        self.answering = True
+        try:
+            name, submit = steps
+            before = (yield from look_now()).screen.lines
+            hidden = yield from press(name)
+            if not hidden:
+                for _ in range(NAMED_ROUNDS):
+                    if (yield from wait_for(lambda look: look.screen.lines != before, SHOWN_S)) or (yield Rests()):
+                        break
+                yield from self._pause()
+            if hidden or holds((yield from look_now())):
+                hidden = (yield from press(submit)) or hidden
+        finally:
+            self.answering = False
+        return hidden
+
+    def choose(self, moves: Sequence[Move], marks: Callable[[Look], frozenset[str] | None]) -> Steps[bool | None]:
         """Answer a menu, each move when the one before is shown: whether all were made. What comes last, and submits,
-        is pressed only while the `mark` of the menu stands where it was moved to; else it is False, or None where the
+        is pressed only while what was moved to is among the `marks` of the menu; else it is False, or None where the
         menu has left the screen, or its turn is being stopped."""
         self.answering = True
         try:
@@ -332,8 +354,8 @@ class Keyboard:
                     return None
                 yield from press(keys)
                 if wanted is not None:
-                    yield from wait_for(lambda look, wanted=wanted: mark(look) == wanted, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                    if (shown := mark((yield from look_now()))) != wanted:
+                    yield from wait_for(lambda look, wanted=wanted: wanted in (marks(look) or ()), SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    if wanted not in ((shown := marks((yield from look_now()))) or ()):
                         return None if shown is None else False
                     yield from self._pause()
         finally:

@@ -26,11 +26,13 @@ class Asking:
         """That dialog took the answer and left the screen."""
         self._taken = prompt_id
 
-    def shown(self, offset: int, prompt_id: str | None) -> None:
-        """What is on the screen counts, up to `offset`, and what it asks."""
+    def shown(self, offset: int, prompt_id: str | None) -> bool:
+        """What is on the screen counts, up to `offset`, and what it asks. Returns True if it is asked again."""
+        number = self.number
         if self._answered_at is not None and offset > self._answered_at:
             self._answered_at = None
             self.number += prompt_id is not None
         elif prompt_id is not None and prompt_id == self._taken:
             self.number += 1
         self._taken = None
+        return self.number != number

@@ -1,8 +1,8 @@
-"""Which version of a program is about to run: asked of the program itself, once for each file that it is.
+"""Which version of a program is about to run: as its package says; else asked of the program, once for each file.
 
 The answer is kept by the program's resolved path, with the file's time and size, so that a later start waits for
 nothing. A program is run only where its profile says how, with the very environment that it will be started with. That
-it does not answer is no failure of anything: the version is then not known.
+it does not answer is no failure of anything: the version is then not known, and asked for again by the next start.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 
 from synapsed.files import write_whole
+from synapsed.package_version import package_version
 from synapsed.variants import VersionCheck
 
 ANSWER_S = 10.0
@@ -69,6 +70,9 @@ class VersionReader:
         identity = await asyncio.to_thread(_Identity.of, program)
         if identity is None:
             return None
+        # It is read each time: the files of npm's packages have one time, whatever their version.
+        if (packaged := await asyncio.to_thread(package_version, program)) is not None:
+            return packaged[:VERSION_MAX]
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
         await asyncio.shield(self._loading)
@@ -87,6 +91,9 @@ class VersionReader:
         self, identity: _Identity, check: VersionCheck, argv: list[str], env: Mapping[str, str], cwd: str
     ) -> str | None:
         printed = await _printed(argv, env, cwd)
+        if printed is None:
+            log.info("version not told in time", program=identity.path)
+            return None
         found = check.find(printed)
         version = found[:VERSION_MAX] if found else None
         log.info("version read", program=identity.path, version=version)
@@ -107,8 +114,9 @@ def _load(file: Path) -> dict[_Identity, str | None]:
         return {}
 
 
-async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str:
-    """What the program prints, on either of its outputs, within `ANSWER_S`; it and what it started are then ended."""
+async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str | None:
+    """What the program prints, on either of its outputs, within `ANSWER_S`, None where it takes longer; it and what it
+    started are then ended."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -129,7 +137,7 @@ async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str:
             while len(printed) < PRINTED_MAX and (piece := await process.stdout.read(PRINTED_MAX - len(printed))):
                 printed += piece
     except TimeoutError:
-        printed = b""
+        return None
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -329,7 +329,8 @@ class Session:
     def _tell(self, look: Look, now: float) -> None:
         asked = look.verdict.asked
         prompt_id = asked.prompt.prompt_id if asked is not None else None
-        self.asking.shown(look.offset, prompt_id)
+        if self.asking.shown(look.offset, prompt_id):
+            self._out.append(LookSoon())  # who waits for that was asked before it was known
         found = self.obstacle(look, now, for_another=True)
         observed = LinkObserved(
             activity=look.verdict.activity,

@@ -20,8 +20,8 @@ from synapsed.screens.wire import CONTROLS, CONTROLS_BUT_BREAKS, SIZE_MAX, as_ch
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look, TerminalReply
+from synapsed.terminal.menu_keys import Menu, MenuWindow
 from synapsed.terminal.menu_rows import MenuOption
-from synapsed.terminal.menus import Menu
 from synapsed.terminal.modes import Modes
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.queries import is_answer
@@ -81,14 +81,28 @@ class _WireScreen(NamedTuple):
     ansi: Annotated[frozenset[int], Field(max_length=64)]
 
 
+type _WireOption = tuple[_Line, _Line, _Cell, _Cell]
+
+
+class _WireWindow(NamedTuple):
+    buttons: Annotated[tuple[_WireOption, ...], Field(min_length=1, max_length=SIZE_MAX)]
+    focus: _Cell | None
+    radio: bool
+    field: bool
+    typed: _Line
+    hides: bool
+
+
 class _WireMenu(NamedTuple):
     asked: _Lines
-    options: Annotated[tuple[tuple[_Line, _Line, _Cell, _Cell], ...], Field(min_length=1, max_length=SIZE_MAX)]
-    marked: _Cell
+    options: Annotated[tuple[_WireOption, ...], Field(max_length=SIZE_MAX)]
+    marked: Annotated[int, Field(ge=-1, le=SIZE_MAX)]
     start: _Count
     stop: _Count
     across: bool
     ticks: bool
+    tick: Literal["space", "right"]
+    window: _WireWindow | None
 
 
 class _WireAsked(NamedTuple):
@@ -191,12 +205,19 @@ def _read_screen(told: _WireScreen) -> ScreenSnapshot:
     )
 
 
+def _options(told: tuple[_WireOption, ...]) -> tuple[MenuOption, ...]:
+    return tuple(MenuOption(*option) for option in told)
+
+
 def _read_asked(told: _WireAsked, profile: Profile) -> Asked:
     dialogs, menu = [*profile.prompts.dialogs, PAUSE], told.menu
     if told.dialog is not None and told.dialog >= len(dialogs):
         raise ScreenFrameError("a dialog that the profile has not")
-    if menu is not None and menu.marked >= len(menu.options):
+    window = None if menu is None else menu.window
+    if menu is not None and not (-1 if window else 0) <= menu.marked < max(len(menu.options), 1 if window else 0):
         raise ScreenFrameError("a menu with a mark beside its options")
+    if window is not None and (window.focus or 0) >= len(window.buttons):
+        raise ScreenFrameError("a window with its focus beside its buttons")
     prompt = told.prompt
     words = (prompt.prompt_id, prompt.prompt, prompt.default or "", *(one.key + one.label for one in prompt.options))
     if any(map(CONTROLS_BUT_BREAKS.search, words)):
@@ -210,11 +231,13 @@ def _read_asked(told: _WireAsked, profile: Profile) -> Asked:
         if menu is None
         else Menu(
             asked=menu.asked,
-            options=tuple(MenuOption(*option) for option in menu.options),
+            options=_options(menu.options),
             marked=menu.marked,
             rows=range(min(menu.start, SIZE_MAX), min(menu.stop, SIZE_MAX)),
             across=menu.across,
             ticks=menu.ticks,
+            tick=menu.tick,
+            window=None if window is None else MenuWindow(_options(window.buttons), *window[1:]),
         ),
     )
 

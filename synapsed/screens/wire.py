@@ -5,7 +5,7 @@ import json
 import re
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Harm, Look, TerminalReply
+from synapsed.terminal.menu_rows import MenuOption
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.screen_messages import (
     Ask,
@@ -170,14 +171,20 @@ def _asked(asked: Asked, profile: Profile) -> tuple[Any, ...]:
         if menu is None
         else (
             menu.asked,
-            [(option.key, option.label, option.row, option.at) for option in menu.options],
+            _options(menu.options),
             menu.marked,
             menu.rows.start,
             menu.rows.stop,
             menu.across,
             menu.ticks,
+            menu.tick,
+            menu.window and (_options(menu.window.buttons), *astuple(menu.window)[1:]),
         ),
     )
+
+
+def _options(options: Sequence[MenuOption]) -> list[tuple[Any, ...]]:
+    return [astuple(option) for option in options]
 
 
 def _screen(screen: ScreenSnapshot) -> tuple[Any, ...]:

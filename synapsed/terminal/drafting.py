@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synapsed.sandbox import give_up_rights
-from synapsed.screenspec import Composer
+from synapsed.screenspec import Composer, Prompts
 from synapsed.terminal.composer import ComposerState, read_composer
+from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.snapshot import Color, ScreenSnapshot
 
 _SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
 """What a row begins with into which something is typed: a sign, behind the side of a box at most; or that alone."""
@@ -29,6 +30,9 @@ _EDGE = re.compile(r"\s*[╭┌├╰└┏┗╔╚]?(?P<line>[─━═▔▁�
 _HEAD = """\
 # Written from the screen of {agent}, at one moment. What is a guess says so: look at it, and at what the screen shows
 # while the program works and asks ('synapsectl screen'). 'synapsectl profiles check' tells what is wrong here."""
+
+ASKS = 3
+"""The exit code of `main` where the program asks."""
 
 CPU_S = 30
 """Seconds that `main` may compute."""
@@ -49,9 +53,26 @@ class _Found:
     around: str | None = None
 
 
+_WORK = (
+    r"\b(?:[Ee]sc|[Ee]scape|[Cc]trl[+-][Cc])\b[^\n]{0,12}\bto (?:stop|interrupt|cancel|abort)\b",
+    r"^\s*[⠁-⣿✢✳✶✻✽◐◓◑◒]\s",
+)
+"""Usual signs of work: how it is stopped, and spinners."""
+
+BRIGHT_BLACK, GREYS = 8, range(233, 252)
+"""Of the palette."""
+
+
+class AsksError(Exception):
+    """The program asks something: what is on the screen is no composer."""
+
+
 def draft(screen: Screen, *, command: Sequence[str], agent: str) -> str:
-    """The text of a profile for the program that shows `screen`, which is the agent `agent`; `command` starts it."""
+    """The text of a profile for the program that shows `screen`, the agent `agent`; `command` starts it. Raises
+    AsksError."""
     now = screen.snapshot()
+    if (asked := find_prompt(Prompts(generic=True), now, screen.row_cells)) is not None:
+        raise AsksError(asked.prompt.prompt)
     found = _by_cursor(screen, now) or _by_sign(screen, now)
     parts = [
         _HEAD.format(agent=agent),
@@ -110,8 +131,20 @@ def _boxed(screen: Screen, now: ScreenSnapshot, row: int, prefix: str, why: str)
 
 
 def _is_faint(screen: Screen, row: int, start: int) -> bool:
+    """Whether what stands there is drawn as placeholders are: faint, or in a grey; its first cell may be the cursor's,
+    and where a program draws one there, nothing is typed before it."""
     cells = [cell for cell in screen.row_cells(row)[start:] if cell.text.strip() and cell.text not in "│┃|▐"]
-    return bool(cells) and all(cell.dim for cell in cells[1:] or cells)  # its first cell may be the cursor's
+    if not cells:
+        return False
+    faint = all(cell.dim or _is_grey(cell.fg) for cell in cells[1:] or cells)
+    drawn = not screen.snapshot().cursor_visible and cells[0].inverse and not any(cell.inverse for cell in cells[1:])
+    return faint or drawn
+
+
+def _is_grey(color: Color) -> bool:
+    if isinstance(color, int):
+        return color == BRIGHT_BLACK or color in GREYS
+    return isinstance(color, tuple) and len(set(color)) == 1
 
 
 def _cursor_before(now: ScreenSnapshot, row: int, start: int) -> bool:
@@ -181,9 +214,10 @@ def _states(now: ScreenSnapshot, found: _Found | None) -> str:
     if found is None or not found.at_cursor:
         lines += [
             "",
-            "# What the screen shows while it works, and only then: a spinner, `esc to interrupt`.",
-            "# [busy]",
-            "# screen = ['…']",
+            "# What the screen shows while it works, and only then. These are the usual signs, a guess: without the",
+            "# right ones an answer ends too early ('synapsectl profiles try' looks).",
+            "[busy]",
+            f"screen = [{', '.join(_quoted(sign) for sign in _WORK)}]",
         ]
     return "\n".join(lines)
 
@@ -204,8 +238,9 @@ def _answer(now: ScreenSnapshot, found: _Found | None) -> str:
     where = "the alternate screen, which keeps nothing that leaves it" if now.alternate else "the main screen"
     lines = [f"# It draws on {where}.", "[answer]", 'mode = "blocks"']
     lines += [
-        "# start = '^● '   # what an answer's first line begins with",
-        "# end = '^─{8,}'   # what stands below it",
+        "# Guesses: what an answer's first line begins with, and what stands below it.",
+        "start = '^[●⏺•✦◆] '",
+        f"end = {_quoted('|'.join([r'^─{8,}', *_WORK]))}",
     ]
     framed = [row for row in now.lines if re.match(r"\s*[│┃]", row) and re.search(r"[│┃]\s*$", row)]
     if len(framed) > 2:
@@ -250,5 +285,9 @@ def main() -> int:
     give_up_rights(cpu_s=CPU_S)
     screen = Screen(head["cols"], head["rows"])
     screen.feed(drawn)
-    sys.stdout.buffer.write(draft(screen, command=head["command"], agent=head["agent"]).encode())
+    try:
+        written = draft(screen, command=head["command"], agent=head["agent"])
+    except AsksError:
+        return ASKS
+    sys.stdout.buffer.write(written.encode())
     return 0

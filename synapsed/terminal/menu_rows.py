@@ -14,9 +14,10 @@ from synapsed.terminal.wrapped_labels import SIDE, continued, joined, room
 MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}
 """What siblings show where the marked row shows this."""
-_MARKED = re.compile(rf"(?P<lead>\s*+)(?P<mark>[{MARKS}])(?:\s++|(?=[◯◉◻◼☐☑○●]))(?P<rest>\S.*)$")
-_TICK = re.compile(r"(?:\[(?P<box>[ xX✓✔*])\]|(?P<off>[◯○◻☐□])|(?P<on>[◉●◼☑■✔]))\s++(?=\S)")
+_MARKED = re.compile(rf"(?P<lead>\s*+)(?P<mark>[=-]>|[{MARKS}])(?:\s++|(?=[◯◉◻◼☐☑○●]))(?P<rest>\S.*)$")
+_TICK = re.compile(r"(?:\[(?P<box>[ xX✓✔*])\]|\((?P<round>[ xX*])\)|(?P<off>[◯○◻☐□])|(?P<on>[◉●◼☑■✔]))\s++(?=\S)")
 _NUMBER = re.compile(r"(?P<number>\d{1,2})[.):]\s++(?=\S)")
+_CROSS = re.compile(r"\s*+(?P<open>[\[(])(?P<state>[ xX*])[\])]\s++(?=\S)")
 _TOGGLES = re.compile(r"\bspace\b|\btoggle\b", re.IGNORECASE)
 """Rows are ticked with another key than Enter: what is filled is not what is marked."""
 _BUTTON = re.compile(r"\[\s*+(?P<square>[^\[\]<>]{1,30}?)\s*\]|<\s*+(?P<angle>[^\[\]<>]{1,30}?)\s*>")
@@ -32,6 +33,8 @@ HINT = re.compile(
     r"|\b(?:select|confirm|choose|submit|continue)\b[^\n]{0,12}?\b(?:enter|return)\b|↑ ?/? ?↓|arrow[- ]keys|[⏎↵]",
     re.IGNORECASE,
 )
+SIGNED = re.compile(r"\s*+(?:[?◆✔]|\[\?\])\s")
+"""A question as the common libraries for such menus draw it."""
 SCROLLED = re.compile(r"\s*+(?:[▲▼▴▾↑↓…](?:\s|$)|\(\d+/\d+\)\s*+$)")
 _QUESTION = re.compile(r"[?？:：]\s*+$")
 ASKS = re.compile(
@@ -62,6 +65,8 @@ class Options(NamedTuple):
     numbered: bool = False
     filled: bool = False
     styled: int = 0
+    lit: bool = False
+    """Nothing but its ground marks it."""
 
 
 # --- options, one below the other ------------------------------------------------------------------------------------
@@ -81,7 +86,7 @@ def _entry(text: str, at: int) -> _Entry:
         if number is None and (match := _NUMBER.match(text, at)):
             number, at = int(match["number"]), match.end()
         elif tick is None and (match := _TICK.match(text, at)):
-            ticked = match["on"] or (match["box"] or " ").strip()
+            ticked = match["on"] or (match["box"] or match["round"] or " ").strip()
             tick, at = ("x" if ticked else " "), match.end()
     return _Entry(number, tick, at)
 
@@ -226,7 +231,7 @@ class _Siblings:
             return [block[0] for block in blocks] if any(block[0][0] == row for block in blocks) else None
         if sizes == {1}:
             return [option for block in blocks for option in block]
-        return next(block for block in blocks if any(at == row for at, _ in block))
+        return next((block for block in blocks if any(at == row for at, _ in block)), None)
 
     def _wrapped(self, at: int) -> bool:
         """Whether `at` goes on with the row above it, where its first word had no place."""
@@ -240,7 +245,9 @@ class _Siblings:
 def _option(page: Page, number: int, row: int, entry: _Entry) -> MenuOption:
     rows = [row, *(continued(page, row, entry.at) if entry.number is not None else ())]
     label = joined([_label(page, each, entry.at) for each in rows], room(page, row, entry.at))
-    ticked = "" if entry.tick is None else f"[{entry.tick}] "
+    drawn = page.inner[row].rfind("✔", 0, entry.at)
+    tick = " " if drawn >= 0 and page.style(row, drawn).dim else entry.tick  # one that is off is drawn faint
+    ticked = "" if tick is None else f"[{tick}] "
     return MenuOption(str(entry.number or number), f"{ticked}{label}", row, entry.at)
 
 
@@ -314,3 +321,31 @@ def _tick_at(page: Page, row: int, start: int) -> _Entry | None:
         return None
     entry = _entry(text, start)
     return entry if entry.tick is not None and entry.number is None else None
+
+
+def one_of_rows(page: Page, row: int) -> Options | None:
+    """Rows of which the marked one alone shows a cross between its brackets, and nothing else marks any."""
+    rows = [row]
+    if (first := _cross(page, row)) is None:
+        return None
+    while rows[0] and (above := _cross(page, rows[0] - 1)) is not None and above[1:] == first[1:]:
+        rows.insert(0, rows[0] - 1)
+    while (
+        rows[-1] + 1 < len(page.lines) and (below := _cross(page, rows[-1] + 1)) is not None and below[1:] == first[1:]
+    ):
+        rows.append(rows[-1] + 1)
+    found = [_cross(page, each) for each in rows]
+    on = [n for n, each in enumerate(found) if each is not None and each[0]]
+    if len(on) != 1 or not _may_be(page, len(rows), rows[-1]):
+        return None
+    at = first[1]
+    options = [MenuOption(str(n), _label(page, each, at), each, at) for n, each in enumerate(rows, 1)]
+    if len({page.style(option.row, option.at) for option in options}) > 1:
+        return None
+    return Options(options, on[0], 0, styled=1, lit=True)
+
+
+def _cross(page: Page, row: int) -> tuple[bool, int, str] | None:
+    """Whether it is crossed, where its label begins, and its bracket."""
+    match = _CROSS.match(page.inner[row])
+    return None if match is None else (match["state"] != " ", match.end(), match["open"])

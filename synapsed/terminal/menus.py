@@ -6,32 +6,38 @@ answers in prose, lists of what is to do, a message quoted with its sign. So a m
 that it waits for keys (`_weigh`), and on a screen with a composer there is no menu.
 
 One way to answer is taken by all: the mark is moved one step at a time, each seen before the next, then Enter by
-itself. `route` has these steps. Digits are ignored by some programs and submit at once in others.
+itself. `menu_keys` has these steps. Digits are ignored by some programs and submit at once in others.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal
 
+from synapsed.terminal.lit_rows import filtered_rows, lit_rows
+from synapsed.terminal.menu_keys import Menu
 from synapsed.terminal.menu_page import FRAMES, Page
 from synapsed.terminal.menu_rows import (
     ASKS,
     HINT,
     MARKS,
     SCROLLED,
+    SIGNED,
     TOGGLE,
-    MenuOption,
     Options,
     across_row,
     down,
+    one_of_rows,
     ticked_rows,
 )
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
+from synapsed.terminal.windows import find_window
 
-_CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○]|\[ ?\w|<")
-_SIGNED = re.compile(r"\s*+[?◆✔]\s")
-"""A question as the common libraries for such menus draw it."""
+_CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○✔]|\[ ?\w|<|\[[ xX✓✔*]\]|\([ xX*]\)")
+_EDGES = " ─━═│┃║┌┐╭╮┏┓╔╗├┤"
+_CHOSEN = re.compile(r"(?<=[)\]?:])\s+(?P<chosen>[^\s()\[\]][^()\[\]]*)$")
+"""What some programs show behind a question: the option that is marked."""
+_RIGHT_TICKS = re.compile(r"\bRight\b[^\n]{0,3}> to toggle|\bpick: →")
+"""What ticks a row where Space does not."""
 _QUOTED = re.compile(r"\s*+[❯›>]\s")
 """A message in the transcript."""
 _PAUSE = re.compile(r"\W*+press (?:the )?<?\[?(?:enter|return|any key)\b[^\n?]{0,60}$", re.IGNORECASE)
@@ -41,47 +47,22 @@ PAUSE_ROWS = 3
 """Where a program waits for Enter it says so in its last rows."""
 ENOUGH = 4
 """What `_weigh` must come to."""
-DONE = "done"
-"""The key of the option that goes on with what is ticked."""
-_LEFT, _RIGHT, _UP, _DOWN = "DCAB"
-
-
-@dataclass(frozen=True, slots=True)
-class Menu:
-    """`asked` is what stands above the options; `marked` the option that Enter would take. `across`: they stand in one
-    row. `ticks`: each is ticked or not, and Enter takes them all. `rows` are those of all of it."""
-
-    asked: tuple[str, ...]
-    options: tuple[MenuOption, ...]
-    marked: int
-    rows: range
-    across: bool = False
-    ticks: bool = False
-
-    @property
-    def mark(self) -> str:
-        """The label of the option that is marked."""
-        return self.options[self.marked].label
-
-
-class Move(NamedTuple):
-    """Keys to press, and what must be marked then; None where they end it."""
-
-    keys: bytes
-    mark: str | None
 
 
 def find_menu(screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> Menu | None:
     """The menu that waits on `screen`, None for none; `cells(row)` are a row's cells."""
-    rows = [row for row, line in enumerate(screen.lines) if _CANDIDATE.search(line)]
-    if not rows:
-        return None
     page = Page(screen, cells)
-    for read in (down, across_row, ticked_rows):
+    if (found := find_window(page) or filtered_rows(page)) is not None:
+        return found
+    rows = [row for row, line in enumerate(screen.lines) if _CANDIDATE.search(line)]
+    for read in (down, across_row, ticked_rows, one_of_rows):
         for row in reversed(rows):
-            found = read(page, row)
-            if found is not None and (menu := _menu(page, found)) is not None:
+            options = read(page, row)
+            if options is not None and (menu := _menu(page, options)) is not None:
                 return menu
+    for row, line in enumerate(screen.lines):
+        if line.strip() and (options := lit_rows(page, row)) is not None and (menu := _menu(page, options)) is not None:
+            return menu
     return None
 
 
@@ -90,20 +71,14 @@ def _menu(page: Page, found: Options) -> Menu | None:
     rows = range(top, found.options[-1].row + 1)
     if _weigh(page, found, top, asked) < ENOUGH or page.composes(rows):
         return None
-    return Menu(tuple(asked), tuple(found.options), found.marked, rows, found.across, found.ticks)
-
-
-def route(menu: Menu, key: str, *, application: bool) -> list[Move]:
-    """What is pressed to answer `menu` with option `key`; `application` is the mode of the cursor keys (DECCKM)."""
-    if key == DONE:
-        return [Move(b"\r", None)]
-    wanted = next(n for n, option in enumerate(menu.options) if option.key == key)
-    forth = wanted > menu.marked
-    arrow = (_RIGHT if forth else _LEFT) if menu.across else (_DOWN if forth else _UP)
-    keys = f"\x1b{'O' if application else '['}{arrow}".encode()
-    step = 1 if forth else -1
-    passed = range(menu.marked + step, wanted + step, step) if wanted != menu.marked else range(0)
-    return [*(Move(keys, menu.options[n].label) for n in passed), Move(b" " if menu.ticks else b"\r", None)]
+    if not asked and _titled(page, found):
+        asked = [page.lines[found.options[0].row - 1].strip(_EDGES)]
+    if asked:
+        asked[-1] = _CHOSEN.sub(
+            lambda told: told[0] if told["chosen"] != found.options[found.marked].label else "", asked[-1]
+        )
+    tick: Literal["space", "right"] = "right" if found.ticks and _hints(page, found, top, _RIGHT_TICKS) else "space"
+    return Menu(tuple(asked), tuple(found.options), found.marked, rows, found.across, found.ticks, tick)
 
 
 def find_pause(screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> str | None:
@@ -126,25 +101,42 @@ def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
     screen, first, last = page.screen, found.options[0].row, found.options[-1].row
     below = [row for row in range(last + 1, len(page.lines)) if page.text(row)]
     above = [row for row in range(top) if page.text(row)]
-    mine = {option.row for option in found.options}
-    hints = any(HINT.search(page.lines[row]) for row in [*range(top, last), *below] if row not in mine)
+    hints = _hints(page, found, top, HINT)
     alone = not above and all(HINT.search(page.lines[row]) for row in below)
     if not found.styled and not alone:
         return 0
-    signed = any(_SIGNED.match(words) for words in asked)
+    signed = any(SIGNED.match(words) for words in asked)
+    if found.lit and not (signed or any(ASKS.search(words) for words in asked) or _titled(page, found)):
+        return 0
     if found.filled and not (hints or signed):
         return 0
+    if screen.cursor_visible and not screen.alternate and screen.cursor[0] > last and not alone:
+        return 0  # it was answered, and what came of it stands below it
     return (
         found.styled
         + found.numbered
         + found.ticks
         + 2 * hints
         + (1 + screen.alternate if alone else 0)
-        + (2 if signed else any(ASKS.search(words) for words in asked))
+        + (3 if signed else any(ASKS.search(words) for words in asked))
         + _boxed(page, found)
         + (not screen.cursor_visible or screen.alternate or top <= screen.cursor[0] <= last)
         + (found.across and first == last)
     )
+
+
+def _hints(page: Page, found: Options, top: int, pattern: re.Pattern[str]) -> bool:
+    """Whether `pattern` is found between the options, whose question begins in row `top`, or below them."""
+    last = found.options[-1].row
+    mine = {option.row for option in found.options}
+    below = [row for row in range(last + 1, len(page.lines)) if page.text(row)]
+    return any(pattern.search(page.lines[row]) for row in [*range(top, last), *below] if row not in mine)
+
+
+def _titled(page: Page, found: Options) -> bool:
+    """Whether it is the first thing in a box that has a title."""
+    above = found.options[0].row - 1
+    return above >= 0 and page.is_rule(above) and re.search(r"\w", page.lines[above]) is not None
 
 
 def _boxed(page: Page, found: Options) -> bool:
@@ -169,7 +161,7 @@ def _asked(page: Page, found: Options) -> tuple[int, list[str]]:
     rows: list[int] = []
     ruled = side is not None
     for row in range(first - 1, max(-1, first - 1 - ASKED_ROWS_MAX), -1):
-        if _SIGNED.match(page.inner[row]):
+        if SIGNED.match(page.inner[row]):
             rows.append(row)
             break
         if side is not None and page.lines[row][side : side + 1] not in tuple(FRAMES):

@@ -19,7 +19,7 @@ from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_co
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.placeholder_text import OwnText, stands_before
-from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
+from synapsed.terminal.prompts import Asked, asks_in_words, find_prompt, find_unknown, is_question
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
 from synapsed.terminal.scanner import (
@@ -41,6 +41,7 @@ from synapsed.terminal.verdict import (
     Verdict,
     judge,
     lost_end,
+    never_starts,
     screen_sign,
     turning_points,
 )
@@ -94,6 +95,9 @@ class TerminalObserver:
 
     _undrawn: str | None = None
     """As of `Observation`."""
+
+    _shown_at: float | None = None
+    """When there was first something on the screen."""
 
     _outer = NOBODY
     """The terminal that the program is seen in."""
@@ -359,6 +363,8 @@ class TerminalObserver:
             return last.look
         look = self._look(screen, now)
         points = [look.steady_at, look.unreadable_at]
+        if self._shown_at is not None and self._activity is Activity.STARTING:
+            points.append(self._shown_at + (never_starts(self._profile, screen) or 0.0))
         points += turning_points(self._profile, look.changed_at, look.still_since)
         until = min((point for point in points if point > now), default=now + GOOD_S) - ROUNDING_S
         look = replace(look, good_until=until)
@@ -397,6 +403,8 @@ class TerminalObserver:
             self._changed_at = now
         if screen.title != self._title[0]:
             self._title = (screen.title, now)
+        if self._shown_at is None and any(line.strip() for line in screen.lines):
+            self._shown_at = now
         seen = self._observe(screen, now)
         if self._lost_ns is None and lost_end(self._profile, seen):
             self._lost_ns = int(now * 1e9)
@@ -464,6 +472,7 @@ class TerminalObserver:
             put_off=self._puts_off(screen, composer),
             undrawn=self._undrawn,
             previous=self._activity,
+            shown_s=0.0 if self._shown_at is None else now - self._shown_at,
             given_back=self.given_back,
             kernel=self.kernel,
         )
@@ -484,10 +493,14 @@ class TerminalObserver:
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
-        if self._profile.composer.at_cursor and (screen.alternate or not screen.cursor_visible):
+        if self._profile.composer.at_cursor:
             asked = find_unknown(spec, screen, cells)
-            if asked is not None and asked.menu is not None and composer.row in asked.menu.rows:
+            menu = asked.menu if asked is not None else None
+            shown = menu is not None and (menu.framed or screen.alternate or not screen.cursor_visible)
+            if menu is not None and shown and composer.row in menu.rows:
                 return ComposerState("absent"), asked
+            if asks_in_words(screen):
+                return ComposerState("absent"), find_prompt(spec, screen, cells, in_turn=self.in_turn)
         return composer, None
 
     def _without_own_text(self, composer: ComposerState, screen: ScreenSnapshot, now: float) -> ComposerState:

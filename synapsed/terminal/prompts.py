@@ -17,8 +17,10 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.screenspec import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
+from synapsed.terminal.menu_keys import Menu
 from synapsed.terminal.menu_page import Page
-from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause
+from synapsed.terminal.menu_rows import SIGNED
+from synapsed.terminal.menus import find_menu, find_pause
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 from synapsed.terminal.wrapped_labels import SIDE, continued, joined, room
 
@@ -94,6 +96,14 @@ def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
     words go into may look like a composer."""
     found = find_prompt(spec, screen)
     return found is not None and found.prompt.prompt == asked.prompt.prompt
+
+
+def holds_answer(screen: ScreenSnapshot, asked: Asked) -> bool:
+    """Whether what was typed stands behind the question at the cursor: some programs take a letter at once, and Enter
+    behind it would answer what they ask next."""
+    question = asked.prompt.prompt.rpartition("\n")[2].strip()
+    line = cursor_line(screen)[1].strip()
+    return line.startswith(question) and len(line) > len(question)
 
 
 def _read_dialog(dialog: Dialog, text: str, page: Page) -> Asked:
@@ -197,9 +207,22 @@ _PAUSED = [PromptOption(key="enter", label="Continue")]
 PAUSE = Dialog(type="confirmation", when=[], options=[ListedOption(key="enter", label="Continue", keys="\r")])
 """Output that stops for a key."""
 _LETTERS = re.compile(
-    r"(?P<choices>\(\w\)[\w' ]{0,30}+(?:/\(\w\)[\w' ]{0,30}+)++)(?:\[(?P<default>[^\[\]]{1,30})\])?+\s*+[:?]?+\s*+$"
+    r"\[?+(?P<choices>\(\w\)[\w' ]{0,30}+(?:(?:/|,\s?)\(\w\)[\w' ]{0,30}+)++)\]?+"
+    r"(?:\[(?P<default>[^\[\]]{1,30})\])?+\s*+[:?]?+\s*+$"
 )
-"""`(Y)es/(N)o/(D)on't ask again [Yes]:`"""
+"""`(Y)es/(N)o/(D)on't ask again [Yes]:`, `[(y)es, (n)o]:`"""
+_EXPANDED = re.compile(r"\((?P<keys>[A-Za-z]{1,9}[hH])\)\s*+$")
+"""Letters alone, the last of which tells what the others mean: `? Overwrite it? (yAdh)`"""
+_OFFERED = re.compile(r"\s[‣›]\s+\S")
+"""What is taken if nothing is typed, behind a question: `? What is your name? ‣ ann`"""
+_SECRET = re.compile(r"\b(?:password|passphrase|secret|token)\b", re.IGNORECASE)
+HINT_ROWS = 2
+"""Rows below a question in words that may tell of keys."""
+_LISTED = re.compile(
+    r"(?:\((?P<round>\w[\w-]{0,15}(?:, \w[\w-]{0,15})+)\)\s\[(?P<default>\w[\w-]{0,15})\]"
+    r"|\[(?P<square>\w{1,16}(?:, \w{1,16})+)\])\s*+:\s*+$"
+)
+"""`(auth, mail) [auth]:`, `[1, 2, 3, 0]:`"""
 _LETTER = re.compile(r"\((?P<key>\w)\)(?P<rest>[\w' ]*)")
 _BEFORE_WORK = (
     ("trust", re.compile(r"\btrust", re.IGNORECASE)),
@@ -212,12 +235,17 @@ _YES_NO = (re.compile(r"\W*(?:yes|continue|ok)\b", re.IGNORECASE), re.compile(r"
 
 
 def _of_menu(menu: Menu) -> Asked:
-    options = [PromptOption(key=option.key, label=option.label) for option in menu.options]
-    default = options[menu.marked].key
-    if menu.ticks:
-        default = DONE
-        options.append(PromptOption(key=DONE, label="Go on with what is ticked"))
-    asked = _asked(_kind("\n".join(menu.asked), options), "\n".join(menu.asked) or "A menu", options, default)
+    options = [PromptOption(key=option.key, label=option.label) for option in menu.choices]
+    window = menu.window
+    words = window is not None and window.field
+    kind = (
+        "password"
+        if window is not None and words and window.hides
+        else "text"
+        if words
+        else _kind("\n".join(menu.asked), options)
+    )
+    asked = _asked(kind, "\n".join(menu.asked) or "A menu", options, menu.default, own_words=words)
     return replace(asked, menu=menu)
 
 
@@ -230,7 +258,7 @@ def _kind(question: str, options: Sequence[PromptOption]) -> str:
             return kind
     if _PERMISSION.search(question):
         return "permission"
-    both = all(any(word.match(option.label) for option in options) for word in _YES_NO)
+    both = all(any(word.match(option.label) for option in options) for word in _YES_NO) or len(options) == 1
     return "confirmation" if both else "selection"
 
 
@@ -257,6 +285,8 @@ _CONFIRM = (
         ),
         None,
     ),
+    (re.compile(r"^\s*\[(?P<yes>y)/(?P<no>n)\]\s.*\[[yn]\]\s*+$", re.IGNORECASE), None),
+    (re.compile(r"\((?P<yes>y)/(?P<no>n)\)\s+[‣›]\s+(?:true|false)$", re.IGNORECASE), None),
     (re.compile(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*+[:?：？]?\s*+$", re.IGNORECASE), None),
     (re.compile(r"(?P<yes>はい)\s*+[/／・]\s*+(?P<no>いいえ)\s*+[\)\]）］]?\s*+[:?：？]?\s*+$"), None),
     (re.compile(r"(?:続行しますか|よろしいですか)\s*+[?？]?\s*+[:：]?\s*+$"), ("y", "n")),
@@ -281,11 +311,14 @@ _TEXT = re.compile(
     r"(?:\([^()]{0,200}\)\s*+)?[:：]\s*+$",
     re.IGNORECASE,
 )
-_ENDS = frozenset(")]）］:：?？>oOえか")
+_ENDS = frozenset(")]）］:：?？>oOeえか")
 """What the last character is of all that these expressions find."""
 _MENU = re.compile(r"^\s*[\(\[（［]?(?P<key>\d{1,2})(?:[\)\].:]\s+|[）］．：、]\s*+)(?P<label>\S.*)$")
-_MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
+_MENU_ASK = re.compile(
+    r"(?:choice|choose|select|option|number|answer|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE
+)
 _INLINE = re.compile(r"[\(（](?P<key>\d{1,2})[\)）]\s*+(?P<label>[^()（）]{1,80})")
+_DEFAULT = re.compile(r"\s\[(?P<key>\d{1,2})\]\s*[:：?？>]?\s*$")
 _INLINE_ASK = re.compile(r"[:：?？>]\s*$")
 MENU_ROWS_MAX = 20
 LINE_MAX = 1000
@@ -304,12 +337,17 @@ def is_question(prompt: str, own: str) -> bool:
     return _BARE.fullmatch(prompt.strip()) is not None and prompt.strip() != own.strip()
 
 
+def asks_in_words(screen: ScreenSnapshot) -> bool:
+    """Whether the cursor's line begins with the sign of a library that asks."""
+    return SIGNED.match(cursor_line(screen)[1]) is not None
+
+
 def _generic(screen: ScreenSnapshot, *, in_turn: bool) -> Asked | None:
     row, line = cursor_line(screen)
     line = line.rstrip()[-LINE_MAX:]
     if not line:
         return None
-    if (asked := _known(screen, row, line)) is not None or not in_turn:
+    if (asked := _known(screen, row, line) or _signed(screen, row, line)) is not None or not in_turn:
         return asked
     if _BARE.fullmatch(line.strip()):
         return replace(_bare(screen, row, line.strip()), doubtful=True)
@@ -333,13 +371,42 @@ def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
         choices = (match["choices"] or match["more"]).split("/")
         default = match["default"] if match["default"] in choices else None
         return _asked("selection", line, [PromptOption(key=choice, label=choice) for choice in choices], default)
+    if (match := _LISTED.search(line)) is not None:
+        choices = (match["round"] or match["square"]).split(", ")
+        named = {option.key: option.label for option in _menu(screen, row)}
+        options = [PromptOption(key=choice, label=named.get(choice, choice)) for choice in choices]
+        return _asked("selection", line, options, match["default"])
+    if SIGNED.match(line) and (match := _EXPANDED.search(line)) is not None and _distinct(match["keys"]):
+        options = [PromptOption(key=key.lower(), label=key.lower()) for key in match["keys"]]
+        return _asked("selection", line, options, next(key for key in match["keys"] if key.isupper()).lower())
     if _PASSWORD.search(line):
         return _asked("password", line, [], None)
     if _MENU_ASK.search(line) and len(menu := _menu(screen, row)) > 1:
         return _asked("selection", line, menu, None)
     if _INLINE_ASK.search(line) and len(menu := _inline(line)) > 1:
-        return _asked("selection", line, menu, None)
+        default = _DEFAULT.search(line)
+        return _asked("selection", line, menu, default["key"] if default is not None else None)
     return _asked("text", line, [], None) if _TEXT.search(line) else None
+
+
+def _distinct(keys: str) -> bool:
+    """Whether they are letters for options, one of which is the default."""
+    return len(set(keys.lower())) == len(keys) and sum(key.isupper() for key in keys) == 1
+
+
+def _signed(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
+    """What the common libraries ask with their sign: words at the cursor, or the number of one of the lines below."""
+    at_end = screen.cursor_visible and not screen.lines[screen.cursor[0]][screen.cursor[1] :].strip()
+    if SIGNED.match(line) is None or not (at_end or _OFFERED.search(line)):
+        return None
+    below = [each for each in screen.lines[row + 1 :] if each.strip()]
+    listed = [match for each in below if (match := _MENU.match(each)) is not None]
+    if len(listed) > 1 and [match["key"] for match in listed] == [str(n) for n in range(1, len(listed) + 1)]:
+        options = [PromptOption(key=match["key"], label=match["label"].strip()) for match in listed]
+        return _asked("selection", line, options, None)
+    if len(below) > HINT_ROWS:
+        return None
+    return _asked("password" if _SECRET.search(line) else "text", line, [], None)
 
 
 def _bare(screen: ScreenSnapshot, row: int, sign: str) -> Asked:
@@ -372,7 +439,7 @@ def _inline(line: str) -> list[PromptOption]:
     found = [(_plain(match["key"]), match["label"]) for match in _INLINE.finditer(line)]
     if [key for key, _ in found] != [str(number) for number in range(1, len(found) + 1)]:
         return []
-    return [PromptOption(key=key, label=label.strip(" \t,;:?>、。：？")) for key, label in found]
+    return [PromptOption(key=key, label=_DEFAULT.sub("", label).strip(" \t,;:?>、。：？")) for key, label in found]
 
 
 def _plain(text: str) -> str:
@@ -396,7 +463,7 @@ def _asked(kind: str, line: str, options: list[PromptOption], default: str | Non
 
 # --- answers ---------------------------------------------------------------------------------------------------------
 
-_BOX = re.compile(r"^\[.\] ")
+_BOX = re.compile(r"^(?:\[.\]|\(.\)) ")
 """What is ticked, or not: no part of what the option is called."""
 _WORDS = re.compile(r"\{(?:key|text|line)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
@@ -426,6 +493,8 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
             raise _refused(asked, "nothing of the answer can be typed: it is control characters alone")
         return [(typed + (submit or "\r")).encode()], None
     key = _choose(asked, text.strip())
+    if asked.menu is not None and key is None and asked.menu.window is not None and asked.menu.window.field:
+        return [_BREAKS.sub(" ", clean(text).strip("\r\n")).encode()], None
     if key is None and (words := clean(text).strip()) and prompt.own_words:
         return [f"{_BREAKS.sub(' ', words)}\r".encode()] if dialog is None else _words_keys(asked, words), None
     if key is None:
@@ -433,6 +502,8 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
         raise _refused(asked, f"{text[:80]!r} is not among the options: {offered}")
     if asked.menu is not None:
         return [], key
+    if not asked.drawn:
+        return [key.encode(), submit.encode()], key
     *first, last = _typed(dialog, key) if dialog else [key]
     return [keys.encode() for keys in (*first, last + submit)], key
 

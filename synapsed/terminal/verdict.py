@@ -80,6 +80,14 @@ QUIET_UNKNOWN_S = 3.0
 START_UNKNOWN_S = 5.0
 """The same of one that has shown something and has not been ready yet."""
 
+FULL_SCREEN_S = 5.0
+FULL_SCREEN_SLOW_S = 25.0
+"""One that has the screen for itself, moves, and has not been ready yet is `unknown` after so long: a card to sign in
+with a spinner, a monitor. The second is for a program with a composer of its own, which may be loading."""
+
+HIDDEN_CURSOR_S = 60.0
+"""The same of one that only hides the cursor, as what installs or downloads does."""
+
 STALE_S = 10.0
 """A program that works moves something on its screen more often than this: a spinner, a clock."""
 
@@ -120,6 +128,8 @@ class Observation:
     kernel: Literal["reads", "rests", "works"] | None = None
     """What the kernel says of the terminal's foreground: it is blocked reading a line, it rests with the terminal in
     its own hands, or it works; None where it was not asked, or does not tell."""
+    shown_s: float = 0.0
+    """Since there was something on the screen, in this launch."""
     given_back: Literal["program", "command"] | None = None
     """A message was typed at the program's prompt, and since then the terminal is in line mode: for the program, which
     had a line editor up, or for what it has started."""
@@ -325,17 +335,17 @@ def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict
         sign = told or shows(profile.ready, seen)
         if sign is None:
             return _no_sign(profile, seen)
-        return _settling(seen, sign, settled=settled, told=told)
+        return _settling(profile, seen, sign, settled=settled, told=told)
     if composer.state == "absent":
         if told is None:
             return _no_sign(profile, seen)
-        return _settling(seen, told, settled=settled, told=told, lacks_composer=spec.needed)
+        return _settling(profile, seen, told, settled=settled, told=told, lacks_composer=spec.needed)
     if (reason := _not_yet(profile, seen, told)) is not None:
         if edits_no_line(seen) and seen.quiet_s >= QUIET_UNKNOWN_S and seen.kernel == "reads":
-            return _by_kernel(seen)
-        return _unless_starting(seen, Activity.BUSY, reason)
+            return _by_kernel(profile, seen)
+        return _unless_starting(profile, seen, Activity.BUSY, reason)
     evidence = "composer: a draft in it" if composer.state == "draft" else "composer: empty"
-    return _settling(seen, told or evidence, settled=settled, told=told)
+    return _settling(profile, seen, told or evidence, settled=settled, told=told)
 
 
 def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | None:
@@ -360,6 +370,7 @@ def edits_no_line(seen: Observation) -> bool:
 
 
 def _settling(
+    profile: Profile,
     seen: Observation,
     evidence: str,
     *,
@@ -376,26 +387,26 @@ def _settling(
             settled=settled,
             lacks_composer=lacks_composer,
         )
-    return _unless_starting(seen, Activity.BUSY, "quiet: not yet")
+    return _unless_starting(profile, seen, Activity.BUSY, "quiet: not yet")
 
 
 def _no_sign(profile: Profile, seen: Observation) -> Verdict:
     if seen.quiet_s < QUIET_UNKNOWN_S:
         moves = "composer: no prompt at the cursor" if profile.composer.at_cursor else "quiet: the screen changes"
-        return _unless_starting(seen, Activity.BUSY, moves)
+        return _unless_starting(profile, seen, Activity.BUSY, moves)
     if profile.composer.at_cursor:
-        return _by_kernel(seen)
+        return _by_kernel(profile, seen)
     return _unknown(seen, "quiet: no sign of anything")
 
 
-def _by_kernel(seen: Observation) -> Verdict:
+def _by_kernel(profile: Profile, seen: Observation) -> Verdict:
     """A line-oriented program that shows no prompt may be at work in silence for hours: the kernel knows."""
     match seen.kernel:
         case "reads":
             return _unknown(seen, "kernel: it reads a line, and shows no prompt that is known")
         case "rests":
             return _unknown(seen, "kernel: it has the terminal for itself, and rests")
-    return _unless_starting(seen, Activity.BUSY, "composer: no prompt at the cursor")
+    return _unless_starting(profile, seen, Activity.BUSY, "composer: no prompt at the cursor")
 
 
 def _unknown(seen: Observation, evidence: str) -> Verdict:
@@ -406,6 +417,17 @@ def _unknown(seen: Observation, evidence: str) -> Verdict:
     return Verdict(activity=Activity.UNKNOWN, evidence=evidence, source=_source(evidence))
 
 
-def _unless_starting(seen: Observation, activity: Activity, evidence: str) -> Verdict:
+def never_starts(profile: Profile, screen: ScreenSnapshot) -> float | None:
+    """How long a program that shows `screen` may be starting; None for one that prints line by line."""
+    if screen.alternate:
+        return FULL_SCREEN_SLOW_S if needs_composer(profile.composer) else FULL_SCREEN_S
+    return None if screen.cursor_visible else HIDDEN_CURSOR_S
+
+
+def _unless_starting(profile: Profile, seen: Observation, activity: Activity, evidence: str) -> Verdict:
     still = seen.previous is Activity.STARTING
+    patience = never_starts(profile, seen.screen)
+    if still and patience is not None and seen.shown_s >= patience:
+        evidence = "quiet: it moves, and has never been ready"
+        return Verdict(activity=Activity.UNKNOWN, evidence=evidence, source=_source(evidence))
     return Verdict(activity=Activity.STARTING if still else activity, evidence=evidence, source=_source(evidence))

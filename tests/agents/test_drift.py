@@ -27,9 +27,10 @@ async def test_one_of_the_verified_version_is_nothing_to_tell(world: World) -> N
     assert world.factory.profiles[-1].args == ["--new"]
 
 
-async def test_one_that_does_not_tell_is_taken_for_the_verified_one(world: World) -> None:
+async def test_one_that_does_not_tell_is_started_as_the_verified_one_and_said_not_to_be_known(world: World) -> None:
     view = await world.start("drifter")
-    assert (view.version, view.drift) == (None, None)
+    unknown = "profile verified on 2.0, and its version is not known: it did not tell it"
+    assert (view.version, view.drift) == (None, unknown)
     assert world.factory.profiles[-1].args == ["--new"]
 
 

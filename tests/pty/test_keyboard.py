@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from synapsed.profiles import Profile
-from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Step, Steps, StopPressed, WaitFor
+from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Rests, Step, Steps, StopPressed, WaitFor
 from synapsed.screenspec import Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff, Signs
 from synapsed.terminal.composer import ComposerState
-from synapsed.terminal.menus import Move
+from synapsed.terminal.menu_keys import Move
+from synapsed.terminal.prompts import find_prompt, holds_answer
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 MENU = "a menu"
 WARNING = "a warning that the program printed over its composer"
@@ -59,6 +62,8 @@ class Program:
                 return self.until(wanted, within)
             case LookNow():
                 return self.look()
+            case Rests():
+                return True
             case StopPressed():
                 return self.asked_at.append(len(self.keys))
         raise AssertionError(step)
@@ -229,7 +234,7 @@ MOVES = [Move(b"down", "second"), Move(b"down", "third"), Move(b"\r", None)]
 
 def test_a_mark_is_moved_step_by_step_and_enter_comes_last() -> None:
     program = Program(["first"], then=["second", ["second", "third"], "done"])
-    assert program.play(program.keyboard.choose(MOVES, lambda look: look.screen.lines[0])) is True
+    assert program.play(program.keyboard.choose(MOVES, lambda look: frozenset({look.screen.lines[0]}))) is True
     assert program.keys == [b"down", b"down", b"\r"]
     assert not program.keyboard.answering
 
@@ -237,5 +242,41 @@ def test_a_mark_is_moved_step_by_step_and_enter_comes_last() -> None:
 @pytest.mark.parametrize(("shown", "told"), [("first", False), ("fourth", False), ("", None)])
 def test_a_mark_that_goes_elsewhere_submits_nothing(shown: str, told: bool | None) -> None:
     program = Program(["first"], then=["second", shown])
-    assert program.play(program.keyboard.choose(MOVES, lambda look: look.screen.lines[0] or None)) is told
+
+    def marks(look: Any) -> frozenset[str] | None:
+        return frozenset({look.screen.lines[0]}) if look.screen.lines[0] else None
+
+    assert program.play(program.keyboard.choose(MOVES, marks)) is told
     assert program.keys == [b"down", b"down"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "keys"),
+    [
+        (["Go on? (y/n) y"], [b"y", b"\r"]),
+        (["Go on? (y/n)", "Go on? (y/n) y"], [b"y", b"\r"]),
+        (["Delete all? (y/n)"], [b"y"]),
+        (["Go on? (y/n)", "Go on? (y/n)"], [b"y"]),
+        ([""], [b"y"]),
+    ],
+    ids=["it waits for Enter", "it is slow", "it asks the next", "it asks the same", "it took it"],
+)
+def test_enter_follows_a_letter_only_where_that_stands(shown: list[str], keys: list[bytes]) -> None:
+    """Enter would take what is asked next by its default."""
+    program = Program(["Go on? (y/n)"], then=[shown, ""])  # type: ignore[list-item]  # lists are invariant
+    asked = find_prompt(Prompts(generic=True), drawn("Go on? (y/n) "))
+    assert asked is not None
+    program.play(program.keyboard.named([b"y", b"\r"], lambda look: holds_answer(drawn(look.screen.lines[0]), asked)))
+    assert program.keys == keys
+
+
+def test_enter_follows_a_letter_that_the_terminal_hid() -> None:
+    program = Program(["PIN?"], then=["PIN?", ""])
+    program.play(program.keyboard.named([b"secret", b"\r"], lambda _: False))
+    assert program.keys == [b"secret", b"\r"]
+
+
+def drawn(text: str) -> ScreenSnapshot:
+    screen = Screen(40, 5)
+    screen.feed(text.encode())
+    return screen.snapshot()

@@ -66,6 +66,29 @@ async def test_an_answer_is_over_when_the_program_took_it(
     assert keys == [b"2"]
 
 
+async def test_an_answer_is_not_given_up_while_the_program_computes(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine's program reads the answer long before it acts on it."""
+    monkeypatch.setattr(answering, "TAKEN_S", 0.02)
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = (await link.observe()).prompt
+    assert prompt is not None
+    rounds = 0
+
+    async def rests() -> bool:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            prints(link, b"\x1b[H\x1b[2JWorking")
+        return False
+
+    monkeypatch.setattr(link._driver.kernel, "rests_with_keys_read", rests)
+    assert await link.answer("2", prompt.prompt_id) is False
+    assert rounds == 2
+    assert keys == [b"2"]
+
+
 async def test_an_answer_is_over_when_the_next_question_is_told(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever answers at once again, and names no prompt, means that one."""
     monkeypatch.setattr(answering, "NEXT_S", 30.0)

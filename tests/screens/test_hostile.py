@@ -73,7 +73,22 @@ LIES: dict[str, Callable[[ScreenFrame], ScreenFrame]] = {
     "a prompt with an escape": of_look(
         asks({"prompt_id": "x", "type": "confirmation", "prompt": "\x1b[2J"}, None, [], False, None)
     ),
-    "a mark beside its menu": of_look(asks(..., None, [], False, [["q"], [["1", "a", 0, 0]], 5, 0, 1, False, False])),
+    "a mark beside its menu": of_look(
+        asks(..., None, [], False, [["q"], [["1", "a", 0, 0]], 5, 0, 1, False, False, "space", None])
+    ),
+    "a menu without options": of_look(asks(..., None, [], False, [["q"], [], -1, 0, 1, False, False, "space", None])),
+    "a window's focus beside its buttons": of_look(
+        asks(
+            ...,
+            None,
+            [],
+            False,
+            [["q"], [], -1, 0, 1, False, False, "space", [[["ok", "OK", 0, 0]], 7, False, True, "", False]],
+        )
+    ),
+    "keys of its own": of_look(
+        asks(..., None, [], False, [["q"], [["1", "a", 0, 0]], 0, 0, 1, False, True, "rm -rf ~\r", None])
+    ),
     "more than it is asked": of_look(lambda look: look.append("more")),
     "kinds of other characters": changed(blob=b"x" * 5),
     "keys": types(b"rm -rf ~\r"),

@@ -9,7 +9,7 @@ import pytest
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import ComposerState, read_composer
-from synapsed.terminal.drafting import draft, only_drafts
+from synapsed.terminal.drafting import AsksError, draft, only_drafts
 from synapsed.terminal.screen import Screen
 
 RULE = "─" * 60
@@ -88,6 +88,48 @@ def test_whatever_is_on_the_screen_can_be_read_again(text: str) -> None:
     assert document["command"] == 'a"b'
     if (line := document["composer"].get("line")) is not None:
         assert re.search(line, text.rstrip())
+
+
+ASKING = {
+    "a question of a login": "Sign in:\r\n\x1b[36m❯ 1. A plan\x1b[m\r\n  2. A key\r\n\r\nEnter to confirm\x1b[?25l",
+    "a menu of trust": "Do you trust this folder?\r\n\x1b[36m❯ Yes\x1b[m\r\n  No\r\n\r\n(Use arrow-keys)\x1b[?25l",
+    "a password": "Password: ",
+    "a name": "? What is your name? ",
+    "a confirmation": "Go on? [y/N] ",
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_no_profile_is_written_while_it_asks(name: str) -> None:
+    """What it asks is no composer."""
+    with pytest.raises(AsksError):
+        draft(screen_of(ASKING[name]), command=["x"], agent="tui")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[90mType a message\x1b[m",
+        "\x1b[38;5;240mType a message\x1b[m",
+        "\x1b[38;2;120;120;120mType a message\x1b[m",
+        "\x1b[7mT\x1b[mype a message",
+        "\x1b[7mT\x1b[;90mype a message\x1b[m",
+    ],
+    ids=["bright black", "palette", "rgb", "behind a drawn cursor", "grey behind one"],
+)
+def test_a_placeholder_is_no_draft(text: str, tmp_path: Path) -> None:
+    profile, _ = profile_of(f"\x1b[?1049h\x1b[?25l{RULE}\r\n❯ {text}\r\n{RULE}", tmp_path)
+    assert read(profile, f"\x1b[?25l{RULE}\r\n❯ Type a message\r\n{RULE}").state == "empty"
+    assert read(profile, f"\x1b[?25l{RULE}\r\n❯ hello\r\n{RULE}").state == "draft"
+
+
+@pytest.mark.parametrize(
+    "row", ["⠋ Thinking… (esc to interrupt)", "working (ctrl+c to stop)", "✻ Pondering", "Esc to cancel"]
+)
+def test_the_usual_signs_of_work_are_proposed(row: str, tmp_path: Path) -> None:
+    profile, _ = profile_of(SCREENS["between rules"][0], tmp_path)
+    assert any(sign.search(row) for sign in profile.busy.screen)
+    assert not any(sign.search("I asked the stop to be nearer") for sign in profile.busy.screen)
 
 
 def test_only_a_draft_is_taken_for_one() -> None:

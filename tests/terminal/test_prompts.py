@@ -288,7 +288,7 @@ def test_an_answer_of_several_lines_to_what_takes_one_is_one_line(answer: str) -
 
 @pytest.mark.parametrize("answer", ["2", "２", "ｂｌｕｅ", "Blue"])
 def test_the_width_of_letters_and_digits_makes_no_other_answer(answer: str) -> None:
-    assert keys_for(asked(GENERIC, "Which one, (1) red, (2) blue: "), answer) == ([b"2\r"], "2")
+    assert keys_for(asked(GENERIC, "Which one, (1) red, (2) blue: "), answer) == ([b"2", b"\r"], "2")
 
 
 QUESTION = Dialog(
@@ -411,8 +411,8 @@ def test_what_ends_in_no_sign_of_a_question_is_none(text: str) -> None:
 def test_a_menu_above_a_sign_is_answered_by_key_label_or_words() -> None:
     found = in_turn("1) red\r\n2) blue\r\n> ")
     assert found is not None
-    assert keys_for(found, "blue") == ([b"2\r"], "2")
-    assert keys_for(found, "1") == ([b"1\r"], "1")
+    assert keys_for(found, "blue") == ([b"2", b"\r"], "2")
+    assert keys_for(found, "1") == ([b"1", b"\r"], "1")
     assert keys_for(found, "something\nelse") == ([b"something else\r"], None)
 
 

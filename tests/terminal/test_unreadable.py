@@ -54,6 +54,31 @@ def test_what_is_not_understood_for_long_enough_is_told_as_it_is() -> None:
     assert receives(watched.look(9.0))
 
 
+@pytest.mark.parametrize(("profile", "within"), [(LINES, 11), (FULL, 31)], ids=["any program", "one with a composer"])
+def test_a_full_screen_that_moves_and_was_never_ready_is_told(profile: Profile, within: int) -> None:
+    """A card to sign in with a spinner, a monitor of processes: it would be starting for ever."""
+    watched = TerminalObserver(profile, cols=40, rows=30, offset=0)
+    told: list[int] = []
+    for second in range(within + 1):
+        rows = f"\x1b[?1049h\x1b[2J\x1b[HSign in at the page that opened\r\n{'|/-+'[second % 4]}".encode()
+        watched.feed(watched.offset, rows, float(second))
+        look = watched.look(float(second))
+        told += [second] if look.verdict.asked is not None else []
+        assert look.verdict.activity in (Activity.STARTING, Activity.UNKNOWN)
+    assert told
+    assert told[0] <= within
+    assert held(look) == "unknown screen"
+    shows(watched, b"\x1b[?1049l$ " if profile is LINES else b"\x1b[?1049l> ", within + 1.0)
+    assert receives(watched.look(within + 2.0))
+
+
+def test_what_prints_line_by_line_may_start_for_long() -> None:
+    watched = TerminalObserver(LINES, cols=40, rows=30, offset=0)
+    for second in range(120):
+        watched.feed(watched.offset, f"compiling {second}\r\n".encode(), float(second))
+        assert watched.look(float(second)).verdict.activity is Activity.STARTING
+
+
 def test_a_turn_may_think_for_longer() -> None:
     watched = started()
     watched.in_turn = True

@@ -1,0 +1,149 @@
+"""A menu or a window that asks, as it was read, and the keys that answer it, each step seen before the next. Pure."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from synapsed.terminal.menu_rows import MenuOption
+
+DONE = "done"
+"""The key of the option that goes on with what is ticked."""
+_LEFT, _RIGHT, _UP, _DOWN = "DCAB"
+_ENTER, _TAB, _SPACE, _KILL = b"\r", b"\t", b" ", b"\x15"
+_ON = "(*) "
+
+
+class Move(NamedTuple):
+    """Keys to press, and what must be marked then (see `Menu.marks`); None where they end it."""
+
+    keys: bytes
+    mark: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MenuWindow:
+    """What a window has besides its list: buttons, the first of which goes on. `focus` is the one that has the keys;
+    `field`: instead of a list there is a row for words, in which `typed` stands. `radio`: one of its rows is chosen,
+    with a key of its own. `hides`: what is typed there is a secret, and is not looked for."""
+
+    buttons: tuple[MenuOption, ...]
+    focus: int | None = None
+    radio: bool = False
+    field: bool = False
+    typed: str = ""
+    hides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """`asked` is what stands above the options; `marked` the option that Enter would take. `across`: they stand in one
+    row. `ticks`: each is ticked or not with `tick`, and Enter takes them all. `rows` are those of all of it. With a
+    `window`, Enter counts on its buttons alone, and `marked` is -1 where no row of the list is known to be."""
+
+    asked: tuple[str, ...]
+    options: tuple[MenuOption, ...]
+    marked: int
+    rows: range
+    across: bool = False
+    ticks: bool = False
+    tick: Literal["space", "right"] = "space"
+    window: MenuWindow | None = None
+    framed: bool = False
+    """It is known by more than its rows: a prompt's sign at the cursor within it is no prompt."""
+
+    @property
+    def mark(self) -> str:
+        """The label of the option that is marked."""
+        return self.options[self.marked].label if self.marked >= 0 else ""
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """All that is marked now: an option, a button that has the keys, what stands in the field."""
+        found = {self.mark}
+        if self.window is not None:
+            if self.window.focus is not None:
+                found.add(_focus(self.window, self.window.focus))
+            if self.window.field:
+                found.add(_words(self.window, self.window.typed))
+        return frozenset(found)
+
+    @property
+    def choices(self) -> list[MenuOption]:
+        """All that can be chosen: the options, then what goes on with the ticked ones, then the other buttons."""
+        found = [*self.options]
+        if self.ticks:
+            found.append(MenuOption(DONE, "Go on with what is ticked", self.rows.stop, 0))
+        return [*found, *(self.window.buttons[1:] if self.window is not None else ())]
+
+    @property
+    def default(self) -> str | None:
+        """The key of what Enter would take."""
+        if self.ticks:
+            return DONE
+        return self.options[self.marked].key if self.marked >= 0 else None
+
+
+def _focus(window: MenuWindow, button: int) -> str:
+    return f"\0button {window.buttons[button].label}"
+
+
+def _words(window: MenuWindow, words: str) -> str:
+    return "\0words " if window.hides else f"\0words {' '.join(words.split())}"
+
+
+def route(menu: Menu, key: str | None, words: str = "", *, application: bool) -> list[Move]:
+    """What is pressed to answer `menu` with option `key`, or with `words`; `application` is the mode of the cursor keys
+    (DECCKM)."""
+    window = menu.window
+    button = _button(window, key)
+    row = next((n for n, option in enumerate(menu.options) if option.key == key), None)
+    if row is None:
+        if window is None:
+            return [Move(_ENTER, None)]
+        return [*_typed(window, words, typed=key is None), *_pressed(window, button)]
+    moves = _to(menu, row, application=application)
+    if menu.ticks:
+        return [*moves, Move(_keys(_RIGHT, application=application) if menu.tick == "right" else _SPACE, None)]
+    if window is None:
+        return [*moves, Move(_ENTER, None)]
+    label = menu.options[row].label
+    if window.radio and not label.startswith(_ON):
+        moves.append(Move(_SPACE, _ON + re.sub(r"^\(.\) ", "", label)))
+    return [*moves, *_pressed(window, 0)]
+
+
+def _button(window: MenuWindow | None, key: str | None) -> int:
+    buttons = window.buttons if window is not None else ()
+    return next((n for n, each in enumerate(buttons) if each.key == key), 0)
+
+
+def _keys(arrow: str, *, application: bool) -> bytes:
+    return f"\x1b{'O' if application else '['}{arrow}".encode()
+
+
+def _to(menu: Menu, wanted: int, *, application: bool) -> list[Move]:
+    """The mark, moved one by one."""
+    at = max(menu.marked, 0)
+    forth = wanted > at
+    arrow = (_RIGHT if forth else _LEFT) if menu.across else (_DOWN if forth else _UP)
+    keys = _keys(arrow, application=application)
+    step = 1 if forth else -1
+    passed = range(at + step, wanted + step, step) if wanted != at else range(0)
+    return [Move(keys, menu.options[n].label) for n in passed]
+
+
+def _typed(window: MenuWindow, words: str, *, typed: bool) -> list[Move]:
+    if not (window.field and typed):
+        return []
+    kill = [Move(_KILL, _words(window, ""))] if window.typed else []
+    return [*kill, Move(words.encode(), _words(window, words))]
+
+
+def _pressed(window: MenuWindow, button: int) -> list[Move]:
+    """Tab on to the button, then Enter."""
+    count = len(window.buttons)
+    passed: Iterable[int] = range(button + 1)
+    if window.focus is not None:
+        passed = ((window.focus + n) % count for n in range(1, (button - window.focus) % count + 1))
+    return [*(Move(_TAB, _focus(window, n)) for n in passed), Move(_ENTER, None)]
