@@ -75,6 +75,7 @@ FactKind = Literal[
     "accepted",
     "said",
     "saying",
+    "answered",
     "ended",
     "failed",
     "interrupted",
@@ -91,6 +92,8 @@ class Line(_Section):
     text: str | None = None
     """A string, or a list of content blocks, of which the texts of those with a type in `blocks`, or without any type,
     count."""
+    match: TextPattern | None = None
+    """Found in that text, or the record does not count; its group `text`, if it has one, is the text then."""
     id: str | None = None
     """A later record with the same id is a newer version of the same message (or another piece, see `pieces`)."""
     turn: str | None = None
@@ -151,6 +154,11 @@ class Transcript(_Section):
     interrupted: list[Line] = []
     failed: list[Line] = []
     """The program gave up; looked at before `ended`."""
+    refused: list[Line] = []
+    """A hook of the person's has refused the prompt, which stands nowhere; `text` says why."""
+    sent_back: list[Line] = []
+    """A hook of the person's has sent the model back to work: the next record of `user` has the hook's words, and
+    begins no turn."""
     blocks: list[str] = ["text"]
     pieces: bool = False
     wait_ms: int = Field(default=300, ge=0, le=10_000)

@@ -21,6 +21,7 @@ from synapsed.model.facts import (
     AssistantSaying,
     ChannelFact,
     PromptAccepted,
+    TurnAnswered,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
@@ -42,6 +43,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
 from synapsed.pty.pending_answer import Asking
 from synapsed.pty.readiness import UNKNOWN_SCREEN, Moment, Obstacle, obstacle
+from synapsed.pty.rest_after_hooks import RestAfterHooks
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
@@ -121,7 +123,12 @@ class LookSoon:
     """However short the last look is ago."""
 
 
-type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | Work
+@dataclass(frozen=True, slots=True)
+class Rests:
+    """Tell the channels that the program rests after what it answered last."""
+
+
+type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | Rests | Work
 
 
 class Session:
@@ -159,6 +166,7 @@ class Session:
         self._stood: list[str] = []
         """What stood above the composer when the submit key was pressed."""
         self.asking = Asking()
+        self._rest = RestAfterHooks(profile)
         self.observed: LinkObserved | None = None
         """What was told last."""
         self.touched: str | None = None
@@ -205,8 +213,13 @@ class Session:
         else:
             self._facts.append(fact)
             if isinstance(fact, PromptAccepted):
+                self._rest.worked_on(self.offset)
                 self._out.append(Tell(TurnOpened(fact.channel, fact.at_ns)))
+            elif isinstance(fact, TurnAnswered):
+                self._rest.answered()
+                self._out.append(Tell(TurnClosed()))
             elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
+                self._rest.over()
                 self._out.append(Tell(TurnClosed()))
             if fact.session is not None and fact.session != self._conversation:
                 self._conversation = fact.session
@@ -283,6 +296,8 @@ class Session:
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._save_screen()
+        if self._rest.seen(look):
+            self._out.append(Rests())
         if self.observed is None or not (look.steady_at > now or self.keyboard.answering):
             self._tell(look, now)
         return self._drain()
