@@ -484,7 +484,12 @@ class Agent:
         if not self.record.restart_pending:
             await self.turns.pump()
         elif link is not None and self.turns.current is None and obstacle(Moment(link=await link.observe())) is None:
-            await self.process.stop(again=True)
+            try:
+                await self.process.stop(again=True)
+            except NotReady as error:  # what it needs has gone since the restart was asked for
+                await self.process.restart_pends(False)
+                await self._alert(LinkAlert("RESTART_REFUSED", error.message, "happened"))
+                await self.turns.pump()
 
     async def _adopt(self) -> None:
         self.attention.restore(await self._store.events.open_attention(self.id))
