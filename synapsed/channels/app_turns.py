@@ -114,7 +114,9 @@ class AppTurns:
         run = params.get("run")
         if words_of(run, "eventName") == "userPromptSubmit" and words_of(run, "status") in ("blocked", "stopped"):
             entries = at_path(run, "entries")
-            words = [text for entry in entries if (text := words_of(entry, "text"))] if isinstance(entries, list) else []
+            words = (
+                [text for entry in entries if (text := words_of(entry, "text"))] if isinstance(entries, list) else []
+            )
             self.open.setdefault(turn, _Turn()).refused = clean("\n".join(words)) or "a hook has refused the prompt"
 
     def _hear_item(self, method: str, params: _Json, turn: str) -> None:

@@ -252,7 +252,7 @@ class HookChannel:
 
     async def _accept(self, report: Report, common: "_Common") -> "_Common":
         """The report's facts carry the turn's name."""
-        if self._answered is not None and (turn := await self._sent_back(report, common)) is not None:
+        if self._answered is not None and (turn := await self._sent_back(common)) is not None:
             self._turn, self._answered = turn, None
             return replace(common, turn=turn.name)
         await self._end_answered()
@@ -270,12 +270,14 @@ class HookChannel:
         self._turn = turn
         return replace(common, turn=turn.name)
 
-    async def _sent_back(self, report: Report, common: "_Common") -> _Turn | None:
+    async def _sent_back(self, common: "_Common") -> _Turn | None:
         """The open turn, if the program goes on with it after an answer: with a prompt of a hook's in place of the
         person's. None where the prompt is that of another turn."""
         turn, spec = self._turn, self._channel.transcript
-        if turn is None or (same := _names(turn.key, common.turn, None)) is not None:
-            return turn if turn is not None and same else None
+        if turn is None:
+            return None
+        if (same := _names(turn.key, common.turn, None)) is not None:
+            return turn if same else None
         if spec is None or not spec.sent_back:
             return None
         read = await asyncio.to_thread(self._read, turn.key)

@@ -34,7 +34,7 @@ from synapsed.pty.keyboard import (
 )
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.screen_looks import Looks
-from synapsed.pty.session import AnswerQuery, LookSoon, Poll, Rests, SaveScreen, SessionCommand
+from synapsed.pty.session import AnswerQuery, AtRest, LookSoon, Poll, SaveScreen, SessionCommand
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import KeysTyped, StopAsked
@@ -87,7 +87,7 @@ class Driver:
                     self._program.tasks.spawn(self.save_screen())
                 case Poll():
                     self._program.tasks.spawn(self.poll())
-                case Rests():
+                case AtRest():
                     self._program.tasks.spawn(self.rests())
 
     async def _answer_query(self, input_id: str, data: bytes) -> None:

@@ -1,9 +1,9 @@
 """Tells when a program rests after its model has answered: by then no hook of the person's has sent that back to work.
 Pure.
 
-A program shows that it works as long as its hooks run. So it rests when its screen has come to rest, and sooner where it
-says so itself: by its status record, or by a title for which the profile has a pattern. That counts if it was seen at
-work since it took the prompt; else what is seen may be from before.
+A program shows that it works as long as its hooks run. So it rests when its screen has come to rest, and sooner where
+it says so itself: by its status record, or by a title for which the profile has a pattern. That counts if it was seen
+at work since it took the prompt; else what is seen may be from before.
 """
 
 from synapsed.model.agent import Activity

@@ -430,11 +430,9 @@ class PtyTurn:
             self.deadline = seen.now + patience.LOOK_AGAIN_S  # it may be about to begin with what it had put off
             return []
         if self._composed.is_given_back(seen, self.state):
-            due = since + patience.given_back(self._profile, channels_tell=self._channels_tell)
-            if seen.now >= due:
-                return self._stopped("composer: the message was given back", seen.now)
-            self.deadline = due
-            return []
+            self.deadline = since + patience.given_back(self._profile, channels_tell=self._channels_tell)
+            stopped = seen.now >= self.deadline
+            return self._stopped("composer: the message was given back", seen.now) if stopped else []
         return None
 
     def holds(self, composer: str) -> bool:
@@ -494,14 +492,18 @@ class PtyTurn:
             case TurnEnded():
                 return self._ended(fact, now)
             case TurnFailed():
-                if self.state.interrupting:
-                    return self._interrupted("interrupted", f"{fact.channel}: turn failed")
-                if fact.code == "UNDELIVERED":
-                    return self._undelivered(fact.message)
-                return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, f"{fact.channel}: turn failed"))
+                return self._failed(fact)
             case TurnInterrupted():
                 return self._stopped(f"{fact.channel}: turn interrupted", now, denied=fact.refused)
         return []
+
+    def _failed(self, fact: TurnFailed) -> list[Command]:
+        evidence = f"{fact.channel}: turn failed"
+        if self.state.interrupting:
+            return self._interrupted("interrupted", evidence)
+        if fact.code == "UNDELIVERED":
+            return self._undelivered(fact.message)
+        return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, evidence))
 
     def is_younger(self, fact: ChannelFact) -> bool:
         """See `TurnReports.is_younger`."""

@@ -136,8 +136,18 @@ async def test_an_answer_that_is_told_while_the_rest_is_told_waits_for_its_own(
 async def test_the_transcript_tells_the_rest_too(launch: Launch, channel: HookChannel, tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     records: list[dict[str, Any]] = [
-        {"type": "user", "isSidechain": False, "promptSource": "typed", "promptId": "p1", "message": {"content": "hello"}},
-        {"type": "assistant", "isSidechain": False, "message": {"id": "m1", "content": [{"type": "text", "text": "Hi"}]}},
+        {
+            "type": "user",
+            "isSidechain": False,
+            "promptSource": "typed",
+            "promptId": "p1",
+            "message": {"content": "hello"},
+        },
+        {
+            "type": "assistant",
+            "isSidechain": False,
+            "message": {"id": "m1", "content": [{"type": "text", "text": "Hi"}]},
+        },
     ]
     path.write_text("".join(json.dumps({**record, "timestamp": stamp(time.time())}) + "\n" for record in records))
     told = {"transcript_path": str(path)}

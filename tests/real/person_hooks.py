@@ -1,4 +1,4 @@
-"""A person's own hooks, in each program's own configuration: such as send the model back to work, or refuse a prompt."""
+"""A person's own hooks, in each program's own configuration: they send the model back to work, or refuse a prompt."""
 
 import json
 import shlex
@@ -35,7 +35,14 @@ EVENTS = {
 
 
 def install(
-    prepared: Prepared, at: str, *, reason: str = REASON, times: int = 1, seconds: float = 0, how: str = "block", hooks: int = 1
+    prepared: Prepared,
+    at: str,
+    *,
+    reason: str = REASON,
+    times: int = 1,
+    seconds: float = 0,
+    how: str = "block",
+    hooks: int = 1,
 ) -> None:
     """Makes `hooks` of them, for the turn's `end` or its `prompt`: each blocks so many `times`, after `seconds`, with
     `reason` (`NUMBER` in it is which time that is). codex is told to trust them."""

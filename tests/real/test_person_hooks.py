@@ -1,5 +1,7 @@
 """A person's own hooks have the last word: on when a turn is over, and on what is a prompt at all."""
 
+from typing import Any
+
 import pytest
 
 from tests.real.agents import MAIN, RealAgent, nonce
@@ -15,16 +17,16 @@ TRUSTED = {"codex": ("--", "--dangerously-bypass-hook-trust")}
 WAYS = [*MAIN, "codex-typed"]
 
 
-def _started(way: str, daemon: Daemon, model: Model, cli_home: CliHome, at: str, **hook: object) -> RealAgent:
+def _started(way: str, daemon: Daemon, model: Model, cli_home: CliHome, at: str, **hook: Any) -> RealAgent:
     cli = way.removesuffix("-typed")
     if way != cli:
         typed(cli, daemon)
     prepared = cli_home(cli)
-    install(prepared, at, **hook)  # type: ignore[arg-type]
+    install(prepared, at, **hook)
     return RealAgent.start(cli, daemon, model, prepared, *TRUSTED.get(cli, ()))
 
 
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "once": {},
     "by its exit": {"how": "exit"},
     "twice": {"times": 2},
