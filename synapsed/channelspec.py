@@ -142,6 +142,9 @@ class Transcript(_Section):
     files: str | None = None
     """Where the file is if no hook named it: a shell pattern under the program's home directory, `{conversation}` in
     it; the newest that matches counts."""
+    moved_by: dict[str, str] = {}
+    """Variables of the environment, and the beginning of `files` that each stands for where it is set: the program then
+    keeps that folder elsewhere."""
     time: str = "timestamp"
     """Where a record has its time (RFC 3339)."""
     user: list[Line] = []

@@ -183,8 +183,8 @@ class AgentProcess:
         self, *, again: bool = False, desired: Literal["running", "stopped"] | None = None
     ) -> asyncio.Future[None]:
         """End it and all it started; `again` starts it again when it is gone. `desired` is what the next daemon finds
-        wanted: with `again` that it runs, else that it does not, if nothing is said. Raises NotReady where one that runs
-        could not be started again."""
+        wanted: with `again` that it runs, else that it does not, if nothing is said. Raises NotReady where one that
+        runs could not be started again."""
         if again and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
             self._operations.check()
         desired = desired or ("running" if again else "stopped")
@@ -284,10 +284,21 @@ class AgentProcess:
         if not self._open and self.state is ProcessState.RUNNING:
             self._waiters.wake()
 
-    async def session(self, conversation: str) -> None:
-        """The program told its conversation's id."""
-        await self._change(self._conversation.told(self.record, conversation))
+    async def session(self, conversation: str, at_ns: int = 0) -> None:
+        """The program told the id of the conversation that it was in `at_ns`. What it told before it told of the one on
+        record is late news (the next daemon is told it again)."""
+        launch = self.record.launch
+        if launch is not None and 0 < at_ns < launch.session_ns:
+            return
+        change = self._conversation.told(self.record, conversation)
+        if launch is not None and at_ns > launch.session_ns:
+            change.fields["launch"] = launch.model_copy(update={"session_ns": at_ns})
+        await self._change(change)
         await self._change(self._conversation.said(self.record))
+
+    async def prompted(self, conversation: str | None, *, context_id: str | None) -> None:
+        """The program took a prompt in that conversation."""
+        await self._change(self._conversation.prompted(self.record, conversation, context_id))
 
     async def amend(
         self, *told: EventData, tasks: Sequence[Task] = (), of_tasks: Sequence[NewEvent] = (), **fields: Any

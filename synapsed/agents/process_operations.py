@@ -154,7 +154,7 @@ class ProcessOperations:
             await self._actor.report(owner.found_dead, ended)
             return
         was = owner.record.launch
-        known = {"resumed": was.resumed, "version": was.version} if was is not None else {}
+        known = was.model_dump(include={"resumed", "version", "session_ns"}) if was is not None else {}
         launch = link.launch.model_copy(update=known)
         await self._actor.report(owner.launched, link, launch, ProcessEvent.ADOPTED)
         await self._open(link)

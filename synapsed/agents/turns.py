@@ -295,7 +295,8 @@ class AgentTurns:
                 renewing = await self._process.renew(task.context_id)
             except NotReady as error:  # not in the conversation that it is not meant for
                 await self._drop(transitions.undelivered(task, reason=error.message, screen="", now=self._clock.wall()))
-                return await self.pump()
+                await self.pump()
+                return
             self._renewed_for = task.id
             if renewing:
                 return

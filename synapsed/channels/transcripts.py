@@ -83,6 +83,15 @@ class TurnRead:
         return self.messages[:-1]
 
 
+def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, str]:
+    """Where such files are for a program with that `env`: a folder, and the pattern below it."""
+    files = spec.files or ""
+    for name, folder in spec.moved_by.items():
+        if (elsewhere := env.get(name)) and files.startswith(f"{folder}/"):
+            return Path(home, elsewhere), files.removeprefix(f"{folder}/")
+    return home, files
+
+
 def locate(spec: Transcript, home: Path, conversation: str) -> Path | None:
     """The transcript of `conversation`, where the profile says that such files are; None if there is no such file."""
     if spec.files is None:
@@ -162,8 +171,8 @@ def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: 
         elif goes_on and messages:
             last = next(reversed(messages))
             messages[last] = replace(messages[last], goes_on=True)
-    said = tuple(messages.values())
-    return TurnRead(messages=said, outcome="open", at=at, uses=tuple(uses), sent_back=sent_back)
+    told = tuple(messages.values())
+    return TurnRead(messages=told, outcome="open", at=at, uses=tuple(uses), sent_back=sent_back)
 
 
 def _outcome(record: Mapping[str, Any], spec: Transcript) -> tuple[Outcome, Line] | None:

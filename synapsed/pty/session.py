@@ -21,6 +21,7 @@ from synapsed.model.facts import (
     AssistantSaying,
     ChannelFact,
     PromptAccepted,
+    SessionStarted,
     TurnAnswered,
     TurnEnded,
     TurnFailed,
@@ -124,11 +125,11 @@ class LookSoon:
 
 
 @dataclass(frozen=True, slots=True)
-class Rests:
+class AtRest:
     """Tell the channels that the program rests after what it answered last."""
 
 
-type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | Rests | Work
+type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | AtRest | Work
 
 
 class Session:
@@ -177,6 +178,8 @@ class Session:
         """When the program was last seen at work on what it was given, or waiting for a processor to be."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
+        self._conversation_at = 0
+        """`at_ns` of the fact that told it."""
         self._started = start.started
         """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
         self._saved_at = start.offset
@@ -221,9 +224,7 @@ class Session:
             elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
                 self._rest.over()
                 self._out.append(Tell(TurnClosed()))
-            if fact.session is not None and fact.session != self._conversation:
-                self._conversation = fact.session
-                self._out.append(Emit(LinkSession(fact.session)))
+            self._follow_conversation(fact)
             self._out.append(Emit(LinkTold(fact)))
             if self.turn is not None:
                 self._work(self.turn.told(fact, now))
@@ -231,6 +232,16 @@ class Session:
                 self.speech.said(fact)
         self._out.append(LookSoon())
         return self._drain()
+
+    def _follow_conversation(self, fact: ChannelFact) -> None:
+        """Another one is begun, or gone back to, by a start or a prompt in it; whatever else names one may be late news
+        of what was done in the last."""
+        if fact.session is None or fact.session == self._conversation:
+            return
+        moves = isinstance(fact, SessionStarted | PromptAccepted) and fact.at_ns >= self._conversation_at
+        if self._conversation is None or moves:
+            self._conversation, self._conversation_at = fact.session, fact.at_ns
+            self._out.append(Emit(LinkSession(fact.session, fact.at_ns)))
 
     def pressed(self, now: float) -> None:
         """A person pressed a key; or the program has read what it had not, and is about to show that."""
@@ -297,7 +308,7 @@ class Session:
             self._started = True
             self._save_screen()
         if self._rest.seen(look):
-            self._out.append(Rests())
+            self._out.append(AtRest())
         if self.observed is None or not (look.steady_at > now or self.keyboard.answering):
             self._tell(look, now)
         return self._drain()
