@@ -75,6 +75,7 @@ FactKind = Literal[
     "accepted",
     "said",
     "saying",
+    "answered",
     "ended",
     "failed",
     "interrupted",
@@ -91,6 +92,8 @@ class Line(_Section):
     text: str | None = None
     """A string, or a list of content blocks, of which the texts of those with a type in `blocks`, or without any type,
     count."""
+    match: TextPattern | None = None
+    """Found in that text, or the record does not count; its group `text`, if it has one, is the text then."""
     id: str | None = None
     """A later record with the same id is a newer version of the same message (or another piece, see `pieces`)."""
     turn: str | None = None
@@ -139,6 +142,9 @@ class Transcript(_Section):
     files: str | None = None
     """Where the file is if no hook named it: a shell pattern under the program's home directory, `{conversation}` in
     it; the newest that matches counts."""
+    moved_by: dict[str, str] = {}
+    """Variables of the environment, and the beginning of `files` that each stands for where it is set: the program then
+    keeps that folder elsewhere."""
     time: str = "timestamp"
     """Where a record has its time (RFC 3339)."""
     user: list[Line] = []
@@ -151,6 +157,11 @@ class Transcript(_Section):
     interrupted: list[Line] = []
     failed: list[Line] = []
     """The program gave up; looked at before `ended`."""
+    refused: list[Line] = []
+    """A hook of the person's has refused the prompt, which stands nowhere; `text` says why."""
+    sent_back: list[Line] = []
+    """A hook of the person's has sent the model back to work: the next record of `user` has the hook's words, and
+    begins no turn."""
     blocks: list[str] = ["text"]
     pieces: bool = False
     wait_ms: int = Field(default=300, ge=0, le=10_000)

@@ -42,6 +42,11 @@ class LaunchPlanner(Protocol):
         """Raises ProgramNotFound, and ConfigError for a file of variables that cannot be read."""
         ...
 
+    def check(self, record: AgentRecord, profile: Profile) -> None:
+        """Raises what `plan` raises, LaunchError for a folder that is not there, and UnknownProfile: before a program
+        that runs is ended for the next one."""
+        ...
+
     def endpoint(self, record: AgentRecord) -> str:
         """The agent's base URL."""
         ...

@@ -1,6 +1,7 @@
 """`synapsectl adopt [PROFILE] [ID]`."""
 
 import argparse
+import json
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +27,10 @@ SINCE = "1d"
 """How far back `--all` looks: what somebody works on, not all that there ever was."""
 LISTED_MAX = 200
 """Conversations of one profile that the daemon lists."""
+MOVED = ("_CONFIG_DIR", "_HOME")
+"""So end the names of variables by which programs keep their files elsewhere (CLAUDE_CONFIG_DIR, CODEX_HOME); which of
+them counts is the profile's."""
+MOVED_MAX = 20
 PREFIX_MIN = 4
 """Characters of an id that may stand for it."""
 
@@ -115,7 +120,14 @@ def _used(one: dict[str, Any]) -> datetime:
 def _found(ctx: CommandContext, profile: str | None, *, cwd: str | None = None) -> list[dict[str, Any]]:
     from os.path import realpath
 
-    query = {"home": ctx.environ.get("HOME"), "profile": profile, "cwd": realpath(cwd) if cwd else None}
+    moved = {name: value for name, value in ctx.environ.items() if name.endswith(MOVED) and name != "HOME"}
+    fitting = dict(list(moved.items())[:MOVED_MAX])
+    query = {
+        "home": ctx.environ.get("HOME"),
+        "profile": profile,
+        "cwd": realpath(cwd) if cwd else None,
+        "env": json.dumps(fitting) if fitting else None,
+    }
     with ctx.busy("looking for conversations"):
         found: list[dict[str, Any]] = ctx.client.get(
             "/control/conversations", {key: value for key, value in query.items() if value}

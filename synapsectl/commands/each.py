@@ -68,6 +68,8 @@ class EachAgent(NamedTuple):
             after.append(result)
             if not args.json:
                 ctx.out.line(f"{result['name']} {self.done_with if chosen else self.done}")
+                if self.starts and not chosen:
+                    _note_loss(ctx, result["name"])
         if args.json:
             ctx.out.document(after)
         elif not names:
@@ -80,6 +82,17 @@ class EachAgent(NamedTuple):
             return
         activated = {name for agent in names for name in bring_all(ctx, agent)}
         note_activated(ctx, sorted(activated))
+
+
+def _note_loss(ctx: CommandContext, name: str) -> None:
+    """A conversation that is not gone on with is not passed over in silence."""
+    try:
+        conversation = ctx.client.get(agent_path(name, "status"), {"detail": 1}).get("conversation") or {}
+    except ApiError:
+        return  # it is another's to say why
+    note = str(conversation.get("note") or "")
+    if note.startswith("new: ") and not conversation.get("resumed") and not conversation.get("said"):
+        ctx.out.note(f"{name}: its conversation is {note}")
 
 
 def _at_once(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from synapsed.agents import message_files
+from synapsed.agents import conversations, message_files
 from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
@@ -39,7 +39,7 @@ from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
-from synapsed.model.facts import PermissionAsked, ToolBegan, ToolOver
+from synapsed.model.facts import PermissionAsked, PromptAccepted, ToolBegan, ToolOver
 from synapsed.model.link import (
     LinkAlert,
     LinkExited,
@@ -457,6 +457,7 @@ class Agent:
     async def opened(self, link: AgentLink) -> None:
         self._seen = await link.observe()
         await self._tell_of(self.attention.renewed())
+        await self._tell_of_conversation()
         self.usage.watch()
         await self.process.saw(self._seen.activity)
         await self.turns.resume(link)
@@ -485,7 +486,12 @@ class Agent:
         if not self.record.restart_pending:
             await self.turns.pump()
         elif link is not None and self.turns.current is None and obstacle(Moment(link=await link.observe())) is None:
-            await self.process.stop(again=True)
+            try:
+                await self.process.stop(again=True)
+            except NotReady as error:  # what it needs has gone since the restart was asked for
+                await self.process.restart_pends(False)
+                await self._alert(LinkAlert("RESTART_REFUSED", error.message, "happened"))
+                await self.turns.pump()
 
     async def _adopt(self) -> None:
         self.attention.restore(await self._store.events.open_attention(self.id))
@@ -508,6 +514,8 @@ class Agent:
             case LinkTold(told):
                 if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
                     self._actor.spawn(self._reply(fact.link, told))
+                if isinstance(told, PromptAccepted):
+                    await self.process.prompted(told.session, context_id=self._context_id)
                 await self.tools.told(told)
                 fact.link.taken(told)
                 if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
@@ -518,8 +526,9 @@ class Agent:
                 await self._alert(alert)
             case LinkExited() as exited:
                 await self.process.exited(exited)
-            case LinkSession(conversation):
-                await self.process.session(conversation)
+            case LinkSession(conversation, at_ns):
+                await self.process.session(conversation, at_ns)
+                await self._tell_of_conversation()
             case event:
                 if isinstance(event, LinkTurnAccepted):
                     await self._saw(Activity.BUSY)
@@ -589,8 +598,18 @@ class Agent:
     async def _saw(self, activity: Activity) -> None:
         if activity is Activity.BUSY:
             self.tools.works()
-        task = self.turns.current
-        await self.process.saw(activity, context_id=task.context_id if task is not None else None)
+        await self.process.saw(activity, context_id=self._context_id)
+        await self._tell_of_conversation()
+
+    @property
+    def _context_id(self) -> str | None:
+        return self.turns.current.context_id if self.turns.current is not None else None
+
+    async def _tell_of_conversation(self) -> None:
+        """That one was lost stands in the inbox until something is said in the new one."""
+        lost = conversations.lost(self.record, self.profile)
+        alert = LinkAlert(conversations.LOST, lost or "", "begins" if lost else "over")
+        await self._tell_of(self.attention.alerted(alert))
 
     async def _begin_interrupt(self) -> asyncio.Future[bool] | None:
         return self.turns.interrupt("interrupted") if await self.turns.runs_something() else None

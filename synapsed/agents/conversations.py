@@ -17,6 +17,11 @@ from synapsed.profiles import Profile
 LOST = "CONVERSATION_LOST"
 """Code of the alert."""
 
+NEW = "new: "
+"""So begins the note on a conversation that is not the one before, though nobody asked for that."""
+
+NOTHING_SAID = f"{NEW}nothing had been said in the one before"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationChange:
@@ -53,7 +58,7 @@ def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> Conversati
     if (why := obstacle(record, profile)) is not None:
         return _lost(record, f"the earlier conversation could not be resumed: {why}")
     if record.conversation_note is None:
-        return ConversationChange(fields={"conversation_note": "new: nothing had been said in the one before"})
+        return ConversationChange(fields={"conversation_note": NOTHING_SAID})
     return ConversationChange()
 
 
@@ -76,6 +81,14 @@ def told(record: AgentRecord, before: str | None, session: str, *, working: bool
     note = "begun in the program itself"
     fields = {"said": working, "context_id": new_id(), "conversation_note": note}
     return ConversationChange(fields={**fields, "conversation": session if working else None})
+
+
+def lost(record: AgentRecord, profile: Profile) -> str | None:
+    """How the present conversation came about, if an earlier one was lost, and nothing was said since that somebody who
+    expects that would have missed."""
+    note = record.conversation_note
+    is_lost = note is not None and note.startswith(NEW) and note != NOTHING_SAID
+    return note if is_lost and profile.resumes and not record.said else None
 
 
 def chosen(record: AgentRecord, session: str) -> ConversationChange:
@@ -109,7 +122,7 @@ def asked_anew(context_id: str) -> ConversationChange:
 def _lost(record: AgentRecord, why: str) -> ConversationChange:
     details = {"conversation": record.conversation, "context_id": record.context_id}
     alert = AgentAlert(code=LOST, message=f"{why}; the conversation is new", details=details)
-    return ConversationChange(fields=_empty(f"new: {why}"), alert=alert)
+    return ConversationChange(fields=_empty(f"{NEW}{why}"), alert=alert)
 
 
 def _empty(note: str) -> dict[str, Any]:

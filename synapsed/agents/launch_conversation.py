@@ -51,6 +51,13 @@ class LaunchConversation:
         self._chosen = False
         return conversations.said(record, self._session, context_id)
 
+    def prompted(self, record: AgentRecord, session: str | None, context_id: str | None) -> ConversationChange:
+        """The program took a prompt in that conversation: something is said in it, however soon it is answered."""
+        if session is None or session != self._session:
+            return ConversationChange()
+        self._chosen = False
+        return conversations.said(record, session, context_id)
+
     def told(self, record: AgentRecord, session: str) -> ConversationChange:
         """The program told its conversation's id."""
         wanted, self._to_resume = self._to_resume, None

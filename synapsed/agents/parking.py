@@ -190,6 +190,7 @@ class Parking:
         if (obstacle := self._obstacle()) is not None:
             raise InvalidRequest(f"{name} is not parked: {obstacle}", agent=name, field="agent.profile")
         self._leaving = True  # who comes now has it started again
+        self._idle_since = None  # one that is not parked is not tried at each sweep
         try:
             await link.keep_screen()
             return await self._process.park(why)

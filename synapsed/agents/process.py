@@ -140,9 +140,10 @@ class AgentProcess:
 
     async def renew(self, context_id: str) -> bool:
         """Start it again, in a new conversation. That the old one is left and that the program ends are one commit.
-        Returns False if there is no conversation to leave."""
+        Returns False if there is no conversation to leave. Raises NotReady where it could not be started again."""
         if not self.record.said:
             return False
+        self._operations.check()
         self._start_again = True
         fields = conversations.asked_anew(context_id).fields
         await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
@@ -150,7 +151,9 @@ class AgentProcess:
         return True
 
     async def park(self, why: str) -> asyncio.Future[None]:
-        """End it until `start`, in its conversation. The caller has seen that the running program is idle."""
+        """End it until `start`, in its conversation. The caller has seen that the running program is idle. Raises
+        NotReady where it could not be started again."""
+        self._operations.check()
         self._parked_why, self._start_again = why, False
         await self._move(ProcessEvent.STOP, reason=f"being parked: {why}", parking=True)
         self._end()
@@ -180,7 +183,10 @@ class AgentProcess:
         self, *, again: bool = False, desired: Literal["running", "stopped"] | None = None
     ) -> asyncio.Future[None]:
         """End it and all it started; `again` starts it again when it is gone. `desired` is what the next daemon finds
-        wanted: with `again` that it runs, else that it does not, if nothing is said."""
+        wanted: with `again` that it runs, else that it does not, if nothing is said. Raises NotReady where one that
+        runs could not be started again."""
+        if again and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
+            self._operations.check()
         desired = desired or ("running" if again else "stopped")
         match self.state:
             case ProcessState.STOPPED:
@@ -206,8 +212,12 @@ class AgentProcess:
         return self._waiters.add()
 
     async def restart_later(self) -> None:
-        """It is to be restarted when it is idle; durable when this returns."""
-        record = self.record.model_copy(update={"restart_pending": True})
+        """It is to be restarted when it is idle; durable when this returns. Raises NotReady as `stop` does."""
+        self._operations.check()
+        await self.restart_pends(True)
+
+    async def restart_pends(self, pending: bool) -> None:
+        record = self.record.model_copy(update={"restart_pending": pending})
         await self._store.commit(agents=[record])
         self.record = record
 
@@ -274,10 +284,21 @@ class AgentProcess:
         if not self._open and self.state is ProcessState.RUNNING:
             self._waiters.wake()
 
-    async def session(self, conversation: str) -> None:
-        """The program told its conversation's id."""
-        await self._change(self._conversation.told(self.record, conversation))
+    async def session(self, conversation: str, at_ns: int = 0) -> None:
+        """The program told the id of the conversation that it was in `at_ns`. What it told before it told of the one on
+        record is late news (the next daemon is told it again)."""
+        launch = self.record.launch
+        if launch is not None and 0 < at_ns < launch.session_ns:
+            return
+        change = self._conversation.told(self.record, conversation)
+        if launch is not None and at_ns > launch.session_ns:
+            change.fields["launch"] = launch.model_copy(update={"session_ns": at_ns})
+        await self._change(change)
         await self._change(self._conversation.said(self.record))
+
+    async def prompted(self, conversation: str | None, *, context_id: str | None) -> None:
+        """The program took a prompt in that conversation."""
+        await self._change(self._conversation.prompted(self.record, conversation, context_id))
 
     async def amend(
         self, *told: EventData, tasks: Sequence[Task] = (), of_tasks: Sequence[NewEvent] = (), **fields: Any

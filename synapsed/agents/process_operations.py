@@ -11,7 +11,7 @@ from synapsed.agents.actor import Actor
 from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import ProcessEvent
 from synapsed.agents.part_interfaces import ProgramOwner
-from synapsed.errors import AgentError, SynapsedError
+from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink
 from synapsed.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.link import LinkExited
@@ -83,6 +83,15 @@ class ProcessOperations:
         """Begin to launch it; `launched` or `launch_failed` follows."""
         self._actor.spawn(self._launch())
 
+    def check(self) -> None:
+        """Raises NotReady where the next program could not be launched: the one that runs is not to be ended for it."""
+        record = self._owner.record
+        try:
+            self._planner.check(record, self._every)
+        except SynapsedError as error:
+            why = f"{record.name} could not be started again, so its program runs on: {error.message}"
+            raise NotReady(why, agent=record.name, because=error.code) from None
+
     def adopt(self) -> None:
         """Look for the one that the last daemon had; `launched` or `found_dead` follows."""
         self._actor.spawn(self._adopt())
@@ -145,7 +154,7 @@ class ProcessOperations:
             await self._actor.report(owner.found_dead, ended)
             return
         was = owner.record.launch
-        known = {"resumed": was.resumed, "version": was.version} if was is not None else {}
+        known = was.model_dump(include={"resumed", "version", "session_ns"}) if was is not None else {}
         launch = link.launch.model_copy(update=known)
         await self._actor.report(owner.launched, link, launch, ProcessEvent.ADOPTED)
         await self._open(link)

@@ -31,7 +31,7 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.turn_outcome import INTERRUPTED, RATE_LIMITED, limit_met, outcome
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock, iso
-from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable
+from synapsed.errors import NotReady, NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Delivery, NewEvent, Store
 from synapsed.model.agent import Activity
 from synapsed.model.link import (
@@ -229,9 +229,13 @@ class AgentTurns:
             await self._cancel_waiting(task, "removed")
 
     async def _cancel_waiting(self, task: Task, reason: str) -> Commit:
-        commit = await self._commit(transitions.canceled(task, reason=reason, now=self._clock.wall()))
-        self._mailbox.remove(task.id)
-        self._attempts.pop(task.id, None)
+        return await self._drop(transitions.canceled(task, reason=reason, now=self._clock.wall()))
+
+    async def _drop(self, commit: Commit) -> Commit:
+        """End a task that waits."""
+        await self._commit(commit)
+        self._mailbox.remove(commit.task.id)
+        self._attempts.pop(commit.task.id, None)
         return commit
 
     async def asked(self, task_id: str) -> Prompt:
@@ -287,7 +291,12 @@ class AgentTurns:
         if (task := self._mailbox.peek()) is None or (link := await self._receiver()) is None:
             return
         if transitions.wants_new_conversation(task) and self._renewed_for != task.id:
-            renewing = await self._process.renew(task.context_id)
+            try:
+                renewing = await self._process.renew(task.context_id)
+            except NotReady as error:  # not in the conversation that it is not meant for
+                await self._drop(transitions.undelivered(task, reason=error.message, screen="", now=self._clock.wall()))
+                await self.pump()
+                return
             self._renewed_for = task.id
             if renewing:
                 return

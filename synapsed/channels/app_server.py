@@ -128,6 +128,9 @@ class AppServerChannel:
             return await self._respond(request, answer)
         return False
 
+    async def rests(self) -> None:
+        """Nothing is told before the program rests."""
+
     async def settled(self, at_ns: int) -> None:
         """Nothing is kept here: the server keeps its threads itself."""
 

@@ -40,6 +40,9 @@ KNOWN_MAX = 200
 USED_MAX = 1000
 """Requests of one turn whose use is added up."""
 
+MESSAGE_MAX = 2000
+"""Characters of an error's text."""
+
 type _Json = dict[str, Any]
 
 
@@ -52,6 +55,8 @@ class _Turn:
         self.used: list[_Json] = []
         self.begun: str | None = None
         """Id of the message that is being said, if it was heard from its beginning."""
+        self.refused: str | None = None
+        """Why a hook of the person's has refused its prompt."""
 
 
 class AppTurns:
@@ -97,10 +102,22 @@ class AppTurns:
                 known = self.open.get(turn)
                 if known is not None and len(known.used) < USED_MAX:
                     known.used.append(params)
+            case "hook/completed":
+                self._hear_hook(params, turn)
             case "turn/plan/updated" | "turn/diff/updated":
                 self._hear_work(method, params, turn)
             case "turn/completed":
                 self.end(params, turn)
+
+    def _hear_hook(self, params: _Json, turn: str) -> None:
+        """A prompt that one refuses is in no item: the turn is completed without a word."""
+        run = params.get("run")
+        if words_of(run, "eventName") == "userPromptSubmit" and words_of(run, "status") in ("blocked", "stopped"):
+            entries = at_path(run, "entries")
+            words = (
+                [text for entry in entries if (text := words_of(entry, "text"))] if isinstance(entries, list) else []
+            )
+            self.open.setdefault(turn, _Turn()).refused = clean("\n".join(words)) or "a hook has refused the prompt"
 
     def _hear_item(self, method: str, params: _Json, turn: str) -> None:
         item = params.get("item")
@@ -207,6 +224,8 @@ class AppTurns:
         if line is not None and (found := used(known.used, line)) is not None:
             self._say(TurnUsed(**common, **found))
         match at_path(params, "turn.status"):
+            case "completed" if known.refused is not None and known.last is None:
+                self._say(TurnFailed(**common, code="UNDELIVERED", message=known.refused[:MESSAGE_MAX]))
             case "completed":
                 self._say(TurnEnded(**common, answer=known.last[1] if known.last is not None else _summary(params)))
             case "failed":

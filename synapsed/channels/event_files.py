@@ -117,6 +117,9 @@ class EventFilesChannel:
         await self._append({**answer, "request_id": request})
         return True
 
+    async def rests(self) -> None:
+        """Nothing is told before the program rests."""
+
     async def settled(self, at_ns: int) -> None:
         await asyncio.to_thread(self._remember, self._boundary)
 

@@ -5,6 +5,10 @@ was told already, is late news (an interrupt may overtake it, and the transcript
 
 A program that does not name its turns has them named here, after their acceptance. It works on one at a time: when it
 takes another prompt, the turn before is over, though no report may have said so (it was refused a permission).
+
+An answer that a hook tells (`answered`) is not the turn's end: a hook of the person's, which the program runs beside
+ours, may send the model back to work. It is the end when the program rests, when its transcript says so, or when it
+takes another prompt; the next answer of the same turn replaces it.
 """
 
 import asyncio
@@ -32,6 +36,7 @@ from synapsed.model.facts import (
     PermissionAsked,
     PromptAccepted,
     SessionStarted,
+    TurnAnswered,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
@@ -61,6 +66,8 @@ class _Turn:
     session: str | None
     name: str
     told: frozenset[str] = frozenset()
+    sent_back: int = 0
+    """How often hooks of the person's have sent the model back to work, with a prompt of theirs."""
 
     def ns(self, wall: float) -> int:
         """A transcript's time on the hooks' clock."""
@@ -85,6 +92,8 @@ class HookChannel:
         self._seen: tuple[int, int] | None = None
         self._turn: _Turn | None = None
         """None while no turn is open, as far as hooks know."""
+        self._answered: tuple[Report, _Common] | None = None
+        """The last word of the model's in that turn, which may be its end."""
         self._closed: TurnKey | None = None
         """The turn whose end was told last."""
         self._counting = TaskSet()
@@ -123,6 +132,13 @@ class HookChannel:
             key = turn.key
         read = await asyncio.to_thread(self._read, key)
         return read.answer if read is not None and read.outcome in ("ended", "open") else None
+
+    async def rests(self) -> None:
+        answered = self._answered
+        await self.poll()
+        async with self._lock:
+            if self._answered is answered:  # else it went on meanwhile
+                await self._end_answered()
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
         """A hook is answered while it runs, not later."""
@@ -207,6 +223,9 @@ class HookChannel:
         if kind == "saying":
             self._tell_saying(report, common)
             return
+        if kind == "answered":
+            await self._answer(report, common)
+            return
         if kind in ("ended", "failed", "interrupted"):
             await self._tell_end(kind, report, common)
             return
@@ -233,6 +252,10 @@ class HookChannel:
 
     async def _accept(self, report: Report, common: "_Common") -> "_Common":
         """The report's facts carry the turn's name."""
+        if self._answered is not None and (turn := await self._sent_back(common)) is not None:
+            self._turn, self._answered = turn, None
+            return replace(common, turn=turn.name)
+        await self._end_answered()
         self._settled_ns = max(self._settled_ns, self._accepted_ns - 1)
         self._accepted_ns = report.at_ns
         prompt = _string(report.payload, self._channel.fields.prompt)
@@ -246,6 +269,32 @@ class HookChannel:
             turn = _Turn(report.at_ns, key, common.session, common.turn or f"{self.name}.{report.at_ns}")
         self._turn = turn
         return replace(common, turn=turn.name)
+
+    async def _sent_back(self, common: "_Common") -> _Turn | None:
+        """The open turn, if the program goes on with it after an answer: with a prompt of a hook's in place of the
+        person's. None where the prompt is that of another turn."""
+        turn, spec = self._turn, self._channel.transcript
+        if turn is None:
+            return None
+        if (same := _names(turn.key, common.turn, None)) is not None:
+            return turn if same else None
+        if spec is None or not spec.sent_back:
+            return None
+        read = await asyncio.to_thread(self._read, turn.key)
+        return replace(turn, sent_back=turn.sent_back + 1) if read and read.sent_back > turn.sent_back else None
+
+    async def _answer(self, report: Report, common: "_Common") -> None:
+        if self._answered is not None and self._answered[1].turn != common.turn:
+            await self._end_answered()
+        if not self._is_late(common.turn, _string(report.payload, self._channel.fields.prompt)):
+            self._answered = report, common
+            turn = self._turn
+            self._say((common if turn is None else replace(common, turn=turn.name)).fact(TurnAnswered))
+
+    async def _end_answered(self) -> None:
+        """The turn ends with the answer that was told last, if there is one."""
+        if (answered := self._answered) is not None:
+            await self._tell_end("ended", *answered)
 
     async def _give_up(self, turn: _Turn) -> None:
         """The program has begun with another: by its transcript this one ended, failed, or was stopped. When is not
@@ -301,6 +350,7 @@ class HookChannel:
         return self._closed is not None and _names(self._closed, turn, prompt) is True
 
     def _close(self) -> None:
+        self._answered = None
         if self._turn is not None:
             self._closed = self._turn.key
             if self._channel.transcript is not None and self._channel.transcript.usage is not None:
@@ -338,10 +388,10 @@ class HookChannel:
         if answer is None and read is not None:
             if read.outcome == "interrupted":
                 return common.fact(TurnInterrupted)
-            if read.outcome == "failed":
-                return common.fact(
-                    TurnFailed, code=self._code_of(read.text or ""), message=(read.text or "")[:MESSAGE_MAX]
-                )
+            if read.outcome in ("failed", "refused"):
+                text = read.text or ""
+                code = "UNDELIVERED" if read.outcome == "refused" else self._code_of(text)
+                return common.fact(TurnFailed, code=code, message=text[:MESSAGE_MAX])
             answer = read.answer
         return common.fact(TurnEnded, answer=answer, prompt=prompt)
 
@@ -371,6 +421,9 @@ class HookChannel:
         if read.outcome == "open":
             return
         # A date far ahead is of before the clock was set back.
+        if read.outcome == "ended" and self._answered is not None:
+            await self._end_answered()
+            return
         if read.outcome == "ended" and abs(time.time() - read.at) < HOOK_GRACE_SECONDS:
             self._seen = None  # look again at the next sweep, though nothing may be written until then
             return

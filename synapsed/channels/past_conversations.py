@@ -4,13 +4,14 @@ Everything here blocks on the disk: call it in a thread. Files that cannot be re
 over.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from synapsed.channels.transcripts import at_path, holds, parse_record, text_at
+from synapsed.channels.transcripts import at_path, holds, parse_record, place, text_at
 from synapsed.channelspec import Listing, Transcript
 from synapsed.files import open_regular
 from synapsed.profiles import Profile
@@ -36,23 +37,27 @@ class PastConversation:
     prompt: str
 
 
-def find_conversations(profiles: Iterable[Profile], home: Path, cwd: str | None = None) -> list[PastConversation]:
+def find_conversations(
+    profiles: Iterable[Profile], home: Path, cwd: str | None = None, *, env: Mapping[str, str] = MappingProxyType({})
+) -> list[PastConversation]:
     """The conversations below `home` that one of `profiles` describes, the newest first; those of the folder `cwd`
-    where it is given. Such in which nothing was said are left out: they cannot be resumed."""
+    where it is given. `env` may say that they are elsewhere. Such in which nothing was said are left out: they cannot
+    be resumed."""
     found: list[PastConversation] = []
     for profile in profiles:
-        fitting = (one for one in _of_profile(profile, home) if cwd in (None, one.cwd))
+        fitting = (one for one in _of_profile(profile, home, env) if cwd in (None, one.cwd))
         found += islice(fitting, LISTED_MAX)
     return sorted(found, key=lambda one: one.updated, reverse=True)
 
 
-def _of_profile(profile: Profile, home: Path) -> Iterator[PastConversation]:
+def _of_profile(profile: Profile, home: Path, env: Mapping[str, str]) -> Iterator[PastConversation]:
     seen: set[str] = set()
     for channel in profile.channels.values():
         spec = channel.transcript
         if spec is None or spec.files is None or spec.listing is None:
             continue
-        for updated, path in _newest(home, spec.files.replace("{conversation}", "*")):
+        folder, files = place(spec, home, env)
+        for updated, path in _newest(folder, files.replace("{conversation}", "*")):
             one = _read(profile.name, path, updated, spec, spec.listing)
             if one is not None and one.id not in seen:
                 seen.add(one.id)

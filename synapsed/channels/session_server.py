@@ -170,6 +170,9 @@ class SessionServerChannel:
             _log.warning("a decision was not taken", agent=self._context.agent_id, error=str(error))
             return False
 
+    async def rests(self) -> None:
+        """Nothing is told before the program rests."""
+
     async def settled(self, at_ns: int) -> None:
         """Nothing is kept here: the program keeps its messages itself."""
 

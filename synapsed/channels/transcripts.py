@@ -17,7 +17,7 @@ from typing import Any, Literal
 from synapsed.channelspec import Line, Listing, ToolLine, Transcript, UsageLine
 from synapsed.files import open_regular
 
-Outcome = Literal["open", "ended", "interrupted", "failed"]
+Outcome = Literal["open", "ended", "interrupted", "failed", "refused"]
 
 WINDOW_BYTES = 256 << 10
 """What is read first; one turn of most conversations."""
@@ -63,6 +63,8 @@ class TurnRead:
     text: str | None = None
     uses: tuple[Mapping[str, Any], ...] = ()
     """The records that tell what its requests used."""
+    sent_back: int = 0
+    """How often a hook of the person's has sent the model back to work."""
 
     @property
     def answer(self) -> str | None:
@@ -81,6 +83,15 @@ class TurnRead:
         return self.messages[:-1]
 
 
+def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, str]:
+    """Where such files are for a program with that `env`: a folder, and the pattern below it."""
+    files = spec.files or ""
+    for name, folder in spec.moved_by.items():
+        if (elsewhere := env.get(name)) and files.startswith(f"{folder}/"):
+            return Path(home, elsewhere), files.removeprefix(f"{folder}/")
+    return home, files
+
+
 def locate(spec: Transcript, home: Path, conversation: str) -> Path | None:
     """The transcript of `conversation`, where the profile says that such files are; None if there is no such file."""
     if spec.files is None:
@@ -97,7 +108,17 @@ def read_turn(path: Path, spec: Transcript, key: TurnKey) -> TurnRead | None:
             return _read(records[0], records[1:], spec)
     records = _records_since(path, spec, key.since - SLACK_SECONDS)
     begin = _begin(records, spec, key, key.since + AHEAD_SECONDS)
+    if (refused := _refused(records[:begin], spec)) is not None:
+        return refused
     return None if begin is None else _read(records[begin], records[begin + 1 :], spec)
+
+
+def _refused(records: Sequence[Mapping[str, Any]], spec: Transcript) -> TurnRead | None:
+    for record in records:
+        if (line := _match(record, spec.refused, spec)) is not None:
+            at = _time(record, spec) or 0.0
+            return TurnRead(messages=(), outcome="refused", at=at, text=text_at(record, line, spec))
+    return None
 
 
 def _is_turn(record: Mapping[str, Any], spec: Transcript, turn: str | None) -> bool:
@@ -124,6 +145,7 @@ def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: 
     messages: dict[str, TranscriptEntry] = {}
     uses: list[Mapping[str, Any]] = []
     at = _time(begin, spec) or 0.0
+    sent_back, hooks_words = 0, False
     for record in records:
         at = _time(record, spec) or at
         if spec.usage is not None and holds(record, spec.usage):
@@ -132,16 +154,25 @@ def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: 
             outcome, line = over
             text = text_at(record, line, spec) if line.text is not None else ""
             told = tuple(messages.values())
-            return TurnRead(messages=told, outcome=outcome, at=at, text=text or None, uses=tuple(uses))
+            return TurnRead(
+                messages=told, outcome=outcome, at=at, text=text or None, uses=tuple(uses), sent_back=sent_back
+            )
+        if _match(record, spec.sent_back, spec) is not None:
+            sent_back, hooks_words = sent_back + 1, True
+            continue
         if _match(record, spec.user, spec) is not None:
-            break
+            if not hooks_words:
+                break
+            hooks_words = False
+            continue
         goes_on = any(holds(record, line) for line in spec.continues)
         if (said := _said(record, spec, at, goes_on)) is not None:
             _add(messages, said, spec)
         elif goes_on and messages:
             last = next(reversed(messages))
             messages[last] = replace(messages[last], goes_on=True)
-    return TurnRead(messages=tuple(messages.values()), outcome="open", at=at, uses=tuple(uses))
+    told = tuple(messages.values())
+    return TurnRead(messages=told, outcome="open", at=at, uses=tuple(uses), sent_back=sent_back)
 
 
 def _outcome(record: Mapping[str, Any], spec: Transcript) -> tuple[Outcome, Line] | None:
@@ -177,7 +208,10 @@ def _add(messages: dict[str, TranscriptEntry], said: TranscriptEntry, spec: Tran
 
 def _match(record: Mapping[str, Any], lines: Sequence[Line], spec: Transcript) -> Line | None:
     for line in lines:
-        if holds(record, line) and (lines is not spec.user or line.text is None or text_at(record, line, spec)):
+        if not holds(record, line):
+            continue
+        needs_text = line.text is not None and (lines is spec.user or line.match is not None)
+        if not needs_text or text_at(record, line, spec):
             return line
     return None
 
@@ -197,8 +231,14 @@ def holds(record: Mapping[str, Any], line: Line | ToolLine | UsageLine) -> bool:
 def text_at(record: Mapping[str, Any], line: Line, spec: Transcript | Listing) -> str:
     """What stands at `line.text`, as text; "" if there is nothing."""
     value = at_path(record, line.text) if line.text is not None else None
-    if isinstance(value, str):
-        return clean(value)
+    text = clean(value) if isinstance(value, str) else _blocks_in(value, spec)
+    if line.match is None:
+        return text
+    found = line.match.search(text)
+    return "" if found is None else found.groupdict().get("text") or found.group()
+
+
+def _blocks_in(value: Any, spec: Transcript | Listing) -> str:
     if not isinstance(value, list):
         return ""
     blocks = [block for block in value if isinstance(block, dict) and block.get("type", spec.blocks[0]) in spec.blocks]

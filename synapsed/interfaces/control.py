@@ -4,7 +4,7 @@ terminals. Whoever needs one part is given that part.
 Agents are named by id; `Directory.resolve` makes ids of addresses. Errors are those of `synapsed.errors`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -134,10 +134,10 @@ class Directory(Protocol):
     def profiles(self) -> list[ProfileAnswer]: ...
 
     async def conversations(
-        self, home: str | None, *, profile: str | None, cwd: str | None
+        self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]
     ) -> list[ConversationAnswer]:
-        """Conversations found on disk below `home` (None: the daemon's), newest first: each with the beginning of its
-        prompt, and the name of the agent that is in it now."""
+        """Conversations found on disk below `home` (None: the daemon's), or where `env` says, newest first: each with
+        the beginning of its prompt, and the name of the agent that is in it now."""
         ...
 
     async def process_of(self, pid: int) -> str | None:

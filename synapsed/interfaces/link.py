@@ -35,6 +35,10 @@ class SideChannel(Protocol):
         """Answer the PermissionAsked that has this `request`; whether the program took it."""
         ...
 
+    async def rests(self) -> None:
+        """The program rests: what it answered last (TurnAnswered) is the turn's end."""
+        ...
+
     async def settled(self, at_ns: int) -> None:
         """What was told up to `at_ns` is durable: it need not be told again after a restart."""
         ...

@@ -51,6 +51,12 @@ class AssistantSaying(ChannelFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAnswered(ChannelFact):
+    """The model has said its last word, unless one of the program's hooks sends it back to work. When the program rests
+    (`SideChannel.rests`) TurnEnded follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(ChannelFact):
     """The turn is over; `answer` is the last assistant message exactly, None where this channel cannot tell."""
 
@@ -60,7 +66,8 @@ class TurnEnded(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFailed(ChannelFact):
-    """The program gave up on the turn; `code` is one of docs/http-api.md."""
+    """The program gave up on the turn; `code` is one of docs/http-api.md. UNDELIVERED: a hook of the person's has
+    refused the prompt, with that `message`."""
 
     code: str = "MODEL_ERROR"
     message: str = ""

@@ -101,9 +101,10 @@ class LinkUndelivered:
 
 @dataclass(frozen=True, slots=True)
 class LinkSession:
-    """The program's own conversation id became known."""
+    """The program is in that conversation, by its own id, `at_ns` (CLOCK_MONOTONIC; 0: now)."""
 
     conversation: str
+    at_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

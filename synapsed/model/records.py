@@ -30,6 +30,8 @@ class LaunchRecord(_Record):
     resumed: bool = False
     version: str | None = None
     """The program's, where it told it."""
+    session_ns: int = 0
+    """When the program told of the conversation that it is in (CLOCK_MONOTONIC)."""
     withheld: list[str] = []
     """Attributes that the program could not have, in words for people."""
 

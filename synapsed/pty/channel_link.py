@@ -76,6 +76,9 @@ class TappedChannel:
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
         return await self._channel.reply(request, answer)
 
+    async def rests(self) -> None:
+        await self._channel.rests()
+
     async def settled(self, at_ns: int) -> None:
         await self._channel.settled(at_ns)
 

@@ -337,6 +337,8 @@ class ChannelTurn:
     def _failed(self, code: str, message: str) -> list[ChannelCommand]:
         if self.state.interrupting:
             return self._interrupted("interrupted", "turn failed")
+        if code == "UNDELIVERED":
+            return self._over(LinkUndelivered(self.task_id, message))
         return self._over(LinkTurnFailed(self.task_id, code, message, self.evidence + "turn failed"))
 
     def _stopped(self, what: str, *, denied: bool) -> list[ChannelCommand]:

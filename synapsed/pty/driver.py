@@ -34,7 +34,7 @@ from synapsed.pty.keyboard import (
 )
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.screen_looks import Looks
-from synapsed.pty.session import AnswerQuery, LookSoon, Poll, SaveScreen, SessionCommand
+from synapsed.pty.session import AnswerQuery, AtRest, LookSoon, Poll, SaveScreen, SessionCommand
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import KeysTyped, StopAsked
@@ -87,6 +87,8 @@ class Driver:
                     self._program.tasks.spawn(self.save_screen())
                 case Poll():
                     self._program.tasks.spawn(self.poll())
+                case AtRest():
+                    self._program.tasks.spawn(self.rests())
 
     async def _answer_query(self, input_id: str, data: bytes) -> None:
         with contextlib.suppress(KeeperRefused, KeeperLost):
@@ -103,6 +105,10 @@ class Driver:
     async def poll(self) -> None:
         for channel in self._terminal.channels:
             await channel.poll()
+
+    async def rests(self) -> None:
+        for channel in self._terminal.channels:
+            await channel.rests()
 
     def _read(self) -> None:
         """What the program had not read is read, and about to be shown."""

@@ -391,6 +391,7 @@ class PtyLink:
     async def last_words(self) -> None:
         """A turn that ended just before the program did has ended: its channel is asked once more."""
         if self._session.turn is not None:
+            await self._driver.rests()
             await self.poke()
             with contextlib.suppress(TimeoutError):
                 patience = LAST_WORDS_TAKEN_S if self._is_taken_down else LAST_WORDS_S

@@ -21,6 +21,8 @@ from synapsed.model.facts import (
     AssistantSaying,
     ChannelFact,
     PromptAccepted,
+    SessionStarted,
+    TurnAnswered,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
@@ -42,6 +44,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
 from synapsed.pty.pending_answer import Asking
 from synapsed.pty.readiness import UNKNOWN_SCREEN, Moment, Obstacle, obstacle
+from synapsed.pty.rest_after_hooks import RestAfterHooks
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
@@ -121,7 +124,12 @@ class LookSoon:
     """However short the last look is ago."""
 
 
-type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | Work
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """Tell the channels that the program rests after what it answered last."""
+
+
+type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | AtRest | Work
 
 
 class Session:
@@ -159,6 +167,7 @@ class Session:
         self._stood: list[str] = []
         """What stood above the composer when the submit key was pressed."""
         self.asking = Asking()
+        self._rest = RestAfterHooks(profile)
         self.observed: LinkObserved | None = None
         """What was told last."""
         self.touched: str | None = None
@@ -169,6 +178,8 @@ class Session:
         """When the program was last seen at work on what it was given, or waiting for a processor to be."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
+        self._conversation_at = 0
+        """`at_ns` of the fact that told it."""
         self._started = start.started
         """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
         self._saved_at = start.offset
@@ -205,12 +216,15 @@ class Session:
         else:
             self._facts.append(fact)
             if isinstance(fact, PromptAccepted):
+                self._rest.worked_on(self.offset)
                 self._out.append(Tell(TurnOpened(fact.channel, fact.at_ns)))
-            elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
+            elif isinstance(fact, TurnAnswered):
+                self._rest.answered()
                 self._out.append(Tell(TurnClosed()))
-            if fact.session is not None and fact.session != self._conversation:
-                self._conversation = fact.session
-                self._out.append(Emit(LinkSession(fact.session)))
+            elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
+                self._rest.over()
+                self._out.append(Tell(TurnClosed()))
+            self._follow_conversation(fact)
             self._out.append(Emit(LinkTold(fact)))
             if self.turn is not None:
                 self._work(self.turn.told(fact, now))
@@ -218,6 +232,16 @@ class Session:
                 self.speech.said(fact)
         self._out.append(LookSoon())
         return self._drain()
+
+    def _follow_conversation(self, fact: ChannelFact) -> None:
+        """Another one is begun, or gone back to, by a start or a prompt in it; whatever else names one may be late news
+        of what was done in the last."""
+        if fact.session is None or fact.session == self._conversation:
+            return
+        moves = isinstance(fact, SessionStarted | PromptAccepted) and fact.at_ns >= self._conversation_at
+        if self._conversation is None or moves:
+            self._conversation, self._conversation_at = fact.session, fact.at_ns
+            self._out.append(Emit(LinkSession(fact.session, fact.at_ns)))
 
     def pressed(self, now: float) -> None:
         """A person pressed a key; or the program has read what it had not, and is about to show that."""
@@ -283,6 +307,8 @@ class Session:
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._save_screen()
+        if self._rest.seen(look):
+            self._out.append(AtRest())
         if self.observed is None or not (look.steady_at > now or self.keyboard.answering):
             self._tell(look, now)
         return self._drain()

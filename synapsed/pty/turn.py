@@ -379,10 +379,10 @@ class PtyTurn:
             self._ready_since = None
             self.deadline = None
             return self._goes_on(seen)
-        if (stopped := self._stopped_by_somebody(seen)) is not None:
-            return stopped
         if self._ready_since is None:
             self._ready_since = seen.now
+        if (stopped := self._stopped_by_somebody(seen, since=self._ready_since)) is not None:
+            return stopped
         due = self._ready_since + patience.at_rest(
             self._profile,
             worked=self._line_oriented or self.state.busy_seen or self.state.refused,
@@ -416,8 +416,8 @@ class PtyTurn:
         self.deadline = due
         return []
 
-    def _stopped_by_somebody(self, seen: Seen) -> list[Command] | None:
-        """What a ready screen says of that; None where it says nothing."""
+    def _stopped_by_somebody(self, seen: Seen, *, since: float) -> list[Command] | None:
+        """What a screen that is ready `since` then says of that; None where it says nothing."""
         if (
             seen.interrupted
             and self._fresh(seen)
@@ -430,7 +430,9 @@ class PtyTurn:
             self.deadline = seen.now + patience.LOOK_AGAIN_S  # it may be about to begin with what it had put off
             return []
         if self._composed.is_given_back(seen, self.state):
-            return self._stopped("composer: the message was given back", seen.now)
+            self.deadline = since + patience.given_back(self._profile, channels_tell=self._channels_tell)
+            stopped = seen.now >= self.deadline
+            return self._stopped("composer: the message was given back", seen.now) if stopped else []
         return None
 
     def holds(self, composer: str) -> bool:
@@ -490,12 +492,18 @@ class PtyTurn:
             case TurnEnded():
                 return self._ended(fact, now)
             case TurnFailed():
-                if self.state.interrupting:
-                    return self._interrupted("interrupted", f"{fact.channel}: turn failed")
-                return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, f"{fact.channel}: turn failed"))
+                return self._failed(fact)
             case TurnInterrupted():
                 return self._stopped(f"{fact.channel}: turn interrupted", now, denied=fact.refused)
         return []
+
+    def _failed(self, fact: TurnFailed) -> list[Command]:
+        evidence = f"{fact.channel}: turn failed"
+        if self.state.interrupting:
+            return self._interrupted("interrupted", evidence)
+        if fact.code == "UNDELIVERED":
+            return self._undelivered(fact.message)
+        return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, evidence))
 
     def is_younger(self, fact: ChannelFact) -> bool:
         """See `TurnReports.is_younger`."""

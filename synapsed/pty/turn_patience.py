@@ -40,6 +40,12 @@ def to_accept(profile: Profile, seen: Seen, state: TurnState, *, since: float, t
     return max(accept, UNSEEN_S) if waits else accept
 
 
+def given_back(profile: Profile, *, channels_tell: bool) -> float:
+    """How long a message must stand in the composer again before that says that a person stopped its turn, seconds: a
+    hook of theirs may have refused it, which a side channel tells a little later."""
+    return profile.answer.channel_wait_ms / 1000 if channels_tell else 0.0
+
+
 def at_rest(profile: Profile, *, worked: bool, channels_tell: bool, empty_untold: bool) -> float:
     """How long a ready screen must stand before it ends the turn, seconds. `worked`: the program was seen at work, or
     need not be; `empty_untold`: a side channel should have told the end, and there is no answer either."""

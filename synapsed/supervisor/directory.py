@@ -125,11 +125,12 @@ class AgentDirectory:
         return views.profile_rows(self._library)
 
     async def conversations(
-        self, home: str | None, *, profile: str | None, cwd: str | None
+        self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]
     ) -> list[ConversationAnswer]:
         names = [profile] if profile is not None else self._library.names()
         where = Path(home or self._settings.environ.get("HOME") or Path.home())
-        found = await asyncio.to_thread(find_conversations, [self._library.get(name) for name in names], where, cwd)
+        profiles = [self._library.get(name) for name in names]
+        found = await asyncio.to_thread(find_conversations, profiles, where, cwd, env=env)
         return views.conversation_rows(found, self.in_conversations())
 
     def roots(self) -> list[Root]:

@@ -1,5 +1,6 @@
 """What an agent's program is launched with: its record, its profile, the configuration and the others beside it."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from synapsed.agents import views
 from synapsed.agents.agent import Agent
 from synapsed.agents.instructions import colleague, instructions
 from synapsed.config import Config
+from synapsed.errors import LaunchError
 from synapsed.launch_plan import LaunchPlan
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.records import AgentRecord
@@ -67,6 +69,13 @@ class Planner:
         told = self._instructions(record, profile) if config.instructions else None
         mcp = config.mcp and settings.mcp
         return replace(plan, limits=config.limits, attributes=self.attributes(record), mcp=mcp, instructions=told)
+
+    def check(self, record: AgentRecord, profile: Profile) -> None:
+        """See `LaunchPlanner.check`."""
+        self._roster.check_profile(record.profile)
+        if not (Path(record.cwd).is_dir() and os.access(record.cwd, os.X_OK)):
+            raise LaunchError(f"its folder {record.cwd} is not there, or cannot be entered", cwd=record.cwd)
+        self.plan(record, profile)
 
     def attributes(self, record: AgentRecord) -> ProcessAttributes:
         """Returns its process's attributes: those of the shell that started it, else the daemon's own."""

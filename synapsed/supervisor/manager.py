@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -225,14 +226,15 @@ class Manager:
             if not dry_run:
                 self._library.become(library)
                 self._roster.become(config)
-                await self._perform(changes)
+                changes = await self._perform(changes)
             return changes
 
-    async def _perform(self, changes: list[ConfigChange]) -> None:
-        starting = []
-        for change in changes:
+    async def _perform(self, changes: list[ConfigChange]) -> list[ConfigChange]:
+        """Returns what was done; an agent that could not be started again is refused its restart."""
+        starting, done = [], list(changes)
+        for number, change in enumerate(changes):
             if self._closed:
-                return
+                return done
             log.info("configuration", agent=change.agent, action=change.action, reason=change.reason)
             if change.agent is None or change.action == "refused":
                 continue
@@ -246,7 +248,10 @@ class Manager:
                     starting.append(agent)
             except SynapsedError as error:
                 log.error("a change of the configuration failed", agent=change.agent, why=error.message)  # noqa: TRY400
+                if change.action == "restart":
+                    done[number] = replace(change, action="refused", reason=f"{change.reason}; {error.message}")
         await self._order.start(starting, self._roster.config)
+        return done
 
     async def _take_over(self, name: str) -> Agent:
         """The agent as it is configured now: made, or let go of and taken up again, as by a new daemon."""

@@ -52,6 +52,10 @@ class Roster:
         found = self._config.agents.get(record.name) if record.from_config else None
         return found or (RESUMING if record.resume_at_reset else DEFAULTS)
 
+    def check_profile(self, name: str) -> None:
+        """Raises UnknownProfile."""
+        self._library.get(name)
+
     def restore(self, known: list[AgentRecord]) -> list[AgentRecord]:
         """The agents of the last daemon, brought up to date with the configuration, and the newly configured ones,
         which are stopped. All have their names and ports."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
@@ -296,7 +296,7 @@ class TerminalObserver:
         """A side channel reported: remember whether a turn is open."""
         if isinstance(fact, PromptAccepted):
             self.turn_opened(fact.channel, fact.at_ns)
-        elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
+        elif isinstance(fact, TurnAnswered | TurnEnded | TurnFailed | TurnInterrupted):
             self.turn_closed()
 
     def turn_opened(self, channel: str, at_ns: int) -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from synapsed.errors import ConversationTaken, InvalidRequest, StoreError
 from synapsed.model.agent import Activity, Conversation, ProcessState
-from synapsed.model.events import AgentAlert
-from synapsed.model.link import LinkSession, LinkTurnAccepted
+from synapsed.model.events import AgentAlert, AttentionChanged
+from synapsed.model.facts import PromptAccepted
+from synapsed.model.link import LinkSession, LinkTold, LinkTurnAccepted
 from synapsed.model.task import TaskState
 from tests.fakes.clock import until
 from tests.support.world import World
@@ -158,6 +159,52 @@ async def test_a_conversation_begun_in_the_program_counts_from_its_first_turn(wo
     await until(lambda: conversation(world).id == "three")
     assert conversation(world).said
     assert lost(world) == []
+
+
+async def test_what_an_earlier_daemon_was_told_is_told_again_and_moves_nothing(world: World) -> None:
+    """A person's own new conversation: the reports of the one before are kept, and come first."""
+    await world.start("talker")
+    world.link.emit(LinkSession("one", 10))
+    await worked(world)
+    world.link.ready()
+    world.link.emit(LinkSession("two", 20))
+    world.link.emit(LinkTold(PromptAccepted(channel="hooks", at_ns=21, session="two")))
+    await until(lambda: conversation(world).id == "two")
+    context = conversation(world).context_id
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    for told in (LinkSession("one", 10), LinkSession("two", 20)):
+        world.link.emit(told)
+        world.link.emit(LinkTold(PromptAccepted(channel="hooks", at_ns=told.at_ns + 1, session=told.conversation)))
+    world.link.ready()
+    await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
+    found = conversation(world)
+    assert (found.id, found.said, found.context_id) == ("two", True, context)
+    await world.manager.restart(TALKER)
+    assert plans(world)[-1] == (True, "two")
+
+
+async def test_a_prompt_that_was_answered_before_anybody_looked_was_said(world: World) -> None:
+    await world.start("talker")
+    world.link.emit(LinkSession("one", 10))
+    world.link.emit(LinkTold(PromptAccepted(channel="hooks", at_ns=5, session="another")))
+    world.link.emit(LinkTold(PromptAccepted(channel="hooks", at_ns=11, session="one")))
+    await until(lambda: conversation(world).said)
+    assert conversation(world).id == "one"
+
+
+async def test_a_lost_conversation_is_a_persons_to_know_until_something_is_said(world: World) -> None:
+    await world.start("talker")
+    await worked(world)
+    await world.manager.restart(TALKER)
+    world.link.emit(LinkSession("another"))
+    await until(lambda: lost(world))
+    world.link.ready()
+    opened = [told for told in world.told(AttentionChanged) if told.code == "CONVERSATION_LOST"]
+    assert [told.state for told in opened] == ["opened"]
+    assert "reports another" in opened[0].question
+    await worked(world)
+    await until(lambda: [told.state for told in world.told(AttentionChanged)] == ["opened", "gone"])
 
 
 async def test_a_kill_before_it_was_ready_is_no_refusal(world: World) -> None:

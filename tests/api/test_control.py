@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import stat
+from urllib.parse import quote
 
 import pytest
 
@@ -324,7 +325,13 @@ async def test_who_cannot_be_settled(control: FakeControl, tmp_path, monkeypatch
 async def test_conversations(api: Api):
     status, found = await api.json(api.unix, "GET", "/control/conversations?home=/home/me&profile=codex&cwd=/w")
     assert (status, found[0]["id"]) == (200, "c1")
-    assert api.control.calls == [("conversations", "/home/me", "codex", "/w")]
+    assert api.control.calls == [("conversations", "/home/me", "codex", "/w", {})]
+    env = {"CODEX_HOME": "/elsewhere"}
+    await api.json(api.unix, "GET", f"/control/conversations?env={quote(json.dumps(env))}")
+    assert api.control.calls[-1] == ("conversations", None, None, None, env)
+    for wrong in ("x", "[]", '{"A":1}'):
+        status, answer = await api.json(api.unix, "GET", f"/control/conversations?env={quote(wrong)}")
+        assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
     status, _ = await api.json(api.unix, "POST", "/control/start", json={"profile": "dummy", "conversation": "a-1"})
     assert status == 200
     assert api.control.calls[-1][1].conversation == "a-1"

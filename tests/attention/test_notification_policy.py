@@ -143,8 +143,8 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str) -> None
 
 def test_an_edit_is_told_whole_or_without_buttons() -> None:
     told = notice(item(command=None, diff="--- f\n+++ f\n-a\u202e\n+b"), "full")
-    assert "-a\\u{202e}\n+b\nin /src/api" in told.body
-    assert (told.data["command"], told.data["diff"]) == (None, "--- f\n+++ f\n-a\\u{202e}\n+b")
+    assert "-a\\u202e\n+b\nin /src/api" in told.body
+    assert (told.data["command"], told.data["diff"]) == (None, "--- f\n+++ f\n-a\\u202e\n+b")
     assert told.answers is not None
     long = notice(item(command=None, diff="x" * (QUESTION_MAX + 1)), "full")
     assert long.answers is None

@@ -24,6 +24,7 @@ from synapsed.model.facts import (
     PermissionAsked,
     PromptAccepted,
     SessionStarted,
+    TurnAnswered,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
@@ -45,7 +46,14 @@ def claude(**more: Any) -> dict[str, Any]:
 
 
 def shape(facts: list[ChannelFact]) -> list[type]:
-    return [type(fact) for fact in facts]
+    """But for what only may be a turn's end."""
+    return [type(fact) for fact in facts if not isinstance(fact, TurnAnswered)]
+
+
+async def rested(channel: HookChannel) -> None:
+    """What came is told, and then the program rests."""
+    await channel.poll()
+    await channel.rests()
 
 
 def stamp(at: float) -> str:
@@ -84,8 +92,9 @@ async def test_a_turn_of_claude(launch: Launch, channel: HookChannel) -> None:
     at = launch.report("UserPromptSubmit", claude(prompt="hello"))
     launch.report("PermissionRequest", claude(tool_name="Bash", tool_input={"command": "ls"}))
     end = launch.report("Stop", claude(last_assistant_message="**Hi** 日本"))
-    await channel.poll()
-    started, accepted, asked, ended = launch.facts
+    await rested(channel)
+    started, accepted, asked, answered, ended = launch.facts
+    assert isinstance(answered, TurnAnswered)
     assert isinstance(started, SessionStarted)
     assert started.session == "s1"
     assert isinstance(accepted, PromptAccepted)
@@ -94,6 +103,78 @@ async def test_a_turn_of_claude(launch: Launch, channel: HookChannel) -> None:
     assert (asked.tool, asked.input) == ("Bash", {"command": "ls"})
     assert isinstance(ended, TurnEnded)
     assert (ended.answer, ended.turn, ended.at_ns) == ("**Hi** 日本", "p1", end)
+
+
+async def test_a_turn_goes_on_until_the_program_rests(launch: Launch, channel: HookChannel) -> None:
+    """What a person's own hook makes of its end is not known before."""
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    launch.report("Stop", claude(last_assistant_message="First."))
+    await channel.poll()
+    launch.report("Stop", claude(last_assistant_message="Second."))
+    await channel.poll()
+    assert shape(launch.facts) == [PromptAccepted]
+    await channel.rests()
+    await channel.rests()
+    assert shape(launch.facts) == [PromptAccepted, TurnEnded]
+    assert launch.facts[-1].answer == "Second."  # type: ignore[attr-defined]  # it is a TurnEnded
+
+
+async def test_an_answer_that_is_told_while_the_rest_is_told_waits_for_its_own(
+    launch: Launch, channel: HookChannel
+) -> None:
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    launch.report("Stop", claude(last_assistant_message="First."))
+    await channel.poll()
+    launch.report("UserPromptSubmit", claude(prompt="queued", prompt_id="p2"))
+    launch.report("Stop", claude(last_assistant_message="Of the next.", prompt_id="p2"))
+    await channel.rests()
+    assert [fact.turn for fact in launch.facts if isinstance(fact, TurnEnded)] == ["p1"]
+    await channel.rests()
+    assert [fact.turn for fact in launch.facts if isinstance(fact, TurnEnded)] == ["p1", "p2"]
+
+
+async def test_the_transcript_tells_the_rest_too(launch: Launch, channel: HookChannel, tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    records: list[dict[str, Any]] = [
+        {
+            "type": "user",
+            "isSidechain": False,
+            "promptSource": "typed",
+            "promptId": "p1",
+            "message": {"content": "hello"},
+        },
+        {
+            "type": "assistant",
+            "isSidechain": False,
+            "message": {"id": "m1", "content": [{"type": "text", "text": "Hi"}]},
+        },
+    ]
+    path.write_text("".join(json.dumps({**record, "timestamp": stamp(time.time())}) + "\n" for record in records))
+    told = {"transcript_path": str(path)}
+    launch.report("UserPromptSubmit", claude(prompt="hello", **told))
+    launch.report("Stop", claude(last_assistant_message="Hi", **told))
+    await channel.poll()
+    assert shape(launch.facts) == [PromptAccepted]
+    over = {"type": "system", "subtype": "turn_duration", "timestamp": stamp(time.time())}
+    with path.open("a") as file:
+        file.write(json.dumps(over) + "\n")
+    await channel.poll()
+    assert shape(launch.facts) == [PromptAccepted, TurnEnded]
+
+
+async def test_a_prompt_that_a_hook_refuses_fails_with_its_words(
+    launch: Launch, channel: HookChannel, tmp_path: Path
+) -> None:
+    path = tmp_path / "s1.jsonl"
+    launch.report("UserPromptSubmit", claude(prompt="hello", transcript_path=str(path)))
+    await channel.poll()
+    content = "UserPromptSubmit operation blocked by hook:\n[/bin/check]: Not now.\nLater.\n\n\nOriginal prompt: hello"
+    record = {"type": "system", "subtype": "informational", "content": content, "timestamp": stamp(time.time())}
+    path.write_text(json.dumps(record) + "\n")
+    await channel.poll()
+    refused = launch.facts[-1]
+    assert isinstance(refused, TurnFailed)
+    assert (refused.code, refused.message, refused.turn) == ("UNDELIVERED", "[/bin/check]: Not now.\nLater.", "p1")
 
 
 async def test_failure_has_its_sentence_and_its_code(launch: Launch, channel: HookChannel) -> None:
@@ -117,7 +198,7 @@ async def test_unknown_events_and_empty_payloads_are_no_trouble(launch: Launch, 
             launch.report(event, payload)
     await channel.poll()
     assert {type(fact) for fact in launch.facts} == {
-        SessionStarted, PromptAccepted, TurnEnded, TurnFailed, PermissionAsked,
+        SessionStarted, PromptAccepted, TurnAnswered, TurnFailed, PermissionAsked,
     }  # fmt: skip
     assert all(fact.session is None for fact in launch.facts)
 
@@ -132,6 +213,7 @@ async def test_told_again_until_settled(launch: Launch, channel: HookChannel, mo
     again: list[ChannelFact] = []
     second = HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context)
     await second.open(again.append)
+    await second.rests()
     assert shape(again) == [PromptAccepted, TurnEnded]
     assert again[0] == launch.facts[0]
     await second.settled(ended)
@@ -148,11 +230,17 @@ async def test_turns_long_over_are_not_told_again(
     for n in range(10):
         launch.report("UserPromptSubmit", claude(prompt=str(n), prompt_id=f"p{n}"))
         launch.report("Stop", claude(last_assistant_message=str(n), prompt_id=f"p{n}"))
-        await channel.poll()
+        await rested(channel)
     await until(lambda: len(launch.names("cur")) == 4)
     again: list[ChannelFact] = []
     await HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context).open(again.append)
-    assert [fact.turn for fact in again] == ["p8", "p8", "p9", "p9"]
+    assert [(fact.turn, type(fact)) for fact in again] == [
+        ("p8", PromptAccepted),
+        ("p8", TurnAnswered),
+        ("p8", TurnEnded),
+        ("p9", PromptAccepted),
+        ("p9", TurnAnswered),
+    ]
 
 
 async def test_news_of_an_interrupted_turn_is_not_told_of_the_next(launch: Launch, channel: HookChannel) -> None:
@@ -162,7 +250,7 @@ async def test_news_of_an_interrupted_turn_is_not_told_of_the_next(launch: Launc
     await channel.poll()
     assert shape(launch.facts) == [PromptAccepted, PromptAccepted]
     launch.report("Stop", claude(last_assistant_message="of the second", prompt_id="p2"))
-    await channel.poll()
+    await rested(channel)
     ended = launch.facts[-1]
     assert isinstance(ended, TurnEnded)
     assert ended.answer == "of the second"
@@ -172,6 +260,7 @@ async def test_polls_do_not_overtake_each_other(launch: Launch, channel: HookCha
     for n in range(50):
         launch.report("Stop", claude(prompt_id=f"p{n}", last_assistant_message=str(n)))
     await asyncio.gather(*(channel.poll() for _ in range(5)))
+    await channel.rests()
     assert [fact.answer for fact in launch.facts if isinstance(fact, TurnEnded)] == [str(n) for n in range(50)]
 
 
@@ -193,9 +282,9 @@ class TestGemini:
         gemini.says("I will look.", toolCalls=[{"id": "1"}])
         gemini.says("The answer.")
         launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response="The ans wer. \nThe answer."))
-        await channel.poll()
+        await rested(channel)
         assert shape(launch.facts) == [PromptAccepted, AssistantSaid, TurnEnded]
-        said, ended = launch.facts[1:]
+        said, ended = (fact for fact in launch.facts[1:] if not isinstance(fact, TurnAnswered))
         assert isinstance(said, AssistantSaid)
         assert isinstance(ended, TurnEnded)
         assert (said.text, ended.answer, ended.prompt) == ("I will look.", "The answer.", "hello")
@@ -260,8 +349,9 @@ class TestGemini:
         gemini.prompt("queued")
         gemini.says("Yes?")
         launch.report("AfterAgent", gemini.payload(prompt="queued", prompt_response="Yes?"))
-        await channel.poll()
-        told = [(type(fact), fact.turn) for fact in launch.facts if not isinstance(fact, AssistantSaid)]
+        await rested(channel)
+        other = (AssistantSaid, TurnAnswered)
+        told = [(type(fact), fact.turn) for fact in launch.facts if not isinstance(fact, other)]
         first, _, second, _ = (turn for _, turn in told)
         assert first != second
         gave_up = next(fact for fact in launch.facts if isinstance(fact, TurnInterrupted))
@@ -293,12 +383,45 @@ class TestGemini:
         assert shape(launch.facts) == [PromptAccepted, PromptAccepted]
         assert launch.facts[0].turn == launch.facts[1].turn
 
+    async def test_a_hook_that_sends_the_model_back_to_work_begins_no_turn(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        """The hook's words are a prompt there, told and written as such; twice here, and then the person's next one."""
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.says("First.")
+        for number in (1, 2):
+            launch.report("AfterAgent", gemini.payload(prompt="hello"))
+            gemini.write("warning", f"Agent execution blocked: again {number}")
+            launch.report("BeforeAgent", gemini.payload(prompt=f"again {number}"))
+            gemini.prompt(f"again {number}")
+            gemini.says(f"More {number}.")
+            await channel.poll()
+        assert not any(isinstance(fact, TurnEnded) for fact in launch.facts)
+        launch.report("AfterAgent", gemini.payload(prompt="hello"))
+        launch.report("BeforeAgent", gemini.payload(prompt="next"))
+        await channel.poll()
+        assert [fact.text for fact in launch.facts if isinstance(fact, AssistantSaid)] == ["First.", "More 1."]
+        *_, ended, accepted = launch.facts
+        assert isinstance(ended, TurnEnded)
+        assert isinstance(accepted, PromptAccepted)
+        assert (ended.answer, ended.turn) == ("More 2.", launch.facts[0].turn)
+        assert accepted.turn != ended.turn
+
+    async def test_a_prompt_that_a_hook_refuses(self, launch: Launch, channel: HookChannel, gemini: Gemini) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.write("warning", "Agent execution blocked: Not now.\n")
+        await channel.poll()
+        refused = launch.facts[-1]
+        assert isinstance(refused, TurnFailed)
+        assert (refused.code, refused.message, refused.turn) == ("UNDELIVERED", "Not now.", launch.facts[0].turn)
+
     async def test_end_without_any_word_is_an_end_without_an_answer(
         self, launch: Launch, channel: HookChannel, gemini: Gemini
     ) -> None:
         launch.report("BeforeAgent", gemini.payload(prompt="hello"))
         launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response=""))
-        await channel.poll()
+        await rested(channel)
         ended = launch.facts[-1]
         assert isinstance(ended, TurnEnded)
         assert ended.answer is None
@@ -406,6 +529,7 @@ async def test_lines_that_are_shown_are_told_in_order_while_their_turn_is_open(
     for bad in (shown("m1", "3", "x"), shown("m1", 3, None), shown("", 3, "x"), {}, shown("m1", -1, "x")):
         launch.report("MessageDisplay", bad)
     launch.report("Stop", claude(last_assistant_message="one\ntwo\nthree"))
+    await rested(channel)
     launch.report("MessageDisplay", shown("m1", 3, "late"))
     await channel.poll()
     told = [fact for fact in launch.facts if isinstance(fact, AssistantSaying)]

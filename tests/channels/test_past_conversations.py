@@ -107,3 +107,16 @@ def test_a_resumed_conversation_is_one_and_a_long_prompt_short(library: ProfileL
 
 def test_nothing_there(library: ProfileLibrary, tmp_path: Path) -> None:
     assert find_conversations(every(library), tmp_path / "nowhere") == []
+
+
+def test_they_are_found_where_the_program_was_told_to_keep_them(library: ProfileLibrary, tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    claude(home, OTHER)
+    codex(home)
+    profiles = [library.get("claude"), library.get("codex")]
+    assert [one.id for one in find_conversations(profiles, home)] == [ID, OTHER]
+    (home / ".claude").rename(elsewhere)
+    assert [one.id for one in find_conversations(profiles, home)] == [ID]
+    env = {"CLAUDE_CONFIG_DIR": str(elsewhere), "CODEX_HOME": ""}
+    assert [one.id for one in find_conversations(profiles, home, env=env)] == [ID, OTHER]
+    assert find_conversations(profiles, home, env={**env, "CODEX_HOME": str(tmp_path / "nothing")})[0].id == OTHER

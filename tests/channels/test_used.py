@@ -110,6 +110,7 @@ async def test_a_turn_of_hooks_is_counted_when_its_transcript_is_whole(launch: L
     gemini.write("gemini", "Done.", tokens={"input": 20, "output": 7, "total": 27})
     launch.report("AfterAgent", gemini.payload(prompt="hello"))
     await channel.poll()
+    await channel.rests()
 
     def told() -> list[TurnUsed]:
         return [fact for fact in launch.facts if isinstance(fact, TurnUsed)]
@@ -138,6 +139,7 @@ async def test_a_turn_whose_usage_is_not_durable_is_counted_by_the_next_daemon(l
     gemini.prompt("hello")
     ended = launch.report("AfterAgent", gemini.payload(prompt="hello"))
     await first.poll()
+    await first.rests()
     assert [type(fact) for fact in facts[0]][-1] is TurnEnded
     await first.settled(ended)
     await first.close()  # as good as killed: it tells nothing more
@@ -146,12 +148,14 @@ async def test_a_turn_whose_usage_is_not_durable_is_counted_by_the_next_daemon(l
     gemini.write("gemini", "Done.", tokens={"input": 20, "output": 7, "total": 27})
     second = channel()
     await second.open(facts[1].append)
+    await second.rests()
     await until(lambda: bool(told(1)))
     await second.settled(ended)  # what it used is not durable
     await second.close()
 
     third = channel()
     await third.open(facts[2].append)
+    await third.rests()
     await until(lambda: bool(told(2)))
     assert told(2)[0].turn == told(1)[0].turn == facts[0][0].turn
     await third.settled(told(2)[0].at_ns)

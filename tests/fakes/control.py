@@ -5,7 +5,7 @@ something is written to `calls` as `(verb, agent or task, …)`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -319,9 +319,9 @@ class FakeDirectory:
         ]  # fmt: skip
 
     async def conversations(
-        self, home: str | None, *, profile: str | None, cwd: str | None
+        self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]
     ) -> list[ConversationAnswer]:
-        self._fake.calls.append(("conversations", home, profile, cwd))
+        self._fake.calls.append(("conversations", home, profile, cwd, dict(env)))
         return [
             ConversationAnswer(profile=profile or "claude", id="c1", cwd=cwd, updated_at="", prompt="hi", agent=None)
         ]

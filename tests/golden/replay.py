@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.library import ProfileLibrary
-from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.profiles import Profile
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
@@ -25,6 +25,7 @@ PAUSES_S = (0.05, 0.16, 0.26, 0.41, 1.0, 3.1)
 
 FACTS: dict[str, type[ChannelFact]] = {
     "accepted": PromptAccepted,
+    "answered": TurnAnswered,
     "ended": TurnEnded,
     "failed": TurnFailed,
     "interrupted": TurnInterrupted,

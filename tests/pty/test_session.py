@@ -8,7 +8,7 @@ from synapsed.errors import NotReady
 from synapsed.interfaces import Delivery
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.model.facts import PromptAccepted, SessionStarted, TurnAnswered, TurnEnded, TurnUsed
 from synapsed.model.link import LinkAlert, LinkEvent, LinkObserved, LinkSession, LinkTold, LinkTurnEnded
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import Profile
@@ -17,6 +17,7 @@ from synapsed.pty.session import (
     CHECKPOINT_EVERY,
     HANDS_OFF_S,
     AnswerQuery,
+    AtRest,
     LookSoon,
     Poll,
     SaveScreen,
@@ -27,7 +28,7 @@ from synapsed.pty.turn_types import Phase, TurnState, Type
 from synapsed.screenspec import Composer, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.screen_messages import Drawn, Start, StopOver
+from synapsed.terminal.screen_messages import Drawn, Start, StopOver, TurnClosed
 from synapsed.terminal.unreadable import UNREADABLE_S
 from tests.pty.playbook import kind
 
@@ -123,11 +124,28 @@ def test_the_screen_is_kept_every_so_many_bytes_and_not_while_it_is_being_kept()
 
 def test_a_conversation_is_told_when_it_is_another_one() -> None:
     book = Playbook()
-    fact = TurnEnded(channel="hooks", at_ns=1, session="one")
-    assert told(book.session.told(fact, book.now)) == [LinkSession("one"), LinkTold(fact)]
+    fact = PromptAccepted(channel="hooks", at_ns=1, session="one")
+    assert told(book.session.told(fact, book.now)) == [LinkSession("one", fact.at_ns), LinkTold(fact)]
     assert told(book.session.told(fact, book.now)) == [LinkTold(fact)]
     other = replace(fact, session="two")
-    assert told(book.session.told(other, book.now)) == [LinkSession("two"), LinkTold(other)]
+    assert told(book.session.told(other, book.now)) == [LinkSession("two", other.at_ns), LinkTold(other)]
+
+
+def test_late_news_of_a_conversation_is_no_way_back_to_it() -> None:
+    """What a turn has used is told up to a minute after it, and what was told to an earlier daemon is told again."""
+    book = Playbook()
+    start = SessionStarted(channel="hooks", at_ns=5, session="two")
+    book.session.told(PromptAccepted(channel="hooks", at_ns=1, session="one"), book.now)
+    book.session.told(start, book.now)
+    late = [
+        TurnUsed(channel="hooks", at_ns=9, session="one"),
+        TurnEnded(channel="hooks", at_ns=8, session="one"),
+        PromptAccepted(channel="hooks", at_ns=4, session="one"),
+    ]
+    for fact in late:
+        assert LinkSession not in map(type, told(book.session.told(fact, book.now)))
+    back = replace(start, at_ns=10, session="one")
+    assert LinkSession("one", 10) in told(book.session.told(back, book.now))
 
 
 def test_a_person_who_types_is_waited_for_and_then_it_is_looked_again() -> None:
@@ -212,3 +230,30 @@ def test_channels_are_asked_when_the_program_goes_on_in_a_turn() -> None:
     book.begins(phase=Phase.WORKING, fresh=False)
     book.looks()
     assert Poll() in book.looks(1.0)
+
+
+def answered(book: Playbook) -> list[SessionCommand]:
+    book.session.told(PromptAccepted(channel="hooks", at_ns=1), book.now)
+    return book.session.told(TurnAnswered(channel="hooks", at_ns=2), book.now)
+
+
+def test_a_program_that_shows_work_after_an_answer_does_not_rest() -> None:
+    """Its hooks run, or have sent the model back; then its screen is at rest, which is told once for each answer."""
+    book = Playbook()
+    book.prints(b"\x1b]7501;state=working\x07")
+    assert TurnClosed() in [command.note for command in answered(book) if isinstance(command, Tell)]
+    book.draws(b"First.\r\n> ")
+    assert AtRest() not in book.looks(30.0)
+    book.prints(b"\x1b]7501;state=done\x07")
+    assert AtRest() in book.looks()
+    assert AtRest() not in book.looks(1.0)
+    book.session.told(TurnAnswered(channel="hooks", at_ns=3), book.now)
+    assert AtRest() in book.looks(1.0)
+
+
+def test_a_prompt_that_is_taken_after_an_answer_ends_the_wait_for_its_rest() -> None:
+    """A hook's own words may be one."""
+    book = Playbook()
+    answered(book)
+    book.session.told(PromptAccepted(channel="hooks", at_ns=3), book.now)
+    assert AtRest() not in book.looks(1.0)

@@ -178,7 +178,9 @@ def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown:
     machine = submitted(shown=shown)
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(1.3, composer="draft", text=back, offset=40, settled=False)) == []
-    assert machine.seen(seen(1.6, composer="draft", text=back, offset=40)) == [
+    assert machine.seen(seen(1.6, composer="draft", text=back, offset=40)) == []
+    assert machine.deadline == pytest.approx(2.8), "a hook may have refused it, which a channel then tells"
+    assert machine.seen(seen(2.9, composer="draft", text=back, offset=40)) == [
         Clear(),
         says_interrupted("person", "composer: the message was given back"),
     ]

@@ -37,6 +37,11 @@ def test_they_are_listed(found: FakeDaemon, ctl: Ctl, tmp_path: Path) -> None:
     assert json.loads(ctl("adopt", "dummy", "--list", "--json").out) == found.conversations
 
 
+def test_a_program_that_keeps_its_files_elsewhere_is_looked_for_there(found: FakeDaemon, ctl: Ctl) -> None:
+    ctl("adopt", HOME="/home/me", CLAUDE_CONFIG_DIR="/a", CODEX_HOME="/b", EDITOR="vi")
+    assert json.loads(asked(found)["env"][0]) == {"CLAUDE_CONFIG_DIR": "/a", "CODEX_HOME": "/b"}
+
+
 def test_a_list_that_ends_says_so(found: FakeDaemon, ctl: Ctl) -> None:
     found.conversations = [found.conversations[0] | {"id": f"{number:08d}"} for number in range(200)]
     assert "of dummy these are the newest 200: --cwd DIR" in ctl("adopt").err

@@ -5,6 +5,7 @@ import os
 import resource
 
 from synapsed import errors
+from synapsed.model.agent import Conversation
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent
 
@@ -166,6 +167,18 @@ def test_restart_and_kill(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("kill", "claude", "codex").out == "claude killed\ncodex killed\n"
     assert ctl("park", "claude").out == "claude parked\n"
     assert [row["name"] for row in json.loads(ctl("kill", "--all", "--json").out)] == ["claude", "codex"]
+
+
+def test_a_restart_says_that_the_conversation_was_lost(daemon: FakeDaemon, ctl: Ctl) -> None:
+    note = "new: the program never told its id"
+    daemon.agents["claude"].conversation = Conversation(context_id="c", id=None, said=False, resumed=False, note=note)
+    result = ctl("restart", "claude")
+    assert (result.code, result.out) == (0, "claude restarted\n")
+    assert note in result.err
+    daemon.agents["claude"].conversation = Conversation(
+        context_id="c", id="c1", said=True, resumed=True, note="goes on"
+    )
+    assert ctl("restart", "claude").err == ""
 
 
 def test_no_daemon_is_3_and_says_how_to_start_one(ctl: Ctl) -> None:

@@ -1,6 +1,7 @@
 """`/control/…`: the person's verbs, on the Unix socket or with the control token."""
 
 import asyncio
+import json
 from typing import Annotated
 
 from aiohttp import web
@@ -98,6 +99,7 @@ class ConversationsQuery(Query):
     home: Text = Field(None, description="where to look, instead of the daemon's home")
     profile: Text = Field(None, description="only those of this profile")
     cwd: Text = Field(None, description="only those of this directory")
+    env: Text = Field(None, description="variables that say where programs keep theirs instead: a JSON object of texts")
 
 
 class _OfAgent(Query):
@@ -275,11 +277,23 @@ async def profiles(request: web.Request, control: Control) -> list[ProfileAnswer
     "What programs keep of earlier conversations",
     "newest first",
     allowed=person("look for conversations"),
-    errors=(UnknownProfile,),
+    errors=(UnknownProfile, InvalidRequest),
 )
 async def conversations(request: web.Request, query: ConversationsQuery, control: Control) -> list[ConversationAnswer]:
     """What programs keep of earlier conversations, in a person's home."""
-    return await control.directory.conversations(query.home, profile=query.profile, cwd=query.cwd)
+    env = _texts("env", query.env) if query.env is not None else {}
+    return await control.directory.conversations(query.home, profile=query.profile, cwd=query.cwd, env=env)
+
+
+def _texts(name: str, given: str) -> dict[str, str]:
+    """Raises InvalidRequest."""
+    try:
+        found = json.loads(given)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) and "\0" not in value for value in found.values()):
+        raise InvalidRequest(f"{name} is to be a JSON object of texts", field=name)
+    return found
 
 
 @operation("Tasks of all agents, newest first", "tasks", errors=(UnknownAgent, AmbiguousAddress, Busy))
