@@ -73,13 +73,19 @@ async def flooded(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> tuple[PtyLin
     keeper = FloodedKeeper(link, FLOOD)
     monkeypatch.setattr(link._program, "client", keeper)
 
+    as_drawn = {name: getattr(link._stage, name) for name in ("text", "shown", "explain")}
+
     async def never(*_: object, **__: object) -> Any:
         await asyncio.get_running_loop().create_future()
 
+    def never_all(name: str) -> Any:
+        return lambda *args, **options: (as_drawn[name] if options.get("as_drawn") else never)(*args, **options)
+
     monkeypatch.setattr(link._stage, "look", never)
-    monkeypatch.setattr(link._stage, "text", never)
+    for name in as_drawn:
+        monkeypatch.setattr(link._stage, name, never_all(name))
     monkeypatch.setattr(link._stage, "feed", lambda *_, **__: None)
-    for name in ("LEAVE_LOOK_S", "INTERRUPT_LOOK_S", "OBSERVE_S", "FRESH_LOOK_S"):
+    for name in ("LEAVE_LOOK_S", "INTERRUPT_LOOK_S", "OBSERVE_S", "FRESH_LOOK_S", "SHOWN_S"):
         monkeypatch.setattr(link_module, name, 0.01)
     monkeypatch.setattr(undrawn_output, "KEEP_UP_S", 0.01)
     while not keeper.paused:
@@ -122,6 +128,18 @@ async def test_a_program_that_goes_on_is_drawn_however_far_behind_that_is(
         link._clock.advance(EXIT_DRAWN_S)  # type: ignore[attr-defined]  # it is a fake
     assert keeper.subscribed == []
     assert not (await link.observe()).can_receive, "its screen is an old one"
+
+
+async def test_who_asks_for_the_screen_gets_it_as_far_as_it_is_drawn(flooded: tuple[PtyLink, FloodedKeeper]) -> None:
+    link, keeper = flooded
+    assert await link.screen_text() == "> text"
+    assert await link.screen_text(4) == "text"
+    assert await link.screen_as("text") == "> text"
+    assert [row.channel for row in await link.explain()]
+    assert keeper.subscribed == [], "nothing is passed over for that"
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await link.screen_as("rows")  # whoever follows a screen gets the one of which it was told
 
 
 async def test_an_interrupt_presses_nothing_where_the_screen_is_not_drawn(
