@@ -276,7 +276,7 @@ class PtyLink:
                 self._on_output(event)
             case OutputGap():
                 self._driver.do(self._session.missed(event.end))
-                self._undrawn.drawn(event.end)
+                self._undrawn.gone(event.end)
                 self._program.alert(gap_alert(event))
             case TerminalKeys():
                 self._viewers.pressed_direct(event)

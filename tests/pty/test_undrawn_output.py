@@ -11,7 +11,7 @@ from synapsed.keepers.events import Exited, Output
 from synapsed.pty import link as link_module
 from synapsed.pty import undrawn_output
 from synapsed.pty.link import PtyLink
-from synapsed.pty.undrawn_output import END_KEPT, EXIT_DRAWN_S, UNDRAWN_MAX
+from synapsed.pty.undrawn_output import END_KEPT, EXIT_DRAWN_S, MEASURED_S, UNDRAWN_MAX
 from tests.fakes.clock import until
 from tests.pty.conftest import Opens
 
@@ -128,6 +128,29 @@ async def test_a_program_that_goes_on_is_drawn_however_far_behind_that_is(
         link._clock.advance(EXIT_DRAWN_S)  # type: ignore[attr-defined]  # it is a fake
     assert keeper.subscribed == []
     assert not (await link.observe()).can_receive, "its screen is an old one"
+
+
+@pytest.mark.parametrize(("drawn", "passes"), [(0, True), (FLOOD // 8, True), (FLOOD, False)])
+async def test_what_would_be_drawn_too_late_is_passed_over(
+    drawn: int, passes: bool, flooded: tuple[PtyLink, FloodedKeeper]
+) -> None:
+    """As fast as it was drawn until then."""
+    link, keeper = flooded
+
+    async def visit() -> None:
+        link.visit()
+        await until(link._undrawn._asking.done)  # type: ignore[union-attr]  # the same
+
+    await visit()
+    keeper.end += 4 * FLOOD
+    link._undrawn._drawn += drawn
+    for _ in range(2):
+        await visit()
+        assert keeper.subscribed == [], "it is measured for a while"
+        link._clock.advance(MEASURED_S / 2)  # type: ignore[attr-defined]  # it is a fake
+    await visit()
+    assert keeper.subscribed == ([keeper.end - END_KEPT] if passes else [])
+    assert not keeper.paused or not passes
 
 
 async def test_who_asks_for_the_screen_gets_it_as_far_as_it_is_drawn(flooded: tuple[PtyLink, FloodedKeeper]) -> None:
