@@ -21,6 +21,9 @@ from synapsed.attributes import measured
 DEFAULT_SIZE = (120, 40)
 """Columns and rows of an agent that nobody looks at."""
 
+LARGEST = 1000
+"""Columns, and rows, of a window, however large this terminal is."""
+
 FIRST_S = 4.0
 """Seconds within which a program that does not take its arguments has said so, nearly always."""
 STUCK_S = 12.0
@@ -273,7 +276,8 @@ def _variable(setting: str) -> tuple[str, str]:
 def _size(args: argparse.Namespace) -> tuple[int, int]:
     try:
         here = os.get_terminal_size(0)
-        columns, rows = here.columns or DEFAULT_SIZE[0], here.lines or DEFAULT_SIZE[1]
+        columns = min(here.columns or DEFAULT_SIZE[0], LARGEST)
+        rows = min(here.lines or DEFAULT_SIZE[1], LARGEST)
     except OSError:
         columns, rows = DEFAULT_SIZE
     columns, rows = (here if given is None else given for given, here in ((args.cols, columns), (args.rows, rows)))

@@ -18,6 +18,9 @@ PARTS_MAX = 256
 """Parts of a message, as in A2A's requests."""
 COLS_MAX = 1000
 ROWS_MAX = 1000
+VIEWER_MAX = 65_535
+"""Columns, and rows, of a terminal that somebody looks with: what a kernel can tell of one. It is shown as much as
+there is."""
 WAIT_MAX = 3600
 """Seconds that an answer over HTTP may take."""
 LIMIT_MAX = 7 * 24 * 3600.0

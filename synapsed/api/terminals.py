@@ -22,7 +22,7 @@ from synapsed.api.direct_terminal import DirectKeys
 from synapsed.api.framed_terminal import FramedConnection
 from synapsed.api.leases import GRANT_S, HEAD, Leases, Piece
 from synapsed.api.problems import body_of
-from synapsed.api.request_models import COLS_MAX, ROWS_MAX
+from synapsed.api.request_models import VIEWER_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, open_websocket
 from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, SynapsedError, UnknownAgent
@@ -149,7 +149,7 @@ class TerminalSession(ABC):
         command = await parse_json(text)
         match command:
             case {"type": "resize", "cols": int(cols), "rows": int(rows)} if (
-                1 <= cols <= COLS_MAX and 1 <= rows <= ROWS_MAX
+                1 <= cols <= VIEWER_MAX and 1 <= rows <= VIEWER_MAX
             ):
                 await self._attachment.resize(cols, rows)
             case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS and self._leases is None:

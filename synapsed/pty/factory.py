@@ -57,7 +57,7 @@ from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.terminal_theme import LastSeen
-from synapsed.pty.window_size import at_least
+from synapsed.pty.window_size import bounded
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
@@ -133,7 +133,7 @@ class PtyLinkFactory:
         )
         argv, more = with_companion(context, command, launch.program)
         checkpoint = await self.store.checkpoint(record.id)
-        size = at_least(record.cols, record.rows)
+        size = bounded(record.cols, record.rows)
         spec = LaunchSpec(
             launch_id=launch_id,
             agent=record.name,
@@ -248,7 +248,7 @@ class PtyLinkFactory:
             self.screens,
             agent_id=record.id,
             profile=profile,
-            size=at_least(record.cols, record.rows),
+            size=bounded(record.cols, record.rows),
             launch_start=launched.spool_start,
             checkpoint=checkpoint,
             kept=lambda: self.store.checkpoint(record.id),

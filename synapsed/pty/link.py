@@ -9,7 +9,8 @@ import contextlib
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import structlog
 
@@ -53,6 +54,9 @@ LAST_WORDS_TAKEN_S = 1.0
 
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
+
+SHOWN_S = 2.0
+"""The time for which somebody who asks for the screen waits for the output that is not drawn yet."""
 
 LEAVE_S = 30.0
 """The time that the keys may take by which a program ends itself, before it is ended."""
@@ -272,7 +276,7 @@ class PtyLink:
                 self._on_output(event)
             case OutputGap():
                 self._driver.do(self._session.missed(event.end))
-                self._undrawn.drawn(event.end)
+                self._undrawn.gone(event.end)
                 self._program.alert(gap_alert(event))
             case TerminalKeys():
                 self._viewers.pressed_direct(event)
@@ -496,18 +500,25 @@ class PtyLink:
         await self._driver.poll()
 
     async def explain(self) -> list[Testimony]:
-        await self._driver.looks.look()
+        return await _within_reason(self._explained)
+
+    async def _explained(self, *, as_drawn: bool) -> list[Testimony]:
+        if not as_drawn:
+            await self._driver.looks.look()
         now = self._clock.monotonic()
-        return [row.testify(self._clock.wall() - now) for row in await self._stage.explain(self._session.ask(now))]
+        told = await self._stage.explain(self._session.ask(now), as_drawn=as_drawn)
+        return [row.testify(self._clock.wall() - now) for row in told]
 
     # --- the screen ---
 
     async def screen_text(self, limit: int | None = None) -> str:
-        text = await self._stage.text(scrollback=limit is not None)
+        text = await _within_reason(partial(self._stage.text, scrollback=limit is not None))
         return text if limit is None else text[-limit:]
 
     async def screen_as(self, fmt: ScreenForm) -> Shown:
-        return await self._stage.shown(fmt)
+        if fmt == "rows":  # whoever follows a screen is told when it changes, and asks for all of it then
+            return await self._stage.shown(fmt)
+        return await _within_reason(partial(self._stage.shown, fmt))
 
     async def keep_screen(self) -> None:
         await self._driver.save_screen()
@@ -537,3 +548,16 @@ class PtyLink:
 
     async def press(self, keys: Sequence[str]) -> None:
         await self._person_keys.press(keys)
+
+
+class _Asked[T](Protocol):
+    async def __call__(self, *, as_drawn: bool) -> T: ...
+
+
+async def _within_reason[T](ask: _Asked[T]) -> T:
+    """Returns the answer, with all output that has come; where drawing that takes long, as far as it is drawn."""
+    try:
+        async with asyncio.timeout(SHOWN_S):
+            return await ask(as_drawn=False)
+    except TimeoutError:
+        return await ask(as_drawn=True)

@@ -5,7 +5,9 @@ A program may write faster than its screen is drawn: the keeper is asked to paus
 output (a look, the word that the program has ended) waits for all of it to be drawn, which can take minutes. That is
 right for a turn, whose text is read off the screen. Whoever stops, kills, restarts or interrupts the program does not
 wait for it: as long as somebody does that, what is not drawn within a moment is passed over but for its end, as it is
-when the keeper has overwritten it.
+when the keeper has overwritten it. Nor is what would take longer to be drawn than anybody waits, as fast as that goes:
+64 MiB of what fills and scrolls the screen take a quarter of an hour, in which the program, which has done that long
+ago, could take no message.
 """
 
 import asyncio
@@ -31,6 +33,12 @@ END_KEPT = 64 * 1024
 EXIT_DRAWN_S = 1.0
 """The time that the output of a program which has ended by itself may wait to be drawn."""
 
+MEASURED_S = 10.0
+"""The time for which it is measured how fast output is drawn that has fallen behind."""
+
+CATCH_UP_S = 60.0
+"""The time that it may take to be drawn."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -54,6 +62,8 @@ class UndrawnOutput:
         self._asking: asyncio.Task[None] | None = None
         self._ended_at: float | None = None
         """The time at which the program was found to have ended, while its output waits to be drawn."""
+        self._measured: tuple[float, int] | None = None
+        """Since when it is behind, and what was drawn then."""
 
     def came(self, end: int) -> None:
         """There is output up to `end`."""
@@ -70,10 +80,17 @@ class UndrawnOutput:
             self._program.client.resume_output()
 
     def drawn(self, offset: int) -> None:
-        """It is drawn, or gone, up to `offset`."""
+        """It is drawn up to `offset`."""
         self._drawn = max(self._drawn, offset)
         if self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
             self._resume()
+
+    def gone(self, offset: int) -> None:
+        """The keeper has overwritten it up to `offset`: that was not drawn, however fast it went."""
+        if self._measured is not None:
+            since, drawn = self._measured
+            self._measured = since, drawn + offset - self._drawn
+        self.drawn(offset)
 
     @contextlib.asynccontextmanager
     async def passed_over(self) -> AsyncIterator[None]:
@@ -114,20 +131,34 @@ class UndrawnOutput:
             self._resume()
 
     def visit(self) -> None:
-        """Ask whether the program has ended, where the word of that would wait for its output. Called twice a
-        second."""
-        if self.far_behind and not self._waiting and (self._asking is None or self._asking.done()):
+        """Ask whether the program has ended, where the word of that would wait for its output, and how much there is
+        of that. Called twice a second."""
+        if not self.far_behind and self._drawn >= self._session.offset:
+            self._measured = None
+        elif self.far_behind and not self._waiting and (self._asking is None or self._asking.done()):
             self._asking = self._program.tasks.spawn(self._ask_for_end())
 
     async def _ask_for_end(self) -> None:
         try:
-            exit_record = (await self._program.keeper().ping()).exit
-        except KeeperLost:  # that is told
-            return
-        if exit_record is None:
+            told = await self._program.keeper().ping()
+            if told.exit is None:
+                if self._is_late(told.spool_end):
+                    await self._pass_over()
+                return
+        except (KeeperLost, KeeperRefused):  # that is told
             return
         now = self._clock.monotonic()
         self._ended_at = now if self._ended_at is None else self._ended_at
         if now - self._ended_at >= EXIT_DRAWN_S:
             async with self.passed_over():
                 await asyncio.wait({self._program.exited})
+
+    def _is_late(self, end: int) -> bool:
+        """Whether output up to `end` would be drawn too late, as fast as that has gone until now."""
+        now = self._clock.monotonic()
+        since, drawn = self._measured = self._measured or (now, self._drawn)
+        late = (end - self._drawn) * (now - since) > CATCH_UP_S * (self._drawn - drawn)
+        if now - since < MEASURED_S or not late:
+            return False
+        self._measured = None
+        return True

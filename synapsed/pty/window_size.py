@@ -2,7 +2,8 @@
 of a program whose answers are read off its screen, while nobody looks, one that is tall enough for them. Pure.
 
 What a program draws in a window as narrow as its prompt cannot be read, by us or by a person. So the window is never
-smaller than `COLS_MIN` x `ROWS_MIN`; a smaller terminal shows a part of it.
+smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be; a smaller terminal shows a part of it, a larger
+one all of it in a corner.
 
 A full-screen program keeps nothing of what leaves its screen: an answer that is longer than the window is read without
 its beginning. So while no terminal is attached, its window has the profile's `answer.rows`. Who attaches gets a window
@@ -17,6 +18,7 @@ from synapsed.terminal.defaced import is_as_drawn, is_defaced
 from synapsed.terminal.look import Look
 
 COLS_MIN, ROWS_MIN = 20, 5
+COLS_MAX = ROWS_MAX = 1000
 """As of a profile's `cols` and `rows`."""
 
 NUDGE_COLS = 1
@@ -33,9 +35,9 @@ SETTLED_S = 10.0
 not understood. It is asked again only when that changes."""
 
 
-def at_least(cols: int, rows: int) -> tuple[int, int]:
+def bounded(cols: int, rows: int) -> tuple[int, int]:
     """The size that a window has where this one is wanted."""
-    return max(cols, COLS_MIN), max(rows, ROWS_MIN)
+    return min(max(cols, COLS_MIN), COLS_MAX), min(max(rows, ROWS_MIN), ROWS_MAX)
 
 
 class Window:
@@ -52,7 +54,7 @@ class Window:
         told: bool,
     ) -> None:
         self._profile = profile
-        self._own = at_least(*own)
+        self._own = bounded(*own)
         self._attached = attached
         self._writers = writers
         self._rows = profile.answer.rows if profile.answer.mode == "blocks" and not told else 0
@@ -62,7 +64,7 @@ class Window:
         """Columns and rows."""
 
     def resize(self, cols: int, rows: int) -> Steps[None]:
-        self.size = at_least(cols, rows)  # first: a redraw that is under way ends with it
+        self.size = bounded(cols, rows)  # first: a redraw that is under way ends with it
         yield Resize(*self.size)
 
     def give_back(self) -> Steps[None]:

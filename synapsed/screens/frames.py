@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-VERSION = 3
+VERSION = 4
 """Of all that is defined here and in `wire`."""
 
 TEXT_MAX = 4 << 20
@@ -19,6 +19,10 @@ BLOB_MAX = 64 << 20
 """Bytes of a frame's own: a screen at its largest with all its scrollback."""
 
 _HEAD = struct.Struct("<IIBBIQQd")
+
+
+AS_DRAWN = 2
+"""In `flag` of what is asked: as the screen is by now, without the output that waits to be drawn."""
 
 
 class ScreenFrameError(Exception):

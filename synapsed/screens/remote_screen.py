@@ -24,7 +24,7 @@ from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.screens import checked_replies, trial, wire
-from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens.frames import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.kept_look import KeptLook
 from synapsed.terminal.explain import Witness
@@ -263,8 +263,9 @@ class RemoteStage:
         self._screen = self._screen if look is None else look.screen
         return look
 
-    async def explain(self, ask: Ask) -> list[Witness]:
-        return await self._ask(FrameKind.EXPLAIN, checked_replies.read_witnesses, text=wire.write_ask(ask))
+    async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
+        flag = AS_DRAWN * as_drawn
+        return await self._ask(FrameKind.EXPLAIN, checked_replies.read_witnesses, text=wire.write_ask(ask), flag=flag)
 
     async def checkpoint(self) -> Checkpoint:
         return await self._ask(FrameKind.CHECKPOINT, checked_replies.read_checkpoint)
@@ -277,12 +278,16 @@ class RemoteStage:
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         return await self._ask(FrameKind.PANE, checked_replies.read_redrawn, text=wire.write_pane(cols, rows, notice))
 
-    async def text(self, *, scrollback: bool) -> str:
-        return await self._ask(FrameKind.TEXT, checked_replies.read_text, flag=int(scrollback))
+    async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
+        flag = int(scrollback) | AS_DRAWN * as_drawn
+        return await self._ask(FrameKind.TEXT, checked_replies.read_text, flag=flag)
 
-    async def shown(self, fmt: ScreenForm) -> Shown:
+    async def shown(self, fmt: ScreenForm, *, as_drawn: bool = False) -> Shown:
         shown = await self._ask(
-            FrameKind.SHOWN, lambda frame: checked_replies.read_shown(fmt, frame), text=fmt.encode()
+            FrameKind.SHOWN,
+            lambda frame: checked_replies.read_shown(fmt, frame),
+            text=fmt.encode(),
+            flag=AS_DRAWN * as_drawn,
         )
         if isinstance(shown, TooLarge):
             raise shown

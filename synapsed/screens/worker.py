@@ -3,8 +3,9 @@
     python -m synapsed.screens.worker PARENT'S PID
 
 Agents take turns, a portion of output each (a millisecond or two), so that nobody waits for what floods another; what
-is asked goes before another's output. Of one agent everything is done in the order in which it came. What the emulator,
-or a pattern, does not return from ends with the process: the daemon sees to that, and so it does where output ends it.
+is asked goes before another's output. Of one agent everything is done in the order in which it came, but for what is
+asked as it is drawn by now. What the emulator, or a pattern, does not return from ends with the process: the daemon
+sees to that, and so it does where output ends it.
 """
 
 import ctypes
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from synapsed.profiles import Profile
 from synapsed.sandbox import give_up_rights
 from synapsed.screens import wire
-from synapsed.screens.frames import TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
+from synapsed.screens.frames import AS_DRAWN, TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
 from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.picture import picture
@@ -98,6 +99,10 @@ class Screens:
         if frame.kind == FrameKind.PASS:
             seat.waiting = deque(waits for waits in seat.waiting if not _ends_before(waits[0], frame.offset))
         steps = self._steps(frame, seat)
+        if frame.flag & AS_DRAWN and seat.observer is not None:
+            for _ in steps:
+                pass
+            return
         if frame.kind == FrameKind.LINES and seat.profile is not None:
             aside = self._working[~frame.agent] = self._asides.setdefault(~frame.agent, _Seat())
             aside.waiting.append((frame, steps))
@@ -255,7 +260,7 @@ class Screens:
         yield from ()
 
     def _text(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        self._answer(frame, seat, blob=wire.write_text(seat.screen.screen.text(scrollback=bool(frame.flag))))
+        self._answer(frame, seat, blob=wire.write_text(seat.screen.screen.text(scrollback=bool(frame.flag & 1))))
         yield from ()
 
     def _shown(self, frame: ScreenFrame, seat: _Seat) -> _Steps:

@@ -188,7 +188,7 @@ class Stage(Protocol):
         """None in the middle of a frame, where a whole one is wanted."""
         ...
 
-    async def explain(self, ask: Ask) -> list[Witness]:
+    async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
         """The evidence behind the last look's verdict, strongest channel first."""
         ...
 
@@ -205,11 +205,11 @@ class Stage(Protocol):
         """The bytes that show the screen in a terminal of another size, with rows of a notice over its last ones."""
         ...
 
-    async def text(self, *, scrollback: bool) -> str:
+    async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         """As of `Screen.text`."""
         ...
 
-    async def shown(self, fmt: ScreenForm) -> Shown: ...
+    async def shown(self, fmt: ScreenForm, *, as_drawn: bool = False) -> Shown: ...
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
         """The answer that an emulator of its own reads, as wide and as tall as the screen."""

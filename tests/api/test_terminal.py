@@ -30,6 +30,11 @@ async def test_bytes_both_ways(api: Api, client):
         async with asyncio.timeout(30):
             await attachment.changed.wait()
         assert attachment.size == (80, 25)
+        attachment.changed.clear()
+        await socket.send_json({"type": "resize", "cols": 10_000, "rows": 65_535})
+        async with asyncio.timeout(30):
+            await attachment.changed.wait()
+        assert attachment.size == (10_000, 65_535), "however large it is"
         await socket.send_json({"type": "signal", "signal": "SIGINT"})
         assert await socket.receive_bytes(timeout=30) == b"\x03"
         await socket.send_json({"type": "detach"})

@@ -77,7 +77,7 @@ class LocalStage:
     async def look(self, ask: Ask) -> Look | None:
         return self._observer.asked(ask)
 
-    async def explain(self, ask: Ask) -> list[Witness]:
+    async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
         self._observer.believe(ask)
         return self._observer.explain(ask.now)
 
@@ -90,10 +90,10 @@ class LocalStage:
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         return self._observer.screen.pane(cols, rows, notice)
 
-    async def text(self, *, scrollback: bool) -> str:
+    async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         return self._observer.screen.text(scrollback=scrollback)
 
-    async def shown(self, fmt: ScreenForm) -> Shown:
+    async def shown(self, fmt: ScreenForm, *, as_drawn: bool = False) -> Shown:
         return shown(self._observer.screen, fmt)
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:

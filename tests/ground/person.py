@@ -11,7 +11,7 @@ from pathlib import Path
 
 from synapsed.lockrecord import LockRecord, read_record
 from tests.ground.installed import Installed
-from tests.support.daemon import NO_PORTS, PATIENCE_S, Ctl, eventually
+from tests.support.daemon import NO_PORTS, PATIENCE_S, Ctl, Daemon, eventually
 from tests.support.leftovers import OWNER
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -134,3 +134,29 @@ def living_somewhere(installed: Installed, config: str = NO_PORTS, home: str = "
             if person.ctl("shutdown").code != 0 and person.record is not None:
                 person.ctl("up", "--take-over")
                 person.ctl("shutdown")
+
+
+class Reached(Daemon):
+    """The daemon of `person`, asked at its socket: a tool for each question would take much more of the machine."""
+
+    def __init__(self, person: Person) -> None:
+        super().__init__(person.home, person.login)
+
+    def __post_init__(self) -> None:
+        """What is configured is the person's."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        return dict(self.environ)
+
+    def answer(self, agent: str, text: str) -> str:
+        """To a message, exactly as it is told."""
+        task = self.ended(self.send(text, agent))
+        assert task["status"] == "completed", task
+        (artifact,) = [one for one in task["artifacts"] if one["artifact_id"] == "answer"]
+        return "".join(part.get("text", "") for part in artifact["parts"])
+
+    def size(self, agent: str) -> tuple[int, int]:
+        """Columns and rows of its window."""
+        screen = self.get(f"/agents/{agent}/screen?format=json").json
+        return screen["cols"], screen["rows"]

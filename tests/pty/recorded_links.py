@@ -123,7 +123,7 @@ class LateStage(LocalStage):
             self._look.keep(look, ask, changes)
         return look
 
-    async def text(self, *, scrollback: bool) -> str:
+    async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         return str(await self._asked(partial(self._observer.screen.text, scrollback=scrollback)))
 
     async def checkpoint(self) -> Checkpoint:

@@ -11,7 +11,7 @@ from synapsed.keepers.events import Exited, Output
 from synapsed.pty import link as link_module
 from synapsed.pty import undrawn_output
 from synapsed.pty.link import PtyLink
-from synapsed.pty.undrawn_output import END_KEPT, EXIT_DRAWN_S, UNDRAWN_MAX
+from synapsed.pty.undrawn_output import END_KEPT, EXIT_DRAWN_S, MEASURED_S, UNDRAWN_MAX
 from tests.fakes.clock import until
 from tests.pty.conftest import Opens
 
@@ -73,13 +73,19 @@ async def flooded(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> tuple[PtyLin
     keeper = FloodedKeeper(link, FLOOD)
     monkeypatch.setattr(link._program, "client", keeper)
 
+    as_drawn = {name: getattr(link._stage, name) for name in ("text", "shown", "explain")}
+
     async def never(*_: object, **__: object) -> Any:
         await asyncio.get_running_loop().create_future()
 
+    def never_all(name: str) -> Any:
+        return lambda *args, **options: (as_drawn[name] if options.get("as_drawn") else never)(*args, **options)
+
     monkeypatch.setattr(link._stage, "look", never)
-    monkeypatch.setattr(link._stage, "text", never)
+    for name in as_drawn:
+        monkeypatch.setattr(link._stage, name, never_all(name))
     monkeypatch.setattr(link._stage, "feed", lambda *_, **__: None)
-    for name in ("LEAVE_LOOK_S", "INTERRUPT_LOOK_S", "OBSERVE_S", "FRESH_LOOK_S"):
+    for name in ("LEAVE_LOOK_S", "INTERRUPT_LOOK_S", "OBSERVE_S", "FRESH_LOOK_S", "SHOWN_S"):
         monkeypatch.setattr(link_module, name, 0.01)
     monkeypatch.setattr(undrawn_output, "KEEP_UP_S", 0.01)
     while not keeper.paused:
@@ -122,6 +128,41 @@ async def test_a_program_that_goes_on_is_drawn_however_far_behind_that_is(
         link._clock.advance(EXIT_DRAWN_S)  # type: ignore[attr-defined]  # it is a fake
     assert keeper.subscribed == []
     assert not (await link.observe()).can_receive, "its screen is an old one"
+
+
+@pytest.mark.parametrize(("drawn", "passes"), [(0, True), (FLOOD // 8, True), (FLOOD, False)])
+async def test_what_would_be_drawn_too_late_is_passed_over(
+    drawn: int, passes: bool, flooded: tuple[PtyLink, FloodedKeeper]
+) -> None:
+    """As fast as it was drawn until then."""
+    link, keeper = flooded
+
+    async def visit() -> None:
+        link.visit()
+        await until(link._undrawn._asking.done)  # type: ignore[union-attr]  # the same
+
+    await visit()
+    keeper.end += 4 * FLOOD
+    link._undrawn._drawn += drawn
+    for _ in range(2):
+        await visit()
+        assert keeper.subscribed == [], "it is measured for a while"
+        link._clock.advance(MEASURED_S / 2)  # type: ignore[attr-defined]  # it is a fake
+    await visit()
+    assert keeper.subscribed == ([keeper.end - END_KEPT] if passes else [])
+    assert not keeper.paused or not passes
+
+
+async def test_who_asks_for_the_screen_gets_it_as_far_as_it_is_drawn(flooded: tuple[PtyLink, FloodedKeeper]) -> None:
+    link, keeper = flooded
+    assert await link.screen_text() == "> text"
+    assert await link.screen_text(4) == "text"
+    assert await link.screen_as("text") == "> text"
+    assert [row.channel for row in await link.explain()]
+    assert keeper.subscribed == [], "nothing is passed over for that"
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await link.screen_as("rows")  # whoever follows a screen gets the one of which it was told
 
 
 async def test_an_interrupt_presses_nothing_where_the_screen_is_not_drawn(

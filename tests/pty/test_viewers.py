@@ -440,3 +440,12 @@ async def test_somebody_sits_at_a_terminal_for_a_while_after_they_gave_a_sign() 
     await typed()
     await viewer.close()
     assert not viewers.has_person
+
+
+async def test_a_viewer_larger_than_any_window_sees_all_of_it() -> None:
+    program = Program()
+    program.prints(b"0123456789abcdefghij\r\n> ")
+    looker = await program.viewers.join(cols=65_535, rows=65_535, read_only=True)
+    terminal = Screen(200, 50)
+    terminal.feed(await looker.redraw())
+    assert rows(terminal)[: len(rows(program.screen))] == rows(program.screen)

@@ -55,8 +55,17 @@ def test_a_window_is_made_tall_once_and_only_while_nobody_looks() -> None:
     assert list(window(attached=1).stretch()) == []
 
 
-@pytest.mark.parametrize(("wanted", "becomes"), [((8, 2), (20, 5)), ((19, 30), (20, 30)), ((100, 4), (100, 5))])
-def test_a_window_has_a_floor(wanted: tuple[int, int], becomes: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "becomes"),
+    [
+        ((8, 2), (20, 5)),
+        ((19, 30), (20, 30)),
+        ((100, 4), (100, 5)),
+        ((10_000, 24), (1000, 24)),
+        ((1, 65_535), (20, 1000)),
+    ],
+)
+def test_a_window_has_a_floor_and_a_ceiling(wanted: tuple[int, int], becomes: tuple[int, int]) -> None:
     """The picture that a program draws in a narrower one cannot be read."""
     one = window(attached=1, writers=1)
     assert list(one.resize(*wanted)) == [Resize(*becomes)]

@@ -2,8 +2,10 @@
 
 import itertools
 
+import pytest
+
 from synapsed.screens import wire
-from synapsed.screens.frames import FrameKind, ScreenFrame
+from synapsed.screens.frames import AS_DRAWN, FrameKind, ScreenFrame
 from synapsed.screens.worker import Screens
 from synapsed.terminal.screen_messages import Ask, LinesWanted
 from tests.screens.conftest import PROFILE
@@ -23,8 +25,8 @@ class Process:
         text, blob = wire.write_opening(wire.Opening(PROFILE, 80, 24, 0, None, None, 0.0))
         self.tell(FrameKind.OPEN, text=text, blob=blob)
 
-    def tell(self, kind: FrameKind, *, offset: int = 0, text: bytes = b"", blob: bytes = b"") -> None:
-        self.screens.take(ScreenFrame(kind, 1, 7, offset, text=text, blob=blob))
+    def tell(self, kind: FrameKind, *, offset: int = 0, flag: int = 0, text: bytes = b"", blob: bytes = b"") -> None:
+        self.screens.take(ScreenFrame(kind, 1, 7, offset, flag=flag, text=text, blob=blob))
 
     def print(self, data: bytes) -> None:
         self.tell(FrameKind.FEED, offset=self.offset, blob=data)
@@ -67,6 +69,26 @@ def test_all_of_it_may_be_passed_over() -> None:
     process.finish()
     assert process.said[-1].kind == FrameKind.DRAWN
     assert process.said[-1].offset == 9_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(FrameKind.TEXT, b""), (FrameKind.SHOWN, b"json"), (FrameKind.EXPLAIN, wire.write_ask(Ask(now=1.0)))],
+)
+def test_who_asks_for_it_as_it_is_drawn_waits_for_no_output(kind: FrameKind, text: bytes) -> None:
+    process = Process()
+    process.tell(kind, flag=AS_DRAWN, text=text)  # it is not opened yet
+    assert not process.said
+    process.print(b"first")
+    process.finish()
+    assert [frame.kind for frame in process.said].count(FrameKind.ANSWER) == 1
+    for _ in range(100):
+        process.print(b"flood\r\n")
+    process.tell(kind, flag=AS_DRAWN, text=text)
+    told = process.said[-1]
+    assert (told.kind, told.offset) == (FrameKind.ANSWER, len(b"first"))
+    process.finish()
+    assert process.screens._seats[1].screen.offset == process.offset, "it is drawn all the same"
 
 
 def test_nobody_who_looks_waits_for_an_answer_that_is_read_off_output() -> None:

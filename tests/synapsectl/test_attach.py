@@ -182,6 +182,12 @@ def test_run_ends_as_the_program_does(attach: Attach, daemon: FakeDaemon, code: 
     assert tool.end() == expected
 
 
+def test_a_program_that_is_run_has_no_larger_window_than_there_is(attach: Attach, daemon: FakeDaemon) -> None:
+    attached(attach(verb="run", target="dummy", cols=10_000, rows=30), daemon)
+    (body,) = [body for _, path, body in daemon.requests if path == "/control/start"]
+    assert (body["cols"], body["rows"]) == (1000, 30)
+
+
 def test_run_and_detach_is_0(attach: Attach, daemon: FakeDaemon) -> None:
     tool = attached(attach(verb="run", target="dummy"), daemon)
     tool.type(b"\x1d")

@@ -15,15 +15,15 @@ from synapsed.api.describe import Streamed
 from synapsed.api.framed_terminal import wants_frames
 from synapsed.api.operation import operation, person
 from synapsed.api.query import Flag, Query, between, flag
-from synapsed.api.request_models import COLS_MAX, ROWS_MAX
+from synapsed.api.request_models import VIEWER_MAX
 from synapsed.api.terminals import FramedTerminal, WebSocketTerminal
 from synapsed.api.websocket import is_upgrade
 from synapsed.errors import InvalidRequest, NotReady, QueueFull
 
 
 class TerminalQuery(Query):
-    cols: Annotated[int, between(1, COLS_MAX)] = Field(80, description="columns of the viewer's window")
-    rows: Annotated[int, between(1, ROWS_MAX)] = Field(24, description="rows of the viewer's window")
+    cols: Annotated[int, between(1, VIEWER_MAX)] = Field(80, description="columns of the viewer's window")
+    rows: Annotated[int, between(1, VIEWER_MAX)] = Field(24, description="rows of the viewer's window")
     read_only: Flag = flag("keys are refused, and the window keeps its size")
     one_screen: Flag = flag(
         "the program's main and alternate screen are shown on the same one, and nothing above it is erased; "

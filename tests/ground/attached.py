@@ -1,0 +1,90 @@
+"""`synapsectl attach` in a terminal whose other side a test holds: of any size, and of any name."""
+
+import contextlib
+import os
+import subprocess
+import termios
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from tests.ground.person import Person
+from tests.support.daemon import PATIENCE_S, eventually
+from tests.support.seen import CONTROLLING
+
+DETACH = b"\x1d\x1d"
+
+
+class Attached:
+    """A terminal of `size` (columns, rows) that a person has put on `agent`. A context manager; `around` becomes the
+    tool, and `env` changes the login's environment: None removes a variable."""
+
+    def __init__(
+        self,
+        person: Person,
+        agent: str,
+        *options: str,
+        size: tuple[int, int] = (80, 24),
+        env: Mapping[str, str | None] | None = None,
+        around: Sequence[str] = (),
+    ) -> None:
+        self.shown = bytearray()
+        self.master, self.slave = os.openpty()
+        self.resize(*size)
+        self.before = self.termios()
+        merged = {**person.login, **(env or {})}
+        python, tool = str(person.installed.python), str(person.installed.tool)
+        self.process = subprocess.Popen(
+            [python, "-c", CONTROLLING, *around, tool, "attach", agent, *options],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            env={key: value for key, value in merged.items() if value is not None},
+            cwd=person.home,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(PATIENCE_S)
+        for descriptor in (self.master, self.slave):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            while data := os.read(self.master, 65536):
+                self.shown += data
+
+    def termios(self) -> list[Any]:
+        return termios.tcgetattr(self.slave)
+
+    def resize(self, cols: int, rows: int) -> None:
+        termios.tcsetwinsize(self.master, (rows, cols))
+
+    def type(self, data: bytes) -> None:
+        os.write(self.master, data)
+
+    def attached(self) -> Self:
+        """Returns it once it shows the agent."""
+
+        def has_drawn() -> bool:
+            assert self.process.poll() is None, bytes(self.shown)
+            return b"\x1b[?1049h" in self.shown and self.termios() != self.before
+
+        eventually(has_drawn, "it is attached")
+        return self
+
+    def detach(self) -> None:
+        self.type(DETACH)
+        assert self.process.wait(PATIENCE_S) == 0, bytes(self.shown)
+        assert self.termios() == self.before
