@@ -39,7 +39,7 @@ from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
-from synapsed.model.facts import PermissionAsked, PromptAccepted, ToolBegan, ToolOver
+from synapsed.model.facts import ChannelFact, PermissionAsked, PromptAccepted, ToolBegan, ToolOver
 from synapsed.model.link import (
     LinkAlert,
     LinkExited,
@@ -512,14 +512,7 @@ class Agent:
             case LinkObserved() as seen:
                 await self._observed(seen)
             case LinkTold(told):
-                if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
-                    self._actor.spawn(self._reply(fact.link, told))
-                if isinstance(told, PromptAccepted):
-                    await self.process.prompted(told.session, context_id=self._context_id)
-                await self.tools.told(told)
-                fact.link.taken(told)
-                if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
-                    await self.observe_again()  # what is asked may be about that call
+                await self._told(told, fact.link)
             case LinkRefused(asked):
                 await self.tools.refused(asked)
             case LinkAlert() as alert:
@@ -534,6 +527,16 @@ class Agent:
                     await self._saw(Activity.BUSY)
                 await self.tools.turn(event)
                 await self.turns.handle(event, fact.link)
+
+    async def _told(self, told: ChannelFact, link: AgentLink) -> None:
+        if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
+            self._actor.spawn(self._reply(link, told))
+        if isinstance(told, PromptAccepted):
+            await self.process.prompted(told.session, context_id=self._context_id)
+        await self.tools.told(told)
+        link.taken(told)
+        if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
+            await self.observe_again()  # what is asked may be about that call
 
     async def _alert(self, alert: LinkAlert) -> None:
         """It may be the database's disk that is full: what cannot be written now is shown all the same."""
