@@ -299,11 +299,6 @@ _OPEN_END = re.compile(r"[?？]$|[:：?？]\s*+[>›❯»]{1,3}$")
 """How a question ends that the other patterns do not know; before that stand words."""
 
 
-def is_question(prompt: str, own: str) -> bool:
-    """Whether `prompt`, of a program that had its `own` before, is a sign and nothing else, and another one."""
-    return _BARE.fullmatch(prompt.strip()) is not None and prompt.strip() != own.strip()
-
-
 def _generic(screen: ScreenSnapshot, *, in_turn: bool) -> Asked | None:
     row, line = cursor_line(screen)
     line = line.rstrip()[-LINE_MAX:]
