@@ -66,6 +66,11 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
     parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
+    parser.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        help="what its program shows where it takes a line, where no profile says so: 'ed> '; digits, folders vary",
+    )
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
 
@@ -110,6 +115,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "save": args.save,
         "accept_agents": args.allow_agents or None,
         "conversation": conversation,
+        "prompt": args.prompt,
         "resume_at_reset": None if args.resume_at_reset else False,
     }
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)

@@ -26,6 +26,13 @@ SCREEN = "screen"
 """Type of a prompt that nobody but a person can read: it is the screen's last rows."""
 
 
+LEARNED = (
+    "where that is the prompt of a program without a profile: a line that you type there teaches it, "
+    "or start it with --prompt 'TEXT'"
+)
+"""How a prompt comes to be known that has no usual sign."""
+
+
 class NoSuchChoice(CtlError):
     """The prompt's options do not say which of them is yes or no."""
 
@@ -176,6 +183,7 @@ def tell_waiting(ctx: CommandContext, name: str, target: str, task: dict[str, An
     show_prompt(ctx.out, prompt)
     if unread:
         tell_hands(ctx, name)
+        ctx.out.remark(LEARNED)
     if task["status"] == "auth_required":
         ctx.out.remark(f"log in there: synapsectl attach {name}")
         return

@@ -70,8 +70,14 @@ class Composer(_Section):
     at_cursor: bool = False
     """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
     usual: bool = False
-    """`line` is what prompts usually look like, of no program in particular: while a turn runs, a sign alone (`> `)
-    that is not the prompt at which the message was typed is a question of what runs."""
+    """`line` is what prompts usually look like, of no program in particular: that of the one that runs is learned, then
+    recognised (`terminal.line_prompts`)."""
+    known: TextPattern | None = None
+    """With `usual`: rows that are prompts although they have brackets (`In [1]: `), in which a default is looked for
+    otherwise."""
+    line_editors: list[str] = []
+    """With `usual`: names of programs that edit lines without bracketed paste; a version behind a name does not
+    count."""
     continuation: TextPattern | None = None
     """What a program with a prompt at its cursor shows before a further line of a message: no part of an answer."""
     around: TextPattern | None = None

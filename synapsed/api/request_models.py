@@ -324,6 +324,7 @@ class StartBody(_Body):
     save: bool = False
     accept_agents: bool = False
     resume_at_reset: bool = True
+    prompt: Annotated[_NoNul, StringConstraints(max_length=200)] | None = None
     conversation: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")] | None = None
 
     def request(self) -> StartRequest:

@@ -67,6 +67,8 @@ class StartRequest:
     """The program's own id of an earlier conversation to go on with."""
     accept_agents: bool = False
     """Type what other agents write also where no model reads it."""
+    prompt: str | None = None
+    """The program's prompt, where no profile describes it."""
     resume_at_reset: bool = False
     """Have a task that meets the account's usage limit go on when that ends."""
 

@@ -115,6 +115,7 @@ class Keeper:
 
     def describe(self) -> dict[str, object]:
         """The facts of WELCOME and of the answer to PING."""
+        line_mode, echo = self.input.modes()
         return {
             "launch_id": self.spec.launch_id,
             "keeper_pid": os.getpid(),
@@ -133,7 +134,8 @@ class Keeper:
             },
             "input_pending": self.input.queue.size,
             "input_unread": self.input.unread(),
-            "line_mode": self.input.line_mode(),
+            "line_mode": line_mode,
+            "echo": echo,
             "foreground": self.input.foreground(),
             "alert": self._alert,
             "started_at": self._started_at,

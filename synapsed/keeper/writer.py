@@ -61,17 +61,18 @@ class InputWriter:
             if other is not None:
                 os.close(other)
 
-    def line_mode(self) -> bool | None:
-        """Whether the terminal gives the program whole lines (canonical mode), as it does but for one that reads keys;
-        None where that cannot be told."""
+    def modes(self) -> tuple[bool | None, bool | None]:
+        """Whether the terminal gives the program whole lines (canonical mode), as it does but for one that reads keys,
+        and whether it shows what is typed; None where that cannot be told."""
         import termios
 
         if self.closed or not self._program.terminal:
-            return None
+            return None, None
         try:
-            return bool(termios.tcgetattr(self._program.input)[3] & termios.ICANON)
+            flags = termios.tcgetattr(self._program.input)[3]
         except termios.error:  # the program is ending
-            return None
+            return None, None
+        return bool(flags & termios.ICANON), bool(flags & termios.ECHO)
 
     def foreground(self) -> int | None:
         """The process group that reads the terminal; None where that cannot be told."""

@@ -82,6 +82,8 @@ class Hello:
     """Bytes of input that the program has not read, as far as that can be told."""
     line_mode: bool | None = None
     """Whether the terminal gives the program whole lines: then no line editor is up."""
+    echo: bool | None = None
+    """Whether it shows what is typed."""
     foreground: int | None = None
     """The process group that reads the terminal."""
     terminals: bool = False
@@ -91,12 +93,13 @@ class Hello:
     def from_json(cls, header: dict[str, Any]) -> "Hello":
         """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
-        later = ("exit", "unread", "line_mode", "foreground", "terminals")
+        later = ("exit", "unread", "line_mode", "echo", "foreground", "terminals")
         plain = {name: header[name] for name in cls.__slots__ if name not in later}
         return cls(
             exit=None if exit_record is None else ExitRecord.from_json(exit_record),
             unread=header["input_pending"] + (header.get("input_unread") or 0),  # keepers of before did not look
             line_mode=header.get("line_mode"),
+            echo=header.get("echo"),
             foreground=header.get("foreground"),
             terminals=header.get("terminals") is True,
             **plain,

@@ -66,6 +66,8 @@ class AgentRecord(_Record):
     extra_env: dict[str, str] = {}
     attributes: ProcessAttributes | None = None
     """Those of the shell that started it; None for the daemon's own."""
+    prompt: str | None = None
+    """Its program's prompt, as a person says, where no profile describes that."""
     desired: Literal["running", "stopped"] = "running"
     state: str = "stopped"
     """The process state last written (`ProcessState`)."""

@@ -34,7 +34,7 @@ from synapsed.pty.keyboard import (
 )
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.screen_looks import Looks
-from synapsed.pty.session import AnswerQuery, AtRest, LookSoon, Poll, SaveScreen, SessionCommand
+from synapsed.pty.session import AnswerQuery, AtRest, LookSoon, Poll, SavePrompts, SaveScreen, SessionCommand
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import KeysTyped, StopAsked
@@ -85,6 +85,8 @@ class Driver:
                     self._program.tasks.spawn(self._answer_query(f"query.{offset}", data))
                 case SaveScreen():
                     self._program.tasks.spawn(self.save_screen())
+                case SavePrompts():
+                    self._program.tasks.spawn(self._save_prompts())
                 case Poll():
                     self._program.tasks.spawn(self.poll())
                 case AtRest():
@@ -93,6 +95,10 @@ class Driver:
     async def _answer_query(self, input_id: str, data: bytes) -> None:
         with contextlib.suppress(KeeperRefused, KeeperLost):
             await self._program.keeper().write(data, input_id)
+
+    async def _save_prompts(self) -> None:
+        if (kept := self._terminal.kept_prompts) is not None:
+            await asyncio.to_thread(kept.save, self._session.prompts.known)
 
     async def save_screen(self) -> None:
         try:

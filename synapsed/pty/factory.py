@@ -52,6 +52,7 @@ from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
 from synapsed.pty.channel_link import StructuredLink
+from synapsed.pty.kept_prompts import PROMPTS_FILE, KeptPrompts
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
@@ -257,6 +258,8 @@ class PtyLinkFactory:
             clock=self.clock,
         )
         channels = side_channels(profile, context) if context is not None else []
+        command = (record.profile, profile.command or "", *profile.args, *record.args)
+        kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, told=record.prompt, cwd=record.cwd)
         terminal = functools.partial(
             PtyLink,
             agent_id=record.id,
@@ -269,6 +272,8 @@ class PtyLinkFactory:
             seen=self.seen,
             rounds=self.rounds,
             own_size=(record.cols, record.rows),
+            kept_prompts=kept,
+            prompts=await asyncio.to_thread(kept.load) if profile.composer.usual else (),
         )
         if (channel := delivering(channels)) is None:
             return terminal(channels=channels)

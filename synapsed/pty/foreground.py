@@ -6,29 +6,19 @@ full-screen program) all that can be told is whether anybody of its foreground c
 things at once. Linux alone tells (proc(5)); elsewhere, and of processes of others, nothing is known.
 """
 
-import asyncio
 import contextlib
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from synapsed.clock import Clock
-from synapsed.model.agent import Activity
-from synapsed.model.link import LinkObserved
-from synapsed.profiles import Profile
-from synapsed.pty.input_backlog import Unread
-from synapsed.pty.session import Session
+import psutil
+
+from synapsed.terminal.line_prompts.evidence import Reads
 
 type Word = Literal["reads", "rests", "works"]
 
 PROC = Path("/proc")
-ASK_AFTER_S = 2.0
-"""What moves on the screen needs no other witness."""
-
-ASK_EVERY_S = 1.0
-
 MEMBERS_MAX = 64
 """Processes of a foreground group that are looked at."""
 
@@ -37,6 +27,8 @@ RESTING_SHARE = 0.05
 
 _WAITS: Final = frozenset({"wait_woken", "n_tty_read", "tty_read"})
 """Where the kernel has those who are blocked reading a terminal; some sockets too."""
+_POLLS: Final = ("do_poll", "do_select", "do_sys_poll", "do_epoll_wait", "ep_poll", "poll_schedule_timeout")
+"""Where those are who wait for one of several things."""
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,6 +68,56 @@ class Foreground:
         have before it. False where that is not known. It reads files."""
         return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
 
+    def describe(
+        self, group: int | None, *, line_mode: bool | None
+    ) -> tuple[tuple[str, ...], str | None, Reads | None]:
+        """The names of the leader of `group`, its working directory, and whether anybody of the group reads the
+        terminal, in line mode; None for what is not known. It reads files."""
+        if group is None:
+            return (), None, None
+        names, cwd = self._names(group)
+        return names, cwd, self._reads(group) if line_mode else None
+
+    def _names(self, pid: int) -> tuple[tuple[str, ...], str | None]:
+        """Elsewhere than on Linux psutil knows them."""
+        home = self._proc / str(pid)
+        names: list[str] = []
+        cwd = None
+        with contextlib.suppress(OSError):
+            names.append((home / "exe").readlink().name.removesuffix(" (deleted)"))
+        with contextlib.suppress(OSError):
+            names.append((home / "comm").read_text().strip())
+        with contextlib.suppress(OSError):
+            cwd = str((home / "cwd").readlink())
+        if not names and not self._proc.is_dir():
+            with contextlib.suppress(psutil.Error):
+                process = psutil.Process(pid)
+                names, cwd = [process.name()], process.cwd()
+        return tuple(dict.fromkeys(names)), cwd
+
+    def _reads(self, group: int) -> Reads | None:
+        found: set[Reads | None] = set()
+        for one in self._members(group):
+            found.update(self._thread_reads(one.pid))
+        if not found:
+            return None
+        return next(word for word in ("yes", None, "maybe", "no") if word in found)
+
+    def _thread_reads(self, pid: int) -> set[Reads | None]:
+        """What each thread of `pid` does; None for one that sleeps where the kernel does not say."""
+        found: set[Reads | None] = set()
+        for task in (self._proc / str(pid) / "task").glob("*"):
+            with contextlib.suppress(OSError, IndexError):
+                state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+                at = (task / "wchan").read_text().strip()
+                if at in _WAITS and self._has_terminal(pid, task):
+                    found.add("yes")
+                elif state == "S" and at in ("", "0"):
+                    found.add(None)
+                else:
+                    found.add("maybe" if at.startswith(_POLLS) else "no")
+        return found
+
     def _threads(self, pid: int) -> list[str]:
         """The letter of each thread's state."""
         states = []
@@ -113,10 +155,10 @@ class Foreground:
         except (OSError, ValueError):
             return []
 
-    def _has_terminal(self, pid: int) -> bool:
-        """Whether what it reads first is a terminal: it may be blocked on a socket."""
+    def _has_terminal(self, pid: int, task: Path | None = None) -> bool:
+        """Whether what it (or its thread `task`) reads first is a terminal: it may be blocked on a socket."""
         try:
-            at = (self._proc / str(pid) / "syscall").read_text().split()
+            at = ((task or self._proc / str(pid)) / "syscall").read_text().split()
             number = int(at[1], 16) if len(at) > 1 else 0
         except (OSError, ValueError):  # that is only told to who may trace it
             number = 0
@@ -124,56 +166,3 @@ class Foreground:
             return (self._proc / str(pid) / "fd" / str(number)).readlink().parts[:2] == ("/", "dev")
         except OSError:
             return False
-
-
-class KernelWitness:
-    """Asks the kernel about a line-oriented program that shows no prompt and is quiet, and tells the observer."""
-
-    def __init__(
-        self,
-        profile: Profile,
-        clock: Clock,
-        session: Session,
-        unread: Unread,
-        look_soon: Callable[[], None],
-    ) -> None:
-        self._wanted = profile.composer.at_cursor
-        self._clock = clock
-        self._session = session
-        self._unread = unread
-        self._look_soon = look_soon
-        self._foreground = Foreground()
-        self._asked_at = 0.0
-
-    @property
-    def _changed_at(self) -> float:
-        return self._session.last.changed_at if self._session.last is not None else 0.0
-
-    def _needless(self, told: LinkObserved, now: float) -> bool:
-        """The screen itself says what the program does."""
-        return told.activity is Activity.READY or now - self._changed_at < ASK_AFTER_S
-
-    def is_due(self, told: LinkObserved | None) -> bool:
-        """Whether `ask` would do anything. Called twice a second."""
-        if not self._wanted or told is None:
-            return False
-        now = self._clock.monotonic()
-        if self._needless(told, now):
-            return self._session.kernel is not None
-        return now - self._asked_at >= ASK_EVERY_S
-
-    async def ask(self, told: LinkObserved | None) -> None:
-        """Raises KeeperLost."""
-        if told is None or not self.is_due(told):
-            return
-        now = self._clock.monotonic()
-        if self._needless(told, now):
-            self._session.kernel = None
-            return
-        self._asked_at = now
-        await self._unread.ask()
-        group, line_mode = self._unread.foreground, self._unread.line_mode
-        word = await asyncio.to_thread(self._foreground.look, group, line_mode=line_mode, now=now)
-        if word is not None and word != self._session.kernel:
-            self._session.kernel = word
-            self._look_soon()

@@ -29,6 +29,8 @@ class Unread:
         """Something was unread when the keeper was last asked."""
         self.line_mode: bool | None = None
         """Whether the terminal gave the program whole lines then: it has no line editor up. None: unknown."""
+        self.echo: bool | None = None
+        """Whether it showed what was typed."""
         self.foreground: int | None = None
         """The process group that read the terminal then."""
         self._ahead: tuple[float, asyncio.Task[int]] | None = None
@@ -54,7 +56,7 @@ class Unread:
         """Bytes that are unread, also those that the keeper could not write yet. Raises KeeperLost."""
         keeper = await self._keeper().ping()
         before, self.now = self.now, keeper.unread > 0
-        self.line_mode, self.foreground = keeper.line_mode, keeper.foreground
+        self.line_mode, self.echo, self.foreground = keeper.line_mode, keeper.echo, keeper.foreground
         if before and not self.now:
             self._read()
         return keeper.unread

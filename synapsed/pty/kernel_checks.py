@@ -42,7 +42,7 @@ class KernelChecks:
         """Whether the terminal is another's, or its line editor gone, since the message was typed: then the program
         works, and what looks like its prompt was printed. So it does while lines of the message are unread. Raises
         KeeperLost."""
-        unread = await self._unread.ask()
+        unread = await (self._looks.facts.ask() if self._looks.learns else self._unread.ask())
         self._session.asked_kernel(line_mode=self._unread.line_mode, reader=self._unread.foreground)
         self._looks.soon()
         return unread or (await self._looks.look()).verdict.activity is not Activity.READY

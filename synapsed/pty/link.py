@@ -31,7 +31,8 @@ from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
-from synapsed.pty.foreground import KernelWitness
+from synapsed.pty.kept_prompts import KeptPrompts
+from synapsed.pty.kernel_witness import KernelWitness
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.person_keys import PersonKeys
@@ -43,6 +44,7 @@ from synapsed.pty.terminal_theme import LastSeen, Theme
 from synapsed.pty.undrawn_output import UndrawnOutput
 from synapsed.pty.viewers import Viewers
 from synapsed.pty.window_size import Window
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, Stage, StageEvent
 
@@ -107,8 +109,10 @@ class PtyLink:
         seen: LastSeen,
         rounds: Rounds,
         own_size: tuple[int, int],
+        kept_prompts: KeptPrompts | None = None,
+        prompts: tuple[LearnedPrompt, ...] = (),
     ) -> None:
-        """`own_size` is that of its window while nobody is attached who types."""
+        """`own_size` is that of its window while nobody is attached who types; `prompts` are those that were kept."""
         self._agent_id = agent_id
         self._profile = profile
         self._channels = channels
@@ -116,14 +120,16 @@ class PtyLink:
         self._store = store
         self._clock = clock
         self._stage = stage
-        self._session = Session(profile, stage.start, channels_tell=bool(channels))
+        self._session = Session(profile, stage.start, channels_tell=bool(channels), prompts=prompts)
         self._keyboard = self._session.keyboard
         self._program = program = KeptProgram(agent_id, launch, self)
         self._rounds = rounds
         self._sweeping: asyncio.Task[None] | None = None
         self._first_look: asyncio.Timeout | None = None
         """While it is waited for."""
-        terminal = LinkedTerminal(agent_id, profile, self._session, stage, program, channels, store, clock)
+        terminal = LinkedTerminal(
+            agent_id, profile, self._session, stage, program, channels, store, clock, kept_prompts
+        )
         self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized, hands_off=self._hands_off)
         self._stopping = Stopping(profile, self._session, exited=program.exited.done, perform=driver.undertake)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
@@ -154,7 +160,9 @@ class PtyLink:
             outer=seen.outer,
         )
         self._answering = Answering(agent_id, profile, self._session)
-        self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.looks.soon)
+        self._kernel = KernelWitness(
+            profile, clock, self._session, driver.unread, driver.looks.facts, driver.looks.soon
+        )
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken, and is not settled."""
         self._undrawn = UndrawnOutput(terminal, drawn=stage.start.offset, passed=self._passed_over)

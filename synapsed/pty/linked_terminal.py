@@ -7,6 +7,7 @@ from synapsed.clock import Clock
 from synapsed.interfaces import SideChannel, Store
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.profiles import Profile
+from synapsed.pty.kept_prompts import KeptPrompts
 from synapsed.pty.session import Session
 from synapsed.terminal.screen_messages import Stage
 
@@ -27,3 +28,4 @@ class LinkedTerminal:
     """Where the program reports beside its terminal."""
     store: Store
     clock: Clock
+    kept_prompts: KeptPrompts | None = None

@@ -109,6 +109,7 @@ class PersonKeys:
         now = self._clock.monotonic()
         if not are_reports(data):
             self._session.pressed(now)
+            self._session.prompts.typed(data, self._session.last)
         if data not in FOCUS:
             self._session.touch()
         self._stage.note(KeysTyped(now))

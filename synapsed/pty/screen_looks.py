@@ -5,10 +5,13 @@ changes a verdict. A look is asked for and comes when all output before it is dr
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from synapsed.errors import KeeperLost
 from synapsed.pty.input_backlog import Unread
+from synapsed.pty.kernel_witness import FactsOfTerminal
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import SessionCommand
 from synapsed.terminal.look import Look
@@ -33,6 +36,8 @@ class Looks:
         self._stage = terminal.stage
         self._program = terminal.program
         self.unread = unread
+        self.learns = terminal.profile.composer.usual
+        self.facts = FactsOfTerminal(self._session, unread, leader=terminal.program.launch.pid)
         self._do = do
         self._looked = looked
         self._timer: asyncio.TimerHandle | None = None
@@ -85,8 +90,16 @@ class Looks:
             self._again = True  # it does not show yet what came of the turn's last step
             return None
         if not self._program.exited.done():
+            if self._session.wants_facts(look, now):
+                await self._inform()
             self._do(self._session.judge(look, now))
         return self._session.wake_at(look, now)
+
+    async def _inform(self) -> None:
+        """The next look knows who reads the terminal."""
+        with contextlib.suppress(KeeperLost):
+            await self.facts.ask()
+            self._again = True
 
     async def look(self) -> Look:
         """The terminal as it is at this moment."""

@@ -43,6 +43,7 @@ from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
 from synapsed.pty.pending_answer import Asking
+from synapsed.pty.prompt_learning import PromptLearning
 from synapsed.pty.readiness import UNKNOWN_SCREEN, Moment, Obstacle, obstacle
 from synapsed.pty.rest_after_hooks import RestAfterHooks
 from synapsed.pty.streaming import Piece, Speech
@@ -52,6 +53,8 @@ from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import (
     Ask,
@@ -85,6 +88,9 @@ here is being cleared away: the keys that empty the composer must not find them 
 RUNS = frozenset({turns.Phase.SUBMITTED, turns.Phase.WORKING, turns.Phase.READING})
 """What the program prints now may be a question of this turn's."""
 
+BEFORE_PASTE = frozenset({turns.Phase.PREPARED, turns.Phase.PASTING, turns.Phase.OVER})
+"""Nothing of the message stands anywhere."""
+
 COMPUTES_S = 2.0
 """How long that counts: it is asked for twice a second, on a busy machine less often."""
 
@@ -112,6 +118,11 @@ class SaveScreen:
 
 
 @dataclass(frozen=True, slots=True)
+class SavePrompts:
+    """Keep what is known of the program's prompts."""
+
+
+@dataclass(frozen=True, slots=True)
 class Poll:
     """Ask the channels for news."""
 
@@ -129,7 +140,7 @@ class AtRest:
     """Tell the channels that the program rests after what it answered last."""
 
 
-type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | AtRest | Work
+type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | SavePrompts | Poll | LookSoon | AtRest | Work
 
 
 class Session:
@@ -144,8 +155,11 @@ class Session:
     writing = False
     """Keys of the turn are on their way."""
 
-    def __init__(self, profile: Profile, start: Start, *, channels_tell: bool) -> None:
+    def __init__(
+        self, profile: Profile, start: Start, *, channels_tell: bool, prompts: tuple[LearnedPrompt, ...] = ()
+    ) -> None:
         self._profile = profile
+        self.prompts = PromptLearning(profile.composer, prompts)
         self._channels_tell = channels_tell
         self.offset = start.offset
         """Where the output ends that has come; what is drawn may end before."""
@@ -155,8 +169,7 @@ class Session:
         """What it looked like then."""
         self.keyboard = Keyboard(profile)
         self.given_back: Literal["program", "command"] | None = None
-        """As of `Ask`; so are the next two."""
-        self.own_prompt: str | None = None
+        """As of `Ask`; so is the next."""
         self.kernel: Literal["reads", "rests", "works"] | None = None
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
@@ -282,13 +295,31 @@ class Session:
         return Ask(
             now=now,
             in_turn=turn is not None,
-            own_prompt=self.own_prompt if turn is not None else None,
+            facts=self._reader(),
+            learned=self.prompts.with_offered(self._typed_at),
             given_back=self.given_back,
             kernel=self.kernel,
             unbegun=turn.message if turn is not None and turn.state.turn is None else None,
             kinds=self.speech.wants_screen(now),
             whole=whole,
         )
+
+    def _reader(self) -> TerminalFacts | None:
+        facts, turn = self.prompts.facts, self.turn
+        if facts is None or turn is None or turn.phase in BEFORE_PASTE or turn.state.reader is None:
+            return facts
+        return facts._replace(foreign=facts.group != turn.state.reader)
+
+    @property
+    def _typed_at(self) -> str | None:
+        """The prompt at which the turn's message was typed, or is about to be."""
+        if self.turn is None or not self.turn.state.at_prompt or self.turn.phase is turns.Phase.PREPARED:
+            return None
+        return self.turn.state.prompt
+
+    def wants_facts(self, look: Look, now: float) -> bool:
+        """Who reads the terminal is to be asked: its screen has come to rest."""
+        return self.prompts.is_due(look) and now - look.changed_at >= self._profile.ready.quiet_ms / 1000
 
     @property
     def _runs(self) -> bool:
@@ -309,6 +340,8 @@ class Session:
             self._save_screen()
         if self._rest.seen(look):
             self._out.append(AtRest())
+        if self.prompts.looked(look):
+            self._out += [SavePrompts(), LookSoon()]
         if self.observed is None or not (look.steady_at > now or self.keyboard.answering):
             self._tell(look, now)
         return self._drain()
@@ -317,6 +350,8 @@ class Session:
         """That look followed a change, or time that passed: how does it go with the turn?"""
         turn = self.turn
         if turn is not None and not self.finishing:
+            if turn.phase is turns.Phase.SETTLING and turn.state.at_prompt and not turn.state.shown_there:
+                turn.state.shown_there = self._shows(turn, look)
             self._work(turn.seen(self._seen(turn, look, now)))
             self.speech.seen(look, now)
             self._tools.seen(look, now)
@@ -376,7 +411,8 @@ class Session:
         self._out.append(Emit(observed))
         unknown = observed.held == UNKNOWN_SCREEN.held
         if unknown is not (before is not None and before.held == UNKNOWN_SCREEN.held):
-            self._out.append(Emit(_unknown_screen(observed, begins=unknown)))
+            ways = LEARNED if self._profile.composer.usual else ""
+            self._out.append(Emit(_unknown_screen(observed, ways, begins=unknown)))
 
     def unseen(self) -> LinkObserved:
         """What is known while nobody draws the screen: the last that was told, and that nothing can be typed. The next
@@ -504,13 +540,29 @@ class Session:
         if self.turn is None:
             return
         state = self.turn.state
+        if self._profile.composer.usual:
+            return  # what is known of its prompt says more
         if line_mode and reader != state.reader:
             self.given_back = "command"
         else:
             self.given_back = "program" if line_mode and state.edited else None
-        # What another program has an editor for is its own prompt.
-        asks = self._profile.composer.usual and (line_mode or reader == state.reader) and self._runs
-        self.own_prompt = (state.prompt or None) if asks else None
+
+    def _shows(self, turn: PtyTurn, look: Look) -> bool:
+        """Whether the message is shown where it was typed: then that is a prompt."""
+        composer = look.composer
+        if composer.state == "draft" and composer.learned and turn.holds(composer.text):
+            return True
+        shown = self.prompts.confirm(turn.state.prompt, turn.message, look)
+        self._out += [SavePrompts()] if shown else []
+        return shown
+
+    def takes_enter(self, look: Look) -> bool:
+        """Whether what stands at the cursor is our own text, where that alone may be submitted."""
+        turn = self.turn
+        if turn is None or not turn.state.at_prompt:
+            return True
+        stands = look.composer.state == "draft" or ends_at_cursor(look.screen, turn.message)
+        return stands or turn.ends_blank
 
     def _echoed(self, turn: PtyTurn, look: Look) -> bool:
         match turn.phase:
@@ -548,7 +600,7 @@ class Session:
 
     def _drop(self) -> None:
         self.turn = self.delivery = None
-        self.given_back = self.own_prompt = None
+        self.given_back = None
         self._stood = []
         self.speech.end()
         self._tools.end()
@@ -569,9 +621,12 @@ def _above(look: Look) -> list[str]:
     return [line for line in look.screen.lines[: look.composer.row or 0] if any(map(str.isalnum, line))]
 
 
-def _unknown_screen(seen: LinkObserved, *, begins: bool) -> LinkAlert:
+LEARNED = "; where that is its prompt, a line that you type there teaches it, or start it with --prompt 'TEXT'"
+
+
+def _unknown_screen(seen: LinkObserved, ways: str, *, begins: bool) -> LinkAlert:
     """What nobody here can read is a person's: they are told when it begins, and when it is over."""
     if not begins:
         return LinkAlert("UNKNOWN_SCREEN", "its screen is understood again", "over")
-    message = f"its screen is not understood ({seen.evidence}): attach answers it, or 'synapsectl keys'"
+    message = f"its screen is not understood ({seen.evidence}): attach answers it, or 'synapsectl keys'{ways}"
     return LinkAlert("UNKNOWN_SCREEN", message, "begins")

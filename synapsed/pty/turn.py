@@ -64,6 +64,8 @@ NEVER_AT_REST = (
     "so it is not sent again"
 )
 
+NOT_SHOWN = "the program does not show what is typed where its prompt seemed to be: it was not submitted"
+
 UNREAD = "the program does not read what is typed"
 
 UNKNOWN = (
@@ -129,6 +131,11 @@ class PtyTurn:
     def message(self) -> str:
         """What the program should have of the present leg's text."""
         return self._typed.text
+
+    @property
+    def ends_blank(self) -> bool:
+        """Whether its last line is a blank one, which ends what the lines before it began."""
+        return not self._typed.text.rpartition("\n")[2].strip()
 
     @property
     def old_marks(self) -> tuple[int, int]:
@@ -266,6 +273,11 @@ class PtyTurn:
             self.deadline = None
             return []
         latest = self._at + spec.settle_max_ms / 1000
+        if self.state.at_prompt and not self.state.shown_there:
+            if seen.now >= self._at + patience.UNSHOWN_S:
+                return self._undelivered(NOT_SHOWN)
+            self.deadline = min(seen.now + patience.SLOW_AGAIN_S, self._at + patience.UNSHOWN_S)
+            return []
         quiet_at = max(self._at, seen.changed_at) + spec.settle_ms / 1000
         unseen = seen.composer == "absent" and not self._profile.composer.needed
         took = (
@@ -328,7 +340,8 @@ class PtyTurn:
             self._at = seen.now
             self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
             # Never into an empty composer: what is not there cannot be submitted.
-            return [Save(), Type("submit2", self._typed.submit)] if seen.composer == "draft" else [Save()]
+            own = seen.composer == "draft" and self.holds(seen.text)
+            return [Save(), Type("submit2", self._typed.submit)] if own else [Save()]
         return self._unaccepted(seen)
 
     def _unaccepted(self, seen: Seen) -> list[Command]:

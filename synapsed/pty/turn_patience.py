@@ -19,6 +19,9 @@ it is waited for so long before that is told."""
 STARVED_S = 60.0
 """The same while it is on a processor, or waits for one: on a busy machine that may be most of the time."""
 
+UNSHOWN_S = 10.0
+"""How long a program may take to show what was typed at a prompt of which nothing else is known."""
+
 REFUSAL_STOPS_S = 3.0
 """A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
 

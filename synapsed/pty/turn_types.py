@@ -69,6 +69,10 @@ class TurnState(BaseModel):
     """The composer was seen without the message since: what is in it later was given back."""
     prompt: str = ""
     """What the message was typed behind."""
+    at_prompt: bool = False
+    """That was a prompt of a program that no profile describes: the message is submitted where it is shown there."""
+    shown_there: bool = False
+    """It was."""
     typed_from: int | None = None
     """The output from there on is of this turn, where the program takes each of several lines as it is typed."""
     reader: int | None = None

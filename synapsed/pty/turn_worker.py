@@ -198,8 +198,11 @@ class TurnWorker:
         record was written a dialog may have come up, a person have typed, or a message that was stopped have come back
         before this one; and it may not have read what was typed before."""
         await self._performer.hands_off()
+        learns = self._profile.composer.usual
+        if learns and await self._looks.facts.ask() and part == "paste":
+            return False
         if part == "paste":
-            if await self._unread.asked_ahead():
+            if not learns and await self._unread.asked_ahead():
                 return False
             turn.state.reader = self._unread.foreground if self._profile.composer.at_cursor else None
             turn.state.edited = self._unread.line_mode is False
@@ -212,13 +215,16 @@ class TurnWorker:
                     if look.composer.state == "draft":
                         return False
                 turn.state.prompt = turn.state.prompt or look.composer.prompt
+                turn.state.at_prompt = learns and look.composer.state == "empty"
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":
                 self._session.submitting(look)
                 mixed = look.composer.state == "draft" and turn.stands_behind_other(look.composer.text)
-                return look.verdict.activity is not Activity.WAITING and not mixed
+                takes = look.verdict.activity is not Activity.WAITING and self._session.takes_enter(look)
+                return takes and not mixed
             case _:
-                stands = look.verdict.activity is Activity.READY and look.composer.state == "draft"
+                own = look.composer.state == "draft" and turn.holds(look.composer.text)
+                stands = look.verdict.activity is Activity.READY and own
                 return stands and await self._kernel.rests_with_keys_read()
 
     async def _answer(self, turn: PtyTurn, command: turns.FindAnswer) -> Sequence[turns.Command]:

@@ -127,6 +127,7 @@ class _WireComposer(NamedTuple):
     text: _Words
     row: _Cell | None
     prompt: _Words
+    learned: bool
 
 
 class _WireLook(NamedTuple):

@@ -15,6 +15,8 @@ from synapsed.model.picture import Ink, Picture, Rows
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.explain import Witness
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look, TerminalReply
 from synapsed.terminal.menu_rows import MenuOption
 from synapsed.terminal.prompts import PAUSE, Asked
@@ -115,7 +117,7 @@ def write_note(note: Note) -> bytes:
 def read_note(text: bytes) -> Note:
     name, fields = json.loads(text)
     made: Callable[..., Note] = _NOTES[name]
-    return made(**{field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()})
+    return made(**{field: _frozen(value) for field, value in fields.items()})
 
 
 _ASK = attrgetter(*(field.name for field in fields(Ask)))
@@ -126,7 +128,15 @@ def write_ask(ask: Ask) -> bytes:
 
 
 def read_ask(text: bytes) -> Ask:
-    return Ask(**dict(zip((field.name for field in fields(Ask)), json.loads(text), strict=True)))
+    told = dict(zip((field.name for field in fields(Ask)), json.loads(text), strict=True))
+    facts = told["facts"]
+    told["facts"] = None if facts is None else TerminalFacts(*(_frozen(value) for value in facts))
+    told["learned"] = tuple(LearnedPrompt(*one) for one in told["learned"])
+    return Ask(**told)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def write_lines(wanted: LinesWanted, size: tuple[int, int]) -> tuple[bytes, bytes]:
@@ -151,7 +161,7 @@ def write_look(look: Look | None, profile: Profile, known: ScreenSnapshot | None
             *(verdict.settled, verdict.lacks_composer),
         ),
         None if verdict.asked is None else _asked(verdict.asked, profile),
-        (composer.state, composer.text, composer.row, composer.prompt),
+        (composer.state, composer.text, composer.row, composer.prompt, composer.learned),
         None if screen is known else _screen(screen),
         *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at),
         *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost, look.good_until),

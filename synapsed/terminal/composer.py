@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from synapsed.screenspec import Composer, DeliverySpec, PutOff
@@ -12,12 +12,15 @@ from synapsed.terminal.snapshot import ScreenSnapshot
 @dataclass(frozen=True, slots=True)
 class ComposerState:
     """`absent`: not on the screen (a dialog, a start-up, a running line-oriented program). `text` is the draft,
-    `prompt` what stands before it where that is at the cursor."""
+    `prompt` what stands before it where that is at the cursor; `learned`: that is known to be one, of a program that no
+    profile describes; `why` that is so."""
 
     state: Literal["empty", "draft", "absent"]
     text: str = ""
     row: int | None = None
     prompt: str = ""
+    learned: bool = True
+    why: str = field(default="", compare=False)
 
 
 ABSENT = ComposerState("absent")

@@ -132,6 +132,8 @@ def _composer(profile: Profile, seen: Observation) -> str:
     spec, composer = profile.composer, seen.composer
     if spec.line is None:
         return "none is known"
+    if spec.usual and composer.state == "absent":
+        return f"{composer.why}: {cursor_line(seen.screen)[1].rstrip()[:80]!r}"
     if composer.state == "absent":
         return (
             f"not at the cursor: {cursor_line(seen.screen)[1].rstrip()[:80]!r}"
@@ -140,4 +142,5 @@ def _composer(profile: Profile, seen: Observation) -> str:
         )
     off = (spec.bracketed_paste and not seen.screen.modes.bracketed_paste) or edits_no_line(seen)
     text = "empty" if composer.state == "empty" else f"a draft of {len(composer.text)} characters in its line"
-    return f"{text}, but input is off" if off else text
+    why = f" ({composer.why})" if composer.why else ""
+    return f"{text}, but input is off" if off else f"{text}{why}"

@@ -16,10 +16,15 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
+from synapsed.terminal.delivery import KNOWN_BY, squeezed
 from synapsed.terminal.explain import Since, Witness, explain
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.judgement import Known, read_prompt
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.placeholder_text import OwnText, stands_before
-from synapsed.terminal.prompts import Asked, asks_in_words, find_prompt, find_unknown, is_question
+from synapsed.terminal.prompts import Asked, find_prompt, find_unknown
+from synapsed.terminal.prompts import Asked, asks_in_words, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
 from synapsed.terminal.scanner import (
@@ -93,6 +98,14 @@ class TerminalObserver:
     lost_screen = False
     """Output was passed over: what was on the screen before is lost."""
 
+    facts: TerminalFacts | None = None
+    """As of `Ask`; so is the next."""
+
+    learned: tuple[LearnedPrompt, ...] = ()
+
+    _edits_from = 0
+    """Spool offset at which bracketed paste was switched on last."""
+
     _undrawn: str | None = None
     """As of `Observation`."""
 
@@ -141,9 +154,6 @@ class TerminalObserver:
         """As of `Observation`; told by who asks the kernel."""
         self.in_turn = False
         """A message was submitted, and its turn is not over."""
-        self.own_prompt: str | None = None
-        """The prompt at which that message was typed, where another one that stands now is a question of what runs;
-        told by who asks the kernel."""
         self.kernel: Literal["reads", "rests", "works"] | None = None
         """The same as `given_back`."""
         self._unreadable = Unreadable()
@@ -174,6 +184,8 @@ class TerminalObserver:
             self.screen.feed(checkpoint.redraw)
         state = checkpoint.state
         self._before = str(state.get("before", ""))
+        edits_from = state.get("edits_from", 0)
+        self._edits_from = edits_from if isinstance(edits_from, int) else 0
         own = state.get("own", ())
         self._own_text = OwnText([str(text) for text in own] if isinstance(own, list) else (), now)
         with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen tells what there is
@@ -186,8 +198,20 @@ class TerminalObserver:
     @property
     def prompt(self) -> str:
         """What stands at the cursor before a message."""
-        screen = self.screen.snapshot()
-        return read_composer(self._profile.composer, screen, self._bright, before=self._before).prompt
+        return self._composer(self.screen.snapshot()).prompt
+
+    def _composer(self, screen: ScreenSnapshot) -> ComposerState:
+        spec = self._profile.composer
+        if not spec.usual:
+            return read_composer(spec, screen, self._bright, before=self._before)
+        known = Known(
+            facts=self.facts,
+            learned=self.learned,
+            before=self._before,
+            edits_from=self._edits_from,
+            offset=self.offset,
+        )
+        return read_prompt(spec, screen, known)
 
     @property
     def changed_at(self) -> float:
@@ -208,6 +232,7 @@ class TerminalObserver:
             "activity": self._activity.value,
             "progress": self._progress.value,
             "before": self._before,
+            "edits_from": self._edits_from,
             "own": self._own_text.known,
         }
         return Checkpoint(
@@ -241,6 +266,7 @@ class TerminalObserver:
                     self._draw(offset + fed, data[fed : event.end])
                     fed = event.end
                     self._before = unended(self.screen.snapshot())
+                    self._edits_from = offset + event.end
                 case StatusReported() if self._profile.status_records:
                     self._report(event.body, now, offset + event.end)
                 case ProgressChanged():
@@ -341,7 +367,7 @@ class TerminalObserver:
 
     def believe(self, ask: Ask) -> None:
         """What whoever asks knows: it counts until something else is asked."""
-        self.in_turn, self.own_prompt, self.unbegun = ask.in_turn, ask.own_prompt, ask.unbegun
+        self.in_turn, self.unbegun, self.facts, self.learned = ask.in_turn, ask.unbegun, ask.facts, ask.learned
         self.given_back, self.kernel = ask.given_back, ask.kernel
 
     def asked(self, ask: Ask) -> Look | None:
@@ -391,7 +417,8 @@ class TerminalObserver:
             self._stop_asked_at,
             self._activity,
             self.in_turn,
-            self.own_prompt,
+            self.facts,
+            self.learned,
             self.given_back,
             self.kernel,
             self.unbegun,
@@ -418,6 +445,7 @@ class TerminalObserver:
             now=now,
             in_turn=self.in_turn,
             reads_lines=self.kernel == "reads" and self._profile.composer.at_cursor,
+            rests=self.kernel == "rests" and self._profile.composer.usual,
         )
         if asked is not None:
             verdict = replace(verdict, asked=asked)
@@ -449,11 +477,7 @@ class TerminalObserver:
         return explain(self._profile, seen, judge(self._profile, seen), self._since, now)
 
     def _observe(self, screen: ScreenSnapshot, now: float) -> Observation:
-        composer = self._without_own_text(
-            read_composer(self._profile.composer, screen, self._bright, before=self._before), screen, now
-        )
-        if composer.state == "empty" and self.own_prompt is not None and is_question(composer.prompt, self.own_prompt):
-            composer = ComposerState("absent")
+        composer = self._without_own_text(self._composer(screen), screen, now)
         composer, asked = self._ask(screen, composer)
         prompt_id = asked.prompt.prompt_id if asked else ""
         if prompt_id != self._prompt[0]:
@@ -493,6 +517,15 @@ class TerminalObserver:
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
+        if self._profile.composer.usual and composer.state == "draft" and self.in_turn and not self._is_ours(composer):
+            asked = find_prompt(spec, screen, cells, in_turn=True)
+            return (composer if asked is None else ComposerState("absent", why="it asks")), asked
+        if (
+            composer.state == "empty"
+            and not composer.learned
+            and (asked := find_prompt(spec, screen, cells)) is not None
+        ):
+            return ComposerState("absent", why="it asks"), asked
         if self._profile.composer.at_cursor:
             asked = find_unknown(spec, screen, cells)
             menu = asked.menu if asked is not None else None
@@ -502,6 +535,10 @@ class TerminalObserver:
             if asks_in_words(screen):
                 return ComposerState("absent"), find_prompt(spec, screen, cells, in_turn=self.in_turn)
         return composer, None
+
+    def _is_ours(self, composer: ComposerState) -> bool:
+        """Whether it holds the message that was submitted, which the program has not taken yet."""
+        return self.unbegun is not None and squeezed(composer.text)[:KNOWN_BY] in squeezed(self.unbegun)
 
     def _without_own_text(self, composer: ComposerState, screen: ScreenSnapshot, now: float) -> ComposerState:
         before = (

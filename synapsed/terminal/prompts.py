@@ -332,11 +332,6 @@ _OPEN_END = re.compile(r"[?？]$|[:：?？]\s*+[>›❯»]{1,3}$")
 """How a question ends that the other patterns do not know; before that stand words."""
 
 
-def is_question(prompt: str, own: str) -> bool:
-    """Whether `prompt`, of a program that had its `own` before, is a sign and nothing else, and another one."""
-    return _BARE.fullmatch(prompt.strip()) is not None and prompt.strip() != own.strip()
-
-
 def asks_in_words(screen: ScreenSnapshot) -> bool:
     """Whether the cursor's line begins with the sign of a library that asks."""
     return SIGNED.match(cursor_line(screen)[1]) is not None

@@ -11,6 +11,8 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.explain import Witness
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look, TerminalReply
 
 # --- what is told ----------------------------------------------------------------------------------------------------
@@ -68,8 +70,10 @@ class Ask:
     now: float
     in_turn: bool = False
     """A message was submitted, and its turn is not over."""
-    own_prompt: str | None = None
-    """The prompt at which that message was typed, where another one that stands now is a question of what runs."""
+    facts: TerminalFacts | None = None
+    """Who reads the terminal, where that is asked."""
+    learned: tuple[LearnedPrompt, ...] = ()
+    """The prompts that are known of a program that no profile describes."""
     given_back: Literal["program", "command"] | None = None
     """As of `Observation`, by the kernel."""
     kernel: Literal["reads", "rests", "works"] | None = None

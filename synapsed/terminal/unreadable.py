@@ -30,9 +30,18 @@ class Unreadable:
         self._patience = UNREADABLE_S
 
     def look(
-        self, verdict: Verdict, screen: ScreenSnapshot, *, quiet_s: float, now: float, in_turn: bool, reads_lines: bool
+        self,
+        verdict: Verdict,
+        screen: ScreenSnapshot,
+        *,
+        quiet_s: float,
+        now: float,
+        in_turn: bool,
+        reads_lines: bool,
+        rests: bool = False,
     ) -> Asked | None:
-        """What is told of the screen, judged by `verdict`; None where it is understood, or may be yet."""
+        """What is told of the screen, judged by `verdict`; None where it is understood, or may be yet. `rests`: the
+        kernel says that the program does nothing."""
         stuck = verdict.activity in (Activity.UNKNOWN, Activity.WAITING) or verdict.lacks_composer
         lost = stuck and verdict.asked is None
         if not lost:
@@ -40,7 +49,7 @@ class Unreadable:
             return None
         if self._since is None:
             self._since = now - (quiet_s if verdict.activity is not Activity.WAITING else 0.0)
-        self._patience = STALE_S if in_turn and not reads_lines else UNREADABLE_S
+        self._patience = STALE_S if in_turn and not (rests or reads_lines) else UNREADABLE_S
         if now - self._since < self._patience and self._told is None:
             return None
         if self._told is None or quiet_s >= QUIET_UNKNOWN_S:

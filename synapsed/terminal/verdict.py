@@ -392,7 +392,7 @@ def _settling(
 
 def _no_sign(profile: Profile, seen: Observation) -> Verdict:
     if seen.quiet_s < QUIET_UNKNOWN_S:
-        moves = "composer: no prompt at the cursor" if profile.composer.at_cursor else "quiet: the screen changes"
+        moves = f"composer: {_no_prompt(seen)}" if profile.composer.at_cursor else "quiet: the screen changes"
         return _unless_starting(profile, seen, Activity.BUSY, moves)
     if profile.composer.at_cursor:
         return _by_kernel(profile, seen)
@@ -403,10 +403,18 @@ def _by_kernel(profile: Profile, seen: Observation) -> Verdict:
     """A line-oriented program that shows no prompt may be at work in silence for hours: the kernel knows."""
     match seen.kernel:
         case "reads":
-            return _unknown(seen, "kernel: it reads a line, and shows no prompt that is known")
+            return _unknown(seen, f"kernel: it reads a line, and shows no prompt that is known{_because(seen)}")
         case "rests":
-            return _unknown(seen, "kernel: it has the terminal for itself, and rests")
-    return _unless_starting(profile, seen, Activity.BUSY, "composer: no prompt at the cursor")
+            return _unknown(seen, f"kernel: it has the terminal for itself, and rests{_because(seen)}")
+    return _unless_starting(profile, seen, Activity.BUSY, f"composer: {_no_prompt(seen)}")
+
+
+def _because(seen: Observation) -> str:
+    return f" ({seen.composer.why})" if seen.composer.why else ""
+
+
+def _no_prompt(seen: Observation) -> str:
+    return seen.composer.why or "no prompt at the cursor"
 
 
 def _unknown(seen: Observation, evidence: str) -> Verdict:

@@ -94,10 +94,12 @@ def test_a_question_that_is_canceled_leaves_the_shell_ready(daemon: Daemon) -> N
 
 
 @pytest.mark.night
-def test_the_prompt_of_a_program_that_the_shell_starts_ends_the_turn(daemon: Daemon) -> None:
-    """It has a line editor of its own: the next message is for it."""
-    assert daemon.ctl("send", "shell", f"{sys.executable} -q", "--wait").code == 0
-    assert daemon.ctl("send", "shell", "6*7", "--wait").out == "42\n"
+def test_the_prompt_of_a_program_that_the_shell_starts_asks(daemon: Daemon) -> None:
+    """It is no end of the shell's turn: the next message is for the shell."""
+    task = asked(daemon, f"{sys.executable} -q")
+    assert (task["status"], task["prompt"]["prompt"]) == ("input_required", ">>>")
+    assert answer(daemon, task["id"], "exit()") == "TASK_STATE_COMPLETED"
+    assert daemon.ctl("send", "shell", "echo 3", "--wait").out == "3\n"
 
 
 @pytest.mark.night

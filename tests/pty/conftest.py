@@ -78,7 +78,7 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
                 return SimpleNamespace(hidden=False)
 
             async def ping(self, *, timeout: float = 10) -> Any:
-                return SimpleNamespace(unread=0, line_mode=None, foreground=None)
+                return SimpleNamespace(unread=0, line_mode=None, echo=None, foreground=None)
 
             async def ping_briefly(self, *, timeout: float = 10) -> None:
                 await self.ping()

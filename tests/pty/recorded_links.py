@@ -56,7 +56,7 @@ class _Keeper:
         return SimpleNamespace(at=self._link.output)
 
     async def ping(self, *, timeout: float = 10) -> Any:
-        return SimpleNamespace(unread=0, line_mode=None, foreground=None)
+        return SimpleNamespace(unread=0, line_mode=None, echo=None, foreground=None)
 
     async def ping_briefly(self, *, timeout: float = 10) -> None:
         await self.ping()

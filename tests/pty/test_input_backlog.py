@@ -20,7 +20,7 @@ class Keeper:
         self.asked += 1
         if self.lost:
             raise KeeperLost("gone")
-        return SimpleNamespace(unread=self.unread, line_mode=False, foreground=7)
+        return SimpleNamespace(unread=self.unread, line_mode=False, echo=None, foreground=7)
 
 
 @pytest.fixture

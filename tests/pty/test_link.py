@@ -96,7 +96,7 @@ async def test_a_program_that_is_about_to_draw_keeps_its_window(
         kept.append((checkpoint.cols, checkpoint.rows))
 
     async def ping(*, timeout: float = 10) -> Any:
-        return SimpleNamespace(unread=0, line_mode=None, foreground=7)
+        return SimpleNamespace(unread=0, line_mode=None, echo=None, foreground=7)
 
     monkeypatch.setattr(link._store, "save_checkpoint", save)
     monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
@@ -150,7 +150,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
     unread, signals = 1, []
 
     async def ping() -> Any:
-        return SimpleNamespace(unread=unread, line_mode=None, foreground=None)
+        return SimpleNamespace(unread=unread, line_mode=None, echo=None, foreground=None)
 
     async def signal(signum: int) -> None:
         signals.append(signum)
@@ -330,7 +330,7 @@ async def test_a_visit_waits_until_the_one_before_is_over(opens: Opens, monkeypa
     clock.advance(BEAT_S)
     await asyncio.sleep(0)
     assert len(asked) == 1
-    answer.set_result(SimpleNamespace(unread=1, line_mode=None, foreground=None))
+    answer.set_result(SimpleNamespace(unread=1, line_mode=None, echo=None, foreground=None))
     await until(lambda: not link._driver._program.tasks)
     clock.advance(BEAT_S)
     await until(lambda: len(asked) == 2)

@@ -150,7 +150,7 @@ class Program:
         return SimpleNamespace(at=self.link.output, hidden=False)
 
     async def ping(self, *, timeout: float = 10) -> Any:
-        return SimpleNamespace(unread=0, line_mode=False, foreground=7)
+        return SimpleNamespace(unread=0, line_mode=False, echo=None, foreground=7)
 
     async def read(self, start: int, size: int) -> tuple[int, bytes]:
         return start, self._printed[start : start + size]

@@ -78,9 +78,15 @@ def test_the_record_is_durable_before_the_paste_and_before_the_submit_key() -> N
 def test_an_unaccepted_message_gets_one_more_submit_key_and_is_then_taken_back() -> None:
     machine = submitted()
     assert machine.seen(seen(2.0, composer="draft")) == []
-    assert machine.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert machine.seen(seen(3.1, composer="draft", text="hello")) == [Save(), Type("submit2", b"\r")]
     assert machine.seen(seen(4.0, composer="draft")) == []
     assert machine.seen(seen(5.2, composer="draft")) == [TakeOut()]
+
+
+def test_the_submit_key_is_not_pressed_again_where_something_else_stands() -> None:
+    """What the program asks by then may have a default."""
+    machine = submitted()
+    assert machine.seen(seen(3.1, composer="draft", text="(1) delete all (2) keep [1]:")) == [Save()]
 
 
 def test_a_message_that_is_taken_with_the_second_submit_key_is_not_waited_for_longer() -> None:
@@ -88,7 +94,7 @@ def test_a_message_that_is_taken_with_the_second_submit_key_is_not_waited_for_lo
     to show it."""
     machine, vanished = submitted(), submitted()
     for one in (machine, vanished):
-        assert one.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
+        assert one.seen(seen(3.1, composer="draft", text="hello")) == [Save(), Type("submit2", b"\r")]
     assert says_accepted("screen: the message left the composer") in machine.seen(seen(5.2, echoed=True))
     assert vanished.seen(seen(5.2)) == []
 
@@ -97,10 +103,10 @@ def test_a_program_that_may_still_come_to_the_submit_key_gets_no_second_one() ->
     """The second key is held back, again and again; at last the message is taken back."""
     machine = submitted()
     for at in (3.1, 6.0, 12.0):
-        assert machine.seen(seen(at, composer="draft")) == [Save(), Type("submit2", b"\r")]
+        assert machine.seen(seen(at, composer="draft", text="hello")) == [Save(), Type("submit2", b"\r")]
         assert machine.held(at) == [Save()]
         assert not machine.state.resubmitted
-    assert machine.seen(seen(30.0, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert machine.seen(seen(30.0, composer="draft", text="hello")) == [Save(), Type("submit2", b"\r")]
     assert machine.held(30.0) == []
     assert machine.seen(seen(33.0, composer="draft")) == [TakeOut()]
 
@@ -111,7 +117,7 @@ def test_a_submit_key_that_did_something_else_is_pressed_once_more() -> None:
     moves = seen(1.1, activity=Activity.BUSY, source="quiet", composer="draft", offset=25, settled=False)
     assert machine.seen(moves) == []
     assert machine.phase is Phase.SUBMITTED
-    assert Type("submit2", b"\r") in machine.seen(seen(4.0, composer="draft", offset=25))
+    assert Type("submit2", b"\r") in machine.seen(seen(4.0, composer="draft", text="hello", offset=25))
 
 
 def test_a_program_has_its_time_from_when_it_has_read_the_submit_key() -> None:
@@ -120,7 +126,7 @@ def test_a_program_has_its_time_from_when_it_has_read_the_submit_key() -> None:
     for at in (2.0, 9.0, 300.0):
         assert machine.seen(seen(at, composer="draft", unread=True)) == []
     assert machine.seen(seen(300.1, composer="draft")) == []
-    assert machine.seen(seen(302.2, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert machine.seen(seen(302.2, composer="draft", text="hello")) == [Save(), Type("submit2", b"\r")]
 
 
 def test_a_paste_that_is_not_read_is_undelivered_and_told_so() -> None:
@@ -176,7 +182,7 @@ def test_a_submit_key_that_such_a_program_has_read_is_not_pressed_again() -> Non
 
 def test_a_program_that_computes_for_ever_gets_the_key_again_and_is_then_given_up() -> None:
     machine = submitted()
-    assert machine.seen(seen(61.1, composer="draft", computes=True)) == [Save(), Type("submit2", b"\r")]
+    assert machine.seen(seen(61.1, composer="draft", text="hello", computes=True)) == [Save(), Type("submit2", b"\r")]
     assert machine.seen(seen(64.0, composer="draft", computes=True)) == [TakeOut()]
 
 

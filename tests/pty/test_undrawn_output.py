@@ -43,7 +43,7 @@ class FloodedKeeper:
             self.link._on_event(Exited(self.exit))
 
     async def ping(self, *, timeout: float = 10) -> Any:
-        return SimpleNamespace(spool_end=self.end, exit=self.exit, unread=0, line_mode=None, foreground=None)
+        return SimpleNamespace(spool_end=self.end, exit=self.exit, unread=0, line_mode=None, echo=None, foreground=None)
 
     async def ping_briefly(self, *, timeout: float = 10) -> None:
         """It answers."""

@@ -85,7 +85,7 @@ class Terminal:
         if self.silent:
             self.silent -= 1
             raise KeeperLost("the keeper did not answer within 10 s")
-        return SimpleNamespace(unread=self.unread, line_mode=self.reader[0], foreground=self.reader[1])
+        return SimpleNamespace(unread=self.unread, line_mode=self.reader[0], echo=None, foreground=self.reader[1])
 
     async def ping_briefly(self, *, timeout: float = 10) -> None:
         await self.ping()

@@ -10,6 +10,8 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.profiles import Profile
 from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.picture import picture
@@ -112,7 +114,9 @@ def test_notes(note: Note) -> None:
 
 
 def test_what_a_look_is_asked_with() -> None:
-    ask = Ask(now=17.25, in_turn=True, own_prompt="$ ", given_back="command", kernel="reads", kinds=True)
+    facts = TerminalFacts(9, False, True, 17, ("bash", "sh"), 3, "maybe", foreign=True, cwd="/")
+    known = (LearnedPrompt("$", r"\$ *", "bash", "keys"), LearnedPrompt("", "", confirmed=False))
+    ask = Ask(now=17.25, in_turn=True, facts=facts, learned=known, given_back="command", kernel="reads", kinds=True)
     assert wire.read_ask(wire.write_ask(ask)) == ask
 
 

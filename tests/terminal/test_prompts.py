@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from synapsed.errors import InvalidChoice
 from synapsed.screenspec import Dialog, ListedOption, OwnWords, Prompts
 from synapsed.terminal import prompts
-from synapsed.terminal.prompts import Asked, find_prompt, is_question, keys_for
+from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen
 
 GENERIC = Prompts(generic=True)
@@ -414,11 +414,3 @@ def test_a_menu_above_a_sign_is_answered_by_key_label_or_words() -> None:
     assert keys_for(found, "blue") == ([b"2", b"\r"], "2")
     assert keys_for(found, "1") == ([b"1", b"\r"], "1")
     assert keys_for(found, "something\nelse") == ([b"something else\r"], None)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "own", "asks"),
-    [("> ", "$ ", True), ("> ", ">>> ", True), (">>> ", ">>> ", False), (">", "> ", False), ("sqlite> ", "$ ", False)],
-)
-def test_a_programs_own_prompt_is_no_question(prompt: str, own: str, *, asks: bool) -> None:
-    assert is_question(prompt, own) is asks

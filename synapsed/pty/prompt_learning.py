@@ -1,0 +1,108 @@
+"""How the prompt of a program that no profile describes comes to be known: from a message of ours, or a person's line.
+
+A message teaches the prompt that it was typed at, once it is shown behind it. A person's line teaches what stood before
+it, once that stands there again: a question does not come back. Pure.
+"""
+
+from synapsed.keepers.heartbeat import SILENT
+from synapsed.screenspec import Composer
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.judgement import asks, before_cursor, echoes
+from synapsed.terminal.line_prompts.learned import TEXT_MAX, LearnedPrompt, add, compiled, learn
+from synapsed.terminal.look import Look
+
+__all__ = ["PromptLearning"]
+
+GROUPS_MAX = 64
+"""Of so many process groups it is known since when they have been there."""
+
+
+class PromptLearning:
+    """Of one program. `known` are the prompts that are kept."""
+
+    def __init__(self, spec: Composer, known: tuple[LearnedPrompt, ...] = ()) -> None:
+        self._spec = spec
+        self.known = known
+        self._since: dict[int, int] = {}
+        """The groups that were seen in the foreground, and up to which offset they had not been there."""
+        self.facts: TerminalFacts | None = None
+        """Who reads the terminal, when that was asked last."""
+        self._offered: LearnedPrompt | None = None
+        """What stood there as one to which nothing was sent yet."""
+        self._stood: str | None = None
+        """What stood before the cursor when no person had typed anything behind it."""
+        self._begun = False
+        """A person has typed since."""
+        self._entered: tuple[LearnedPrompt, int] | None = None
+        """What stood before a person's line, and how much had been put out when that was ended."""
+
+    def inform(self, facts: TerminalFacts, *, own: bool) -> None:
+        """That is how the terminal is now; `own`: the group in its foreground is that of the program that was launched,
+        and has been there from the beginning."""
+        last = self.facts.offset if self.facts is not None else 0
+        if facts.group is not None and facts.group not in self._since:
+            while len(self._since) >= GROUPS_MAX:
+                self._since.pop(next(iter(self._since)))
+            self._since[facts.group] = 0 if own else last
+        self.facts = facts._replace(since=self._since.get(facts.group or 0, last))
+
+    def is_due(self, look: Look) -> bool:
+        """Whether who reads the terminal is to be asked for what `look` shows."""
+        return self._spec.usual and (self.facts is None or self.facts.offset < look.offset)
+
+    def with_offered(self, prompt: str | None) -> tuple[LearnedPrompt, ...]:
+        """All that a look is to know: also the `prompt` at which a message is being typed."""
+        if not self._spec.usual or self.facts is None:
+            return self.known
+        offered = self._offered if prompt is None else learn(prompt, self.facts, confirmed=False)
+        return (*self.known, *([offered] if offered is not None else []))
+
+    def looked(self, look: Look) -> bool:
+        """That was a look; whether it taught a prompt."""
+        if not self._spec.usual or self.facts is None or look.verdict.evidence == SILENT:
+            return False
+        composer = look.composer
+        if composer.state == "empty" and not composer.learned:
+            self._offered = learn(composer.prompt, self.facts, confirmed=False)
+        if not self._begun:
+            self._stood = before_cursor(look.screen)
+        return self._came_back(look)
+
+    def confirm(self, prompt: str, message: str, look: Look) -> bool:
+        """Whether `message` is shown behind `prompt`, which is then known."""
+        if self.facts is None or not echoes(look.screen, prompt, message):
+            return False
+        self.known = add(self.known, learn(prompt, self.facts))
+        return True
+
+    def typed(self, data: bytes, look: Look | None) -> None:
+        """A person typed that into what `look` shows."""
+        facts, stood = self.facts, self._stood
+        head, ends, _ = data.partition(b"\r")
+        begun, self._begun = self._begun, not ends
+        if not ends or look is None or facts is None or stood is None or not self._spec.usual:
+            return
+        asked = look.verdict.asked
+        said = head.strip() or (begun and before_cursor(look.screen) != stood)
+        hidden = facts.line_mode and facts.echo is False
+        question = (asked is not None and asked.prompt.type != "screen") or asks(self._spec, stood) is not None
+        odd = look.screen.alternate or not look.screen.cursor_visible or len(stood) > TEXT_MAX
+        if said and not (hidden or question or odd):
+            self._entered = learn(stood, facts), look.offset
+
+    def _came_back(self, look: Look) -> bool:
+        """Whether what stood before a person's line stands there again, and is waited at."""
+        if self._entered is None or self.facts is None or self._begun:
+            return False
+        prompt, offset = self._entered
+        settled = look.offset > offset and self.facts.offset == look.offset
+        if not settled or not prompt.of(self.facts) or self.facts.mode != prompt.mode or self.facts.reads == "no":
+            return False
+        found = compiled(prompt.pattern).fullmatch(before_cursor(look.screen))
+        if found is None or look.screen.alternate or not look.screen.cursor_visible:
+            return False
+        self._entered = None
+        if any(one[:4] == prompt[:4] for one in self.known):
+            return False
+        self.known = add(self.known, prompt)
+        return True

@@ -1,0 +1,208 @@
+"""Is what stands at the cursor a prompt at which a message may be typed? One function over what is known. Pure.
+
+Never: on the alternate screen, where the cursor is hidden, where what is typed is not shown, while another program than
+the turn's has the terminal. Once a prompt is known, that text alone is one (`learned`). Before, a first message may go
+where the row is what prompts look like (the profile's `composer.line`), directly before the cursor, where there is
+evidence that a line is read, and nothing in the row, or in the one above it, asks: no question mark, no choices, no
+default, no frame.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from synapsed.screenspec import Composer
+from synapsed.terminal.composer import ComposerState, cursor_line
+from synapsed.terminal.line_prompts.evidence import TerminalFacts, evidence
+from synapsed.terminal.line_prompts.learned import TEXT_MAX, LearnedPrompt, compiled
+from synapsed.terminal.snapshot import ScreenSnapshot
+
+ABOVE_ROWS = 3
+"""The nearest of so many rows above the cursor's that has words is the one above it."""
+
+ECHO_CHARS = 20
+"""Of a message's first line, by which it is known to stand behind a prompt."""
+
+_QUESTION = re.compile(r"[?？]")
+_ASKS = re.compile(r"\w[\"')\]]*\s*[?？](?:\s|$)")
+"""A sentence that ends in a question mark; in a row above, as banners have others."""
+_CHOICES = re.compile(
+    r"[\[(（［]\s*\w{1,16}(?:\s*[/,|]\s*[\w?]{1,16})+\s*[\])）］]"
+    r"|[\[(（［]\w{1,2}[\])）］]\s*\w[^()\[\]]*[\[(（［]\w{1,2}[\])）］]\s*\w"
+)
+"""`[y/N]`, `[y,n,q,?]`, `(1) red (2) blue`, `(Y)es/(N)o`."""
+_DEFAULT = re.compile(r"\S[ \u00a0]+[\[(（［][^\[\]()（）［］]{0,60}[\])）］]\s*[:：>❯›»]*\s*$")
+"""`Name (x): `, `Which one [1] > `."""
+_FRAME = re.compile(r"[─-╿▀-▟]")
+_LISTED = re.compile(r"\s*[\[(（［]?\d{1,2}[\])）］.:]\s*\S|\s*[•❯›>●○◯◉☐☑]\s+\S")
+"""A row of a menu."""
+_ASIDE = re.compile(r" {2,}\S")
+"""What stands apart behind the cursor: a prompt on the right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known beside the screen, which shows the output up to `offset`. `before`: what was left unended on the
+    row before the prompt came; `edits_from`: the offset at which bracketed paste was switched on last."""
+
+    facts: TerminalFacts | None
+    learned: Sequence[LearnedPrompt] = ()
+    before: str = ""
+    edits_from: int = 0
+    offset: int = 0
+
+
+def _absent(why: str) -> ComposerState:
+    return ComposerState("absent", why=why)
+
+
+def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> ComposerState:
+    """What stands at the cursor, as a composer: `empty` at a prompt, `draft` where something stands behind one."""
+    facts = known.facts
+    if facts is None:
+        return _absent("who reads its terminal is not known yet")
+    if (never := _never(screen, facts)) is not None:
+        return _absent(never)
+    row, line = cursor_line(screen)
+    cursor = _cursor_in(screen, row, line)
+    behind = line[cursor:]
+    if not behind.strip() or _ASIDE.match(behind):
+        line = line[:cursor]  # what stands apart is no draft
+    states = [state for one in known.learned if (state := _recognised(one, known, facts, row, line)) is not None]
+    if states:
+        return min(states, key=lambda state: state.state == "draft")
+    if any(one.confirmed for one in known.learned):
+        return _absent("no prompt that is known")
+    return _first(spec, screen, known, facts, row, line)
+
+
+def _recognised(one: LearnedPrompt, known: Known, facts: TerminalFacts, row: int, line: str) -> ComposerState | None:
+    """What `line` is by that prompt; None where it does not show it. One that is not confirmed tells drafts alone."""
+    if not one.of(facts) or (not one.text and line.strip()):
+        return None
+    draft = None
+    for start in _starts(one, line, known.before, facts):
+        found = compiled(one.pattern).match(line, start)
+        if found is None:
+            continue
+        prompt, text = line[start : found.end()], line[found.end() :].strip()
+        if text:
+            draft = draft or ComposerState("draft", text, row, prompt, learned=one.confirmed)
+        elif one.confirmed:
+            why = _not_reading(one, facts)
+            return _absent(why) if why else ComposerState("empty", "", row, prompt, why="a prompt that is known")
+    return draft
+
+
+def _never(screen: ScreenSnapshot, facts: TerminalFacts) -> str | None:
+    if screen.alternate:
+        return "it shows its other screen"
+    if not screen.cursor_visible:
+        return "the cursor is hidden"
+    if facts.line_mode and facts.echo is False:
+        return "what is typed is not shown"
+    if facts.foreign:
+        return "another program has the terminal"
+    return None
+
+
+def _not_reading(one: LearnedPrompt, facts: TerminalFacts) -> str | None:
+    """Why the prompt that stands there was printed, and is not waited at."""
+    if one.mode == "keys" and facts.line_mode:
+        return "printed, no line editor is up"
+    if one.mode == "lines" and facts.line_mode is False:
+        return "printed, the terminal gives keys"
+    return "printed, nobody reads a line" if facts.line_mode and facts.reads == "no" else None
+
+
+def _starts(one: LearnedPrompt, line: str, before: str, facts: TerminalFacts) -> Iterator[int]:
+    """Where in `line` the prompt may begin: behind what was left unended when it came, or where the line begins. A
+    terminal in line mode does not tell the two apart: behind other output a prompt counts that is more than a sign."""
+    if before and line.startswith(before.rstrip()):
+        rest = line[len(before) if line.startswith(before) else len(before.rstrip()) :]
+        yield len(line) - len(rest.lstrip())
+    yield 0
+    text = one.text
+    if facts.line_mode and text and (any(map(str.isalnum, text)) or text[-1] in "$#%"):
+        tail = line.rstrip()
+        at = tail.rfind(text)
+        if at > 0 and not tail[at - 1].isspace() and tail.endswith(text) and not _asks(tail[:at]):
+            yield at
+
+
+def _asks(text: str) -> str | None:
+    """The sign in `text` that something is asked."""
+    if _QUESTION.search(text):
+        return "a question mark"
+    if _CHOICES.search(text):
+        return "choices"
+    if _DEFAULT.search(text):
+        return "a default"
+    return "a frame" if _FRAME.search(text) else None
+
+
+def asks(spec: Composer, text: str) -> str | None:
+    """The same of a row that is not what a known program shows."""
+    return None if spec.known is not None and spec.known.search(text) else _asks(text)
+
+
+def _asks_above(screen: ScreenSnapshot, row: int) -> str | None:
+    above = next((line for line in reversed(screen.lines[max(0, row - ABOVE_ROWS) : row]) if line.strip()), "")
+    if _ASKS.search(above):
+        return "a question above it"
+    if _CHOICES.search(above):
+        return "choices above it"
+    if _LISTED.match(above):
+        return "a menu above it"
+    return "a frame above it" if _FRAME.search(above) else None
+
+
+def _first(
+    spec: Composer, screen: ScreenSnapshot, known: Known, facts: TerminalFacts, row: int, line: str
+) -> ComposerState:
+    """A prompt to which nothing was sent yet."""
+    if facts.offset < known.offset:
+        return _absent("who reads its terminal is not known yet")
+    told = evidence(
+        facts, editors=spec.line_editors, pasting=screen.modes.bracketed_paste, pasting_since=known.edits_from
+    )
+    if not told.reads:
+        return _absent(told.why)
+    start = len(known.before) if known.before and line.startswith(known.before) else 0
+    for at in dict.fromkeys((start, 0)):
+        text = line[at:]
+        found = spec.line.search(text) if spec.line is not None else None
+        if found is None or (found["text"] or "").strip() or found.start() > 0 or len(text) > TEXT_MAX:
+            continue
+        sign = asks(spec, text) or _asks_above(screen, row)
+        if sign is not None:
+            return _absent(f"{sign}: it asks, or nobody has said that this is its prompt")
+        why = f"a prompt by its sign; {told.why}"
+        return ComposerState("empty", "", row, text, learned=False, why=why)
+    return _absent(f"no prompt's sign at the cursor; {told.why}")
+
+
+def before_cursor(screen: ScreenSnapshot) -> str:
+    """What stands on the cursor's line before the cursor."""
+    row, line = cursor_line(screen)
+    return line[: _cursor_in(screen, row, line)]
+
+
+def echoes(screen: ScreenSnapshot, prompt: str, message: str) -> bool:
+    """Whether `message` stands behind `prompt` on the screen, which shows that it is read there."""
+    first = message.lstrip().partition("\n")[0].strip()[:ECHO_CHARS]
+    shown = re.compile(rf"{re.escape(prompt.rstrip())}\s*{re.escape(first)}")
+    return bool(first) and any(shown.search(text) for text in screen.text().split("\n"))
+
+
+def _cursor_in(screen: ScreenSnapshot, row: int, line: str) -> int:
+    """The cursor's place in `line`, which begins in `row`."""
+    wanted = (screen.cursor[0] - row) * screen.cols + screen.cursor[1]
+    column = 0
+    for at, character in enumerate(line):
+        if column >= wanted:
+            return at
+        if not unicodedata.combining(character):
+            column += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return len(line)

@@ -1,0 +1,97 @@
+"""Prompts that were learned: what stood before a line that was taken there, and what of it may vary. Pure.
+
+Digits vary (a counter, the time), and so does the folder, with a branch or a status behind it, and an environment in
+parentheses before all of it. The rest is the prompt's own, letter by letter.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import PurePath
+from typing import Literal, NamedTuple
+
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+
+TEXT_MAX = 200
+"""Characters of a prompt; what is longer is none."""
+
+KEPT_MAX = 16
+"""Prompts of one agent that are kept; of more the oldest are forgotten."""
+
+_FOLDER = r"(?:[~/][^\n?()\[\]|<>]{0,120}?|[\w.@+-]{1,60})(?: ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?)?"
+"""A path, or the last part of one; behind it a branch or a status in brackets."""
+_PARTS = re.compile(
+    r"(?P<folder>(?<![\w/])~[\w.-]*(?:/[^\s:$#%>❯›»λ\])]*)?|(?<![\w/~])/[^\s:$#%>❯›»λ\])]*)|(?P<digits>\d+)|(?P<other>.)",
+    re.DOTALL,
+)
+_BEHIND_FOLDER = re.compile(r" ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?")
+_ENVIRONMENT = re.compile(r"\([\w.+-]{1,40}\) (?=\S)")
+_BLANKS = r"[ \u00a0]*"
+
+
+class LearnedPrompt(NamedTuple):
+    """`program` is who shows it, and `mode` what the terminal gives it then; None for whoever, and for either."""
+
+    text: str
+    """As it was when it was learned, without the blanks at its end."""
+    pattern: str
+    program: str | None = None
+    mode: Literal["lines", "keys"] | None = None
+    confirmed: bool = True
+    """A line was taken there, or a person said so; else it only tells what stands before a draft."""
+
+    def of(self, facts: TerminalFacts) -> bool:
+        """Whether it may be the prompt of the program in the foreground."""
+        return None in (self.program, facts.program) or self.program == facts.program
+
+
+def learn(text: str, facts: TerminalFacts, *, confirmed: bool = True) -> LearnedPrompt:
+    """The prompt `text` of the program that has the terminal now."""
+    text = text.rstrip()
+    return LearnedPrompt(text, pattern_of(text, facts.cwd), facts.program, facts.mode, confirmed)
+
+
+def said(text: str, cwd: str | None) -> LearnedPrompt:
+    """The prompt that a person says is one, of whichever program."""
+    text = text.rstrip()
+    return LearnedPrompt(text, pattern_of(text, cwd))
+
+
+def pattern_of(text: str, cwd: str | None) -> str:
+    """An expression for the prompt `text`, shown in the folder `cwd`."""
+    env = _ENVIRONMENT.match(text)
+    parts = [rf"(?:{_ENVIRONMENT.pattern})?"] if text else []
+    at = env.end() if env is not None else 0
+    name = PurePath(cwd).name if cwd is not None else ""
+    while at < len(text):
+        if name and text.startswith(name, at) and _is_word(text, at, at + len(name)):
+            at += len(name)
+            folder = True
+        else:
+            found = _PARTS.match(text, at)
+            assert found is not None
+            at, folder = found.end(), found["folder"] is not None
+            if not folder:
+                parts.append(r"\d+" if found["digits"] is not None else re.escape(found["other"]))
+        if folder:
+            parts.append(_FOLDER)
+            behind = _BEHIND_FOLDER.match(text, at)
+            at = behind.end() if behind is not None else at
+    end = f"(?!{re.escape(text[-1:])})" if text else ""  # `>` does not begin `>>>`
+    pattern = f"{''.join(parts)}{end}{_BLANKS}"
+    return pattern if compiled(pattern).fullmatch(text) else re.escape(text) + end + _BLANKS
+
+
+def _is_word(text: str, start: int, end: int) -> bool:
+    around = (text[start - 1 : start], text[end : end + 1])
+    return not any(each.isalnum() or (each and each in "_-./") for each in around)
+
+
+def add(known: tuple[LearnedPrompt, ...], one: LearnedPrompt) -> tuple[LearnedPrompt, ...]:
+    """`known` with `one`, which counts as the newest."""
+    same = (one.pattern, one.program, one.mode)
+    return (*(each for each in known if (each.pattern, each.program, each.mode) != same), one)[-KEPT_MAX:]
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

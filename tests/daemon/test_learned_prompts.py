@@ -1,0 +1,244 @@
+"""Programs that no profile describes, each in a real terminal: those that read lines get their first message without a
+word to a person; of those that ask, nothing is typed that nobody asked for, proved by all that the daemon wrote.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import ANY_PORTS, Daemon, eventually
+
+pytestmark = [pytest.mark.night, pytest.mark.timeout(300)]
+
+READERS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
+    "bash": (["bash", "--norc"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("echo $((6*7))", "42\n")]),
+    "dash": (["dash", "-i"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("printf abc", "abc\n")]),
+    "ksh": (["ksh"], [("echo hi", "hi\n"), ("echo two", "two\n")]),
+    "zsh": (["zsh", "-f"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("echo two", "two\n")]),
+    "fish": (["fish", "--no-config"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("echo two", "two\n")]),
+    "tcsh": (["tcsh", "-f"], [("echo hi", "hi\n"), ("echo two", "two\n")]),
+    "python": ([sys.executable, "-q"], [("6*7", "42\n"), ("for i in range(2):\n    print(i)", "0\n1\n")]),
+    "node": (["node"], [("6*7", "42\n"), ("1+1", "2\n")]),
+    "sqlite3": (["sqlite3"], [("select 6*7;", "42\n"), ("select 1;", "1\n")]),
+    "gdb": (["gdb", "-q"], [("print 6*7", "$1 = 42\n"), ("print 2", "$2 = 2\n")]),
+    "lua5.4": (["lua5.4"], [("print(6*7)", "42\n"), ("1+1", "2\n")]),
+    "irb": (["irb"], [("6*7", "=> 42\n"), ("1+1", "=> 2\n")]),
+    "tclsh": (["tclsh"], [("expr 6*7", "42\n"), ("expr 1+1", "2\n")]),
+    "php": (["php", "-a"], [("echo 6*7 . PHP_EOL;", "42\n"), ("echo 2 . PHP_EOL;", "2\n")]),
+    "redis-cli": (
+        ["redis-cli", "-p", "1"],
+        [("ping", "Could not connect to Redis at 127.0.0.1:1: Connection refused\n")],
+    ),
+    "ed": (["ed", "-p", "ed> "], [("=", "0\n"), ("P", "\n")]),
+    "jshell": (["jshell"], [("6*7", "$1 ==> 42\n"), ("1+1", "$2 ==> 2\n")]),
+    "ftp": (["ftp"], [("pwd", "Not connected.\n")]),
+    "input": ([sys.executable, "-c", "while 1: print('=' + input('> '))"], [("one", "=one\n"), ("two", "=two\n")]),
+    "agent": (
+        [sys.executable, "-c", "import readline\nwhile 1: print('=' + input('agent> '))"],
+        [("one", "=one\n"), ("two", "=two\n")],
+    ),
+}
+
+ASKS_ONE = """
+print("hi", flush=True)
+while True:
+    input("agent> ")
+    print("got", repr(input("(1) delete all (2) keep [1]: ")), flush=True)
+"""
+
+LIBRARIES = {
+    "questionary": "import questionary; print('got', questionary.select('Which one', choices=['a', 'b']).ask())",
+    "questionary-confirm": "import questionary; print('got', questionary.confirm('Deploy').ask())",
+    "questionary-text": "import questionary; print('got', questionary.text('Name').ask())",
+    "prompt-toolkit": "from prompt_toolkit.shortcuts import yes_no_dialog; print(yes_no_dialog('t', 'Deploy?').run())",
+    "inquirer": "import inquirer; print(inquirer.prompt([inquirer.List('a', message='Which', choices=['x', 'y'])]))",
+}
+PYTHON_OF_LIBRARIES = os.environ.get("SYNAPSED_TEST_LIBRARIES", sys.executable)
+"""An interpreter that has them."""
+
+ASKERS = {
+    "dialog-yesno": "dialog --yesno 'Deploy to production?' 8 40",
+    "dialog-menu": "dialog --menu 'Pick a colour' 12 40 4 r Red g Green b Blue",
+    "dialog-checklist": "dialog --checklist 'Pick some' 12 40 4 r Red on g Green off",
+    "dialog-ascii": "dialog --ascii-lines --yesno 'Deploy?' 8 40",
+    "whiptail": "whiptail --yesno 'Deploy to production?' 8 40",
+    "fzf": "printf 'a\\nb\\n' | fzf",
+    "fzf-height": "printf 'a\\nb\\n' | fzf --height 10",
+    "read-p": "bash -c 'read -p \"Deploy to production? [y/N] \" it; echo got $it'",
+    "read-e-p": "bash -c 'read -e -p \"Deploy to production? \" it; echo got $it'",
+    "read-sign": 'bash -c \'echo "Which colour?"; read -e -p "> " it; echo got $it\'',
+    "read-s": "bash -c 'read -s -p \"Password: \" it; echo got'",
+    "select": "bash -c 'select it in a b c; do echo got $it; break; done'",
+    "npm-init": "cd $(mktemp -d) && npm init",
+    "git-add-p": "cd $(mktemp -d) && git init -q . && echo 1 >f && git add f && echo 2 >f && git add -p",
+    "less": "less /etc/passwd",
+    "vim": "vim -u NONE",
+    "top": "top",
+    "more": "more /etc/services",
+    **{name: f'{PYTHON_OF_LIBRARIES} -c "{code}"' for name, code in LIBRARIES.items()},
+}
+NEEDS = {
+    "read-p": "bash",
+    "read-e-p": "bash",
+    "read-sign": "bash",
+    "read-s": "bash",
+    "select": "bash",
+    "npm-init": "npm",
+    "git-add-p": "git",
+}
+HELD = ("unknown screen", "dialog")
+
+
+class Written:
+    """All that the daemon has written, by its notes."""
+
+    def __init__(self, daemon: Daemon, path: Path) -> None:
+        self._daemon = daemon
+        self._path = path
+
+    def of(self, agent: dict[str, Any]) -> list[str]:
+        """The keys that the agent's program was given; what answers its queries to a terminal is no key."""
+        noted = self._daemon.home / "state" / "agents" / agent["id"] / "launch.json"
+        launch = json.loads(noted.read_text())["launch_id"]
+        lines = [json.loads(line) for line in self._path.read_text().splitlines()] if self._path.exists() else []
+        return [data for one, input_id, data in lines if one == launch and not (input_id or "").startswith("query.")]
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    path = tmp_path_factory.mktemp("learned")
+    noting = {"PYTHONPATH": str(Path(__file__).parent / "keys_written"), "KEYS_WRITTEN": str(path / "keys")}
+    daemon = Daemon(path, config=ANY_PORTS, environ={**os.environ, **noting}).start()
+    yield daemon
+    daemon.end()
+
+
+@pytest.fixture
+def written(daemon: Daemon) -> Written:
+    return Written(daemon, daemon.home / "keys")
+
+
+def start(daemon: Daemon, name: str, args: list[str], **more: Any) -> dict[str, Any]:
+    """The agent, without waiting for it to be ready."""
+    env = {**os.environ, "HOME": str(daemon.home), "PS1": "$ ", "TERM": "xterm-256color", "PAGER": "cat"}
+    wanted = {"profile": "generic", "name": name, "args": args, "cwd": str(daemon.home), "env": env, **more}
+    answer = daemon.post("/control/start", wanted)
+    assert answer.status == 200, answer.json
+    return dict(answer.json)
+
+
+def alerts(daemon: Daemon, name: str) -> list[str]:
+    told = daemon.ctl("events", "--json", "--after", "0", "--types", "agentAlert", "--agents", name)
+    return [json.loads(line)["data"].get("code", "") for line in told.out.splitlines()]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name: str) -> None:
+    command, messages = READERS[name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"needs {command[0]}")
+    agent = name.replace(".", "-")
+    start(daemon, agent, command)
+    got = [daemon.ctl("send", agent, "--wait", "--", text) for text, _ in messages]
+    assert [one.out for one in got] == [out for _, out in messages], [
+        (one.err, daemon.ctl("screen", agent).out) for one in got
+    ]
+    assert alerts(daemon, agent) == []
+
+
+def held(daemon: Daemon, name: str) -> dict[str, Any]:
+    """The agent, once a person is told that it waits."""
+    return dict(eventually(lambda: (a := daemon.agent(name))["held"] in HELD and a["prompt"] and a, f"{name} is told"))
+
+
+def needed(name: str) -> None:
+    program = NEEDS.get(name, name.partition("-")[0])
+    if name in LIBRARIES:
+        program = PYTHON_OF_LIBRARIES
+        if os.spawnlp(os.P_WAIT, program, program, "-c", LIBRARIES[name].partition(";")[0]) != 0:
+            pytest.skip(f"needs {name}")
+    elif shutil.which(program) is None:
+        pytest.skip(f"needs {program}")
+
+
+@pytest.mark.parametrize("name", ASKERS)
+def test_who_asks_is_told_of_and_not_typed_into(daemon: Daemon, written: Written, name: str) -> None:
+    needed(name)
+    agent = start(daemon, f"own-{name}", ["sh", "-c", ASKERS[name]])
+    task = daemon.send("b please", agent["name"])
+    held(daemon, agent["name"])
+    assert daemon.task(task)["status"] == "submitted"
+    assert written.of(agent) == []
+
+
+@pytest.mark.parametrize("name", ASKERS)
+def test_inside_an_agent_that_is_a_shell_it_ends_no_turn(daemon: Daemon, written: Written, name: str) -> None:
+    needed(name)
+    agent = start(daemon, f"in-{name}", ["bash", "--norc"])
+    assert daemon.ctl("send", agent["name"], "--wait", "echo one").out == "one\n"
+    command = ASKERS[name]
+    before = written.of(agent)
+    task = daemon.send(command, agent["name"])
+    daemon.task_in(task, "input_required")
+    behind = daemon.send("b please", agent["name"])
+    held(daemon, agent["name"])
+    assert (daemon.task(task)["status"], daemon.task(behind)["status"]) == ("input_required", "submitted")
+    typed = written.of(agent)[len(before) :]
+    assert "".join(typed).replace("\x1b[200~", "").replace("\x1b[201~", "") == f"{command}\r"
+
+
+def test_a_question_of_a_program_with_a_prompt_is_asked(daemon: Daemon, written: Written) -> None:
+    agent = start(daemon, "asks", [sys.executable, "-c", ASKS_ONE])
+    task = daemon.send("one", "asks")
+    asked = daemon.task_in(task, "input_required")["prompt"]
+    assert asked["prompt"] == "(1) delete all (2) keep [1]:"
+    held(daemon, "asks")
+    assert "".join(written.of(agent)) == "one\r"
+    assert daemon.ctl("input", "asks", "2").code == 0
+    assert "got '2'" in daemon.task_in(task, "completed")["artifacts"][0]["parts"][0]["text"]
+
+
+def test_a_prompt_without_a_sign_is_told_by_a_person(daemon: Daemon, written: Written) -> None:
+    code = "while 1: print('=' + input('command: '))"
+    agent = start(daemon, "unsaid", [sys.executable, "-c", code])
+    waiting = daemon.send("one", "unsaid")
+    assert held(daemon, "unsaid")["held"] == "unknown screen"
+    (alert,) = daemon.agent("unsaid")["alerts"]
+    assert "--prompt 'TEXT'" in alert
+    assert written.of(agent) == []
+    start(daemon, "said", [sys.executable, "-c", code], prompt="command:")
+    assert daemon.ctl("send", "said", "--wait", "one").out == "=one\n"
+    assert daemon.ctl("keys", "unsaid", "t", "w", "o", "enter").code == 0
+    assert daemon.task_in(waiting, "completed")["artifacts"][0]["parts"][0]["text"] == "=one"
+
+
+def test_what_was_learned_is_kept_for_a_restart_of_the_agent_and_of_the_daemon(daemon: Daemon) -> None:
+    code = "print('Tip: ask?'); print('=' + input('command> '))\nwhile 1: print('=' + input('command> '))"
+    start(daemon, "kept", [sys.executable, "-c", code])
+    held(daemon, "kept")  # a question mark stands above it
+    assert daemon.ctl("keys", "kept", "x", "enter").code == 0
+    daemon.ready("kept")
+    assert daemon.ctl("restart", "kept").code == 0
+    daemon.ready("kept")
+    daemon.kill9()
+    daemon.start()
+    assert daemon.ctl("send", "kept", "--wait", "one").out == "=one\n"
+
+
+def test_a_message_that_is_not_shown_where_it_is_typed_is_not_submitted(daemon: Daemon, written: Written) -> None:
+    """It says that it shows what is typed, and takes the keys."""
+    code = (
+        "import os, termios, tty\nos.write(1, b'> ')\nold = termios.tcgetattr(0)\ntty.setraw(0)\n"
+        "while 1:\n os.read(0, 1)"
+    )
+    agent = start(daemon, "mute", [sys.executable, "-c", code])
+    failed = daemon.ctl("send", "mute", "--wait", "--", "one")
+    assert failed.code != 0
+    assert "was not submitted" in failed.err, failed
+    assert "\r" not in "".join(written.of(agent))

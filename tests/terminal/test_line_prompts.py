@@ -1,0 +1,255 @@
+"""Prompts of programs that no profile describes: what terminals show of programs at rest, measured; what is learned."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from synapsed.library import ProfileLibrary
+from synapsed.terminal.line_prompts.evidence import TerminalFacts, edits
+from synapsed.terminal.line_prompts.judgement import Known, echoes, read_prompt
+from synapsed.terminal.line_prompts.learned import KEPT_MAX, LearnedPrompt, add, compiled, learn, pattern_of, said
+from synapsed.terminal.screen import Screen
+
+SPEC = ProfileLibrary.builtin().get("generic").composer
+
+LINES, KEYS, HIDDEN = (True, True), (False, False), (True, False)
+
+# Linux, 80 x 24, TERM=xterm-256color: the program's name, the terminal (canonical mode, echo), what is written (the
+# modes 2004, 1049, 25 included), and whether a first message may go there.
+MEASURED = [
+    ("bash", KEYS, "\x1b[?2004hbash-5.2# ", True),
+    ("dash", LINES, "# ", True),
+    ("ksh", KEYS, "# ", True),
+    ("zsh", KEYS, "\x1b[?2004hhost# ", True),
+    ("fish", KEYS, "\x1b[?2004hme@host ~# ", True),
+    ("tcsh", KEYS, "# ", True),
+    ("python3.13", KEYS, "\x1b[?2004h>>> ", True),
+    ("python3.11", KEYS, ">>> ", True),
+    ("ipython", KEYS, "\x1b[?2004h\r\nIn [1]: ", True),
+    ("node", KEYS, 'Type ".help" for more information.\r\n> ', True),
+    ("sqlite3", KEYS, 'Enter ".help" for usage hints.\r\n\x1b[?2004hsqlite> ', True),
+    ("gdb", KEYS, "\x1b[?2004h(gdb) ", True),
+    ("bc", KEYS, "\x1b[?2004h", False),
+    ("lua5.4", KEYS, "Lua 5.4.4  Copyright (C) 1994-2022 Lua.org, PUC-Rio\r\n\x1b[?2004h> ", True),
+    ("irb", KEYS, "irb(main):001:0> ", True),
+    ("tclsh8.6", LINES, "% ", True),
+    ("php8.2", KEYS, "Interactive shell\r\n\r\nphp > ", True),
+    ("redis-cli", KEYS, "Could not connect to Redis at 127.0.0.1:1\r\nnot connected> ", True),
+    ("rlwrap", KEYS, "\x1b[?2004h", False),
+    ("ed", LINES, "ed> ", True),
+    ("ftp", KEYS, "ftp> ", True),
+    ("jshell", KEYS, "|  For an introduction type: /help intro\r\n\r\n\x1b[?2004hjshell> ", True),
+    ("python3.13", LINES, "> ", True),
+    ("python3.13", KEYS, "agent> ", True),
+    ("bash", LINES, "Deploy to production? [y/N] ", False),
+    ("bash", KEYS, "\x1b[?2004hDeploy to production? ", False),
+    ("bash", HIDDEN, "Password: ", False),
+    ("dialog", KEYS, "\x1b(0lqqqqqqk\r\nx\x1b(B Deploy? \x1b(0x\r\nx\x1b(B  < Yes > \x1b[4D", False),
+    ("whiptail", KEYS, "\x1b[?1049h\x1b[?25l┌─────┐\r\n│ <Yes> │\r\n└─────┘ ", False),
+    ("fzf", KEYS, "  b\r\n> a\r\n  2/2\r\n> ", False),
+    ("fzf", KEYS, "\x1b[?1049h  b\r\n> a\r\n  2/2\r\n> ", False),
+    ("bash", LINES, "1) a\r\n2) b\r\n3) c\r\n#? ", False),
+    ("less", KEYS, "\x1b[?1049h/etc/passwd", False),
+    ("vim", KEYS, "\x1b[?2004h\x1b[?1049htype  :help cp-default<Enter> for info on this", False),
+    ("top", KEYS, "\x1b[?25l  0      0 S   0.0   0.0   0:00.95 rcu_exp_g+ ", False),
+    ("more", KEYS, "--More--(5%)", False),
+    ("git", LINES, "(1/1) Stage this hunk [y,n,q,a,d,e,?]? ", False),
+    ("node", KEYS, "⠙package name: (prompts) ", False),
+    ("python3.13", KEYS, "\x1b[?2004hagent> ", True),
+    ("python3.13", KEYS, "\x1b[?2004h\x1b[?1049h  < Yes >   < No > ", False),
+    ("python3.13", KEYS, "\x1b[?2004h? Name? ", False),
+    ("python3.13", KEYS, "\x1b[?2004h? Deploy? (Y/n) ", False),
+    ("python3.13", KEYS, "\x1b[?2004h\x1b[?25l? Which? (Use arrow keys)\r\n » a\r\n   b\r\n > ", False),
+    ("python3.13", LINES, "Deploy? [y/N]: ", False),
+    ("python3.13", LINES, "Name (x): ", False),
+    ("python3.13", KEYS, "[?] Which?: x\r\n > x\r\n   y", False),
+    ("python3.13", KEYS, "(1) delete all (2) keep [1]: ", False),
+]
+
+MORE = [
+    ("python3.13", KEYS, "(1) delete all (2) keep [1] > ", False),
+    ("bash", KEYS, "\x1b[?2004hWhich colour?\r\n> ", False),
+    ("bash", KEYS, "\x1b[?2004h1) Log in\r\n2) Quit\r\n> ", False),
+    ("bash", KEYS, "\x1b[?2004hKeep it? [y/n]\r\n\r\n> ", False),
+    ("node", KEYS, "? What is your name? › ", False),
+    ("node", KEYS, "◆  What is your name\r\n│  > ", False),
+    ("curl", LINES, "Downloading 45%", True),  # where somebody reads: who computes is seen by the kernel
+    ("bash", KEYS, "$ ", False),  # raw, and nothing shows that it edits a line
+    ("bash", KEYS, "\x1b[?2004h[me@host src]$ ", True),
+    ("bash", KEYS, "\x1b[?2004h(venv) me@host:~/src$ ", True),
+    ("zsh", KEYS, "\x1b[?2004h❯ ", True),
+    ("zsh", KEYS, "\x1b[?2004h% \x1b[70C12:30\x1b[75D", True),
+    ("ghci", KEYS, "GHCi, version 9.4: https://www.haskell.org/ghc/  :? for help\r\nghci> ", True),
+    ("mariadb", KEYS, "MariaDB [(none)]> ", True),
+    ("node", KEYS, "λ ", True),
+    ("bash", KEYS, "\x1b[?2004h$ ls", False),
+    ("bash", KEYS, "\x1b[?2004h$ \x1b[?25l", False),
+    ("bash", KEYS, "\x1b[?2004hWould you like to continue? $ ", False),
+]
+
+
+def screen_of(written: str) -> Screen:
+    screen = Screen(80, 24)
+    screen.feed(written.encode())
+    return screen
+
+
+def state(
+    written: str,
+    facts: TerminalFacts,
+    learned: Sequence[LearnedPrompt] = (),
+    *,
+    before: str = "",
+) -> str:
+    now = screen_of(written).snapshot()
+    edits_from = 1 if now.modes.bracketed_paste else 0
+    return read_prompt(SPEC, now, Known(facts=facts, learned=learned, before=before, edits_from=edits_from)).state
+
+
+def facts_of(name: str, modes: tuple[bool, bool], **more: object) -> TerminalFacts:
+    known = TerminalFacts(line_mode=modes[0], echo=modes[1], names=(name,), reads="yes" if modes[0] else None)
+    return known._replace(**more)
+
+
+@pytest.mark.parametrize(("name", "modes", "written", "reads"), [*MEASURED, *MORE])
+def test_where_a_first_message_may_go(name: str, modes: tuple[bool, bool], written: str, *, reads: bool) -> None:
+    assert (state(written, facts_of(name, modes)) == "empty") is reads
+
+
+BASH = facts_of("bash", KEYS, cwd="/work/src")
+
+
+def known(text: str, facts: TerminalFacts = BASH) -> tuple[LearnedPrompt, ...]:
+    return (learn(text, facts),)
+
+
+@pytest.mark.parametrize(("name", "modes", "written", "reads"), MEASURED)
+def test_once_a_prompt_is_known_nothing_else_is_one(
+    name: str, modes: tuple[bool, bool], written: str, *, reads: bool
+) -> None:
+    assert state(written, facts_of(name, modes), [said("my own prompt:", None)]) == "absent"
+
+
+@pytest.mark.parametrize(
+    ("learned", "shown", "found"),
+    [
+        ("bash-5.2# ", "bash-5.3# ", "empty"),
+        ("bash-5.2# ", "bash-5.2# ls", "draft"),
+        ("me@host:~$ ", "me@host:/var/log$ ", "empty"),
+        ("me@host:~$ ", "me@host:~/My Files$ ", "empty"),
+        ("me@host:~$ ", "(venv) me@host:~$ ", "empty"),
+        ("me@host:~$ ", "me@host:~/src (main)$ ", "empty"),
+        ("me@host:~/src (main)$ ", "me@host:~/src (a/branch-2)*$ ", "empty"),
+        ("[me@host src]$ ", "[me@host etc]$ ", "empty"),
+        ("me@host ~> ", "me@host ~ [1]> ", "empty"),
+        ("12:30:01 $ ", "23:59:59 $ ", "empty"),
+        ("irb(main):001:0> ", "irb(main):042:0> ", "empty"),
+        ("> ", ">>> ", "absent"),
+        (">>> ", "> ", "absent"),
+        ("> ", "? ", "absent"),
+        ("bash-5.2# ", "> ", "absent"),
+        ("bash-5.2# ", "#? ", "absent"),
+        ("me@host:~$ ", "Delete /etc? (y/n) $ ", "absent"),
+        ("me@host:~$ ", "you@host:~$ ", "absent"),
+        ("$ ", "How much in $ ", "absent"),
+        ("> ", "> Which one? ", "draft"),
+        ("cmd: ", "cmd: ", "empty"),
+    ],
+)
+def test_what_varies_of_a_prompt(learned: str, shown: str, found: str) -> None:
+    assert state(f"\x1b[?2004h{shown}", BASH, known(learned)) == found
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (BASH._replace(line_mode=True, echo=True), "printed, no line editor is up"),
+        (BASH._replace(line_mode=True, echo=False), "what is typed is not shown"),
+        (BASH._replace(foreign=True), "another program has the terminal"),
+        (BASH._replace(names=("fzf",)), "no prompt that is known"),
+    ],
+)
+def test_a_known_prompt_is_none_without_its_reader(facts: TerminalFacts, why: str) -> None:
+    found = read_prompt(SPEC, screen_of("$ ").snapshot(), Known(facts=facts, learned=known("$ ")))
+    assert (found.state, found.why) == ("absent", why)
+
+
+@pytest.mark.parametrize(("reads", "found"), [("yes", "empty"), ("maybe", "empty"), (None, "empty"), ("no", "absent")])
+def test_whoever_is_not_seen_to_read_has_printed_it(reads: str | None, found: str) -> None:
+    dash = facts_of("dash", LINES)
+    assert state("$ ", dash._replace(reads=reads), known("$ ", dash)) == found
+
+
+@pytest.mark.parametrize(("reads", "found"), [("yes", "empty"), ("maybe", "absent"), (None, "empty"), ("no", "absent")])
+def test_a_first_message_needs_a_reader(reads: str | None, found: str) -> None:
+    assert state("45%", facts_of("curl", LINES)._replace(reads=reads)) == found
+
+
+def test_bracketed_paste_of_another_program_is_no_evidence() -> None:
+    """It was killed, and has left it on; the one that came later has not switched it on."""
+    assert state("\x1b[?2004h> ", facts_of("fzf", KEYS, since=7)) == "absent"
+    assert state("\x1b[?2004h> ", facts_of("mytool", KEYS)) == "empty"
+
+
+def test_nothing_is_one_while_the_reader_is_not_known() -> None:
+    screen = screen_of("\x1b[?2004h$ ").snapshot()
+    assert read_prompt(SPEC, screen, Known(facts=None, learned=known("$ "))).state == "absent"
+    later = Known(facts=BASH._replace(offset=5), offset=9, edits_from=1)
+    assert read_prompt(SPEC, screen, later).state == "absent", "it was asked before that was shown"
+
+
+def test_a_persons_draft_at_a_prompt_that_nothing_was_sent_to() -> None:
+    offered = learn("$ ", BASH, confirmed=False)
+    assert state("\x1b[?2004h$ ls", BASH, [offered]) == "draft"
+    assert state("\x1b[?2004h? [y/n] $ ", BASH, [offered]) == "absent", "it is no prompt by that"
+
+
+@pytest.mark.parametrize(
+    ("shown", "prompt", "before", "found"),
+    [
+        ("abc$ ", "$ ", "", "empty"),
+        ("abc $ ", "$ ", "", "absent"),
+        ("Name> ", "> ", "", "absent"),
+        ("abcsqlite> ", "sqlite> ", "", "empty"),
+        ("abc> ", "> ", "abc", "empty"),
+    ],
+)
+def test_output_that_is_not_ended_before_the_prompt(shown: str, prompt: str, before: str, found: str) -> None:
+    dash = facts_of("dash", LINES)
+    assert state(shown, dash, known(prompt, dash), before=before) == found
+
+
+def test_an_empty_prompt_is_an_empty_row() -> None:
+    bc = facts_of("bc", KEYS)
+    assert state("\x1b[?2004h", bc, [said("", None)]) == "empty"
+    assert state("\x1b[?2004hquit?", bc, [said("", None)]) == "absent"
+
+
+def test_a_message_is_shown_behind_its_prompt() -> None:
+    now = screen_of("> one\r\n=> [1, 2].map(x => {\r\n... })").snapshot()
+    assert echoes(now, "=> ", "[1, 2].map(x => {\n})")
+    assert echoes(now, "> ", "one")
+    assert not echoes(now, "$ ", "one")
+    assert not echoes(now, "> ", "two")
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [(("python3.13",), "python3.13"), (("ruby3.1", "irb"), "ruby3.1"), (("fzf",), None), (("lua5.4",), "lua5.4")],
+)
+def test_a_version_behind_a_name_does_not_count(names: tuple[str, ...], found: str | None) -> None:
+    assert edits(names, SPEC.line_editors) == found
+
+
+def test_what_was_learned_is_bounded_and_the_newest_counts() -> None:
+    many: tuple[LearnedPrompt, ...] = ()
+    for number in range(KEPT_MAX + 3):
+        many = add(many, learn(f"p{'x' * number}> ", BASH))
+    assert len(many) == KEPT_MAX
+    assert add(many, many[0])[-1] == many[0]
+    assert len(add(many, many[0])) == KEPT_MAX
+
+
+@pytest.mark.parametrize("text", ["a.b*c> ", "[x]+ $ ", "(((> ", "\\d> ", "~/a(b> "])
+def test_a_prompt_is_itself(text: str) -> None:
+    assert compiled(pattern_of(text, None)).fullmatch(text)
