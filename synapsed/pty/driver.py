@@ -6,7 +6,7 @@ yield is done here, step by step.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -83,14 +83,19 @@ class Driver:
                     self.looks.soon(at_once=at_once)
                 case AnswerQuery(offset, data):
                     self._program.tasks.spawn(self._answer_query(f"query.{offset}", data))
-                case SaveScreen():
-                    self._program.tasks.spawn(self.save_screen())
-                case SavePrompts():
-                    self._program.tasks.spawn(self._save_prompts())
-                case Poll():
-                    self._program.tasks.spawn(self.poll())
-                case AtRest():
-                    self._program.tasks.spawn(self.rests())
+                case SaveScreen() | SavePrompts() | Poll() | AtRest():
+                    self._program.tasks.spawn(self._work_of(command))
+
+    def _work_of(self, command: SaveScreen | SavePrompts | Poll | AtRest) -> Coroutine[Any, Any, None]:
+        match command:
+            case SaveScreen():
+                return self.save_screen()
+            case SavePrompts():
+                return self._save_prompts()
+            case Poll():
+                return self.poll()
+            case AtRest():
+                return self.rests()
 
     async def _answer_query(self, input_id: str, data: bytes) -> None:
         with contextlib.suppress(KeeperRefused, KeeperLost):

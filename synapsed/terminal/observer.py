@@ -23,7 +23,6 @@ from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.placeholder_text import OwnText, stands_before
-from synapsed.terminal.prompts import Asked, find_prompt, find_unknown
 from synapsed.terminal.prompts import Asked, asks_in_words, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer

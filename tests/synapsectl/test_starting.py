@@ -60,8 +60,10 @@ def test_a_screen_that_is_not_understood_is_told_with_its_rows_and_how_to_go_on(
         "  What is new in 1.9",
         "    press space to see more",
         "attach answers it: synapsectl attach codex; or synapsectl keys codex KEY…",
-        "where that is the prompt of a program without a profile: a line that you type there teaches it, "
-        "or start it with --prompt 'TEXT'",
+        (
+            "where that is the prompt of a program without a profile: a line that you type there teaches it, "
+            "or start it with --prompt 'TEXT'"
+        ),
     ]
     assert time.now < 7
 
