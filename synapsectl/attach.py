@@ -24,7 +24,7 @@ from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
 from synapsectl.tty import Terminal
-from synapsectl.ways import Attempt, Opened, Ways
+from synapsectl.ways import Attempt, OpenedWay, Ways
 from synapsed.attachwire import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
 
 if TYPE_CHECKING:
@@ -446,7 +446,7 @@ class AttachedTerminal:
         self._window = cols, rows = self._display.status.window()
         self._have(self._ways.ask(self.agent, cols=cols, rows=rows))
 
-    def _have(self, way: Opened) -> None:
+    def _have(self, way: OpenedWay) -> None:
         self._ways.begin(way)
         greeting = way.greeting
         self.agent, self._display.name = greeting["id"], greeting["name"]

@@ -22,7 +22,7 @@ def clock() -> float:
     return time.clock_gettime(_BOOT)
 
 
-class Sent(NamedTuple):
+class SentKeys(NamedTuple):
     number: int
     typed: float
     keys: bytes
@@ -37,7 +37,7 @@ class LeasedKeys:
         """When there was the last word from there."""
         self._number = 0
         self._late = 0
-        self._sent: deque[Sent] = deque()
+        self._sent: deque[SentKeys] = deque()
 
     def heard(self, lease: int, taken: int, now: float) -> None:
         """A lease has come, and the pieces up to `taken` were typed."""
@@ -56,7 +56,7 @@ class LeasedKeys:
         """The next piece: what is sent of `keys`, of which the oldest was typed then."""
         assert self._lease is not None
         self._number += 1
-        self._sent.append(Sent(self._number, typed, keys))
+        self._sent.append(SentKeys(self._number, typed, keys))
         return self._lease.to_bytes(4) + self._number.to_bytes(4) + keys
 
     def late(self, number: int, taken: int) -> tuple[bytes, float | None]:

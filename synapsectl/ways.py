@@ -19,7 +19,7 @@ FRAME_MAX = 32 * 1024
 """Bytes of keys in one frame."""
 
 
-class Opened(NamedTuple):
+class OpenedWay(NamedTuple):
     """A way that the daemon has opened, with its greeting and what came with that."""
 
     connection: TerminalConnection
@@ -30,11 +30,11 @@ class Opened(NamedTuple):
 class Attempt:
     """Another way is asked for, while the person may leave."""
 
-    def __init__(self, ask: Callable[[], Opened]) -> None:
+    def __init__(self, ask: Callable[[], OpenedWay]) -> None:
         import threading
 
         self._ask = ask
-        self._found: Opened | CtlError | None = None
+        self._found: OpenedWay | CtlError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -49,9 +49,9 @@ class Attempt:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def result(self) -> Opened:
+    def result(self) -> OpenedWay:
         """Once it is over. Raises CtlError."""
-        if isinstance(self._found, Opened):
+        if isinstance(self._found, OpenedWay):
             return self._found
         raise self._found or CtlError("nobody has asked")
 
@@ -75,17 +75,17 @@ class Ways:
         self._lent: socket | None = None
         self._one_screen = False
 
-    def ask(self, agent: str, *, cols: int, rows: int) -> Opened:
+    def ask(self, agent: str, *, cols: int, rows: int) -> OpenedWay:
         """Ask the daemon for a way to `agent`, which takes its time. Raises CtlError."""
         begun, self._begun = self._begun, None
         opened = open_terminal(self._client, agent, cols=cols, rows=rows, read_only=self._read_only, begun=begun)
         try:
-            return Opened(opened, *read_greeting(opened))
+            return OpenedWay(opened, *read_greeting(opened))
         except BaseException:
             opened.close(0)
             raise
 
-    def begin(self, way: Opened) -> None:
+    def begin(self, way: OpenedWay) -> None:
         """Have it in place of those that there are."""
         opened, greeting, self.frames = way
         self._one_screen = bool(greeting.get("one_screen"))

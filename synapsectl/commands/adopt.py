@@ -27,6 +27,9 @@ SINCE = "1d"
 """How far back `--all` looks: what somebody works on, not all that there ever was."""
 LISTED_MAX = 200
 """Conversations of one profile that the daemon lists."""
+OURS = frozenset({"HOME", "SYNAPSED_HOME"})
+"""What does not move a program's files."""
+
 MOVED = ("_CONFIG_DIR", "_HOME")
 """So end the names of variables by which programs keep their files elsewhere (CLAUDE_CONFIG_DIR, CODEX_HOME); which of
 them counts is the profile's."""
@@ -120,7 +123,7 @@ def _used(one: dict[str, Any]) -> datetime:
 def _found(ctx: CommandContext, profile: str | None, *, cwd: str | None = None) -> list[dict[str, Any]]:
     from os.path import realpath
 
-    moved = {name: value for name, value in ctx.environ.items() if name.endswith(MOVED) and name != "HOME"}
+    moved = {name: value for name, value in ctx.environ.items() if name.endswith(MOVED) and name not in OURS}
     fitting = dict(list(moved.items())[:MOVED_MAX])
     query = {
         "home": ctx.environ.get("HOME"),

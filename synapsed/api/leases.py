@@ -24,7 +24,7 @@ HEAD: Final = 8
 """Bytes before the keys: the number of the lease, and the piece's own."""
 
 
-class Piece(NamedTuple):
+class KeyPiece(NamedTuple):
     """Keys as they are sent, after the lease that their sender had, and with a number that grows."""
 
     lease: int
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
     keys: bytes
 
     @classmethod
-    def read(cls, data: bytes) -> "Piece":
+    def read(cls, data: bytes) -> "KeyPiece":
         return cls(int.from_bytes(data[:4]), int.from_bytes(data[4:HEAD]), data[HEAD:])
 
 
@@ -64,7 +64,7 @@ class Leases:
         if (granted := self._granted.get(lease)) is not None:
             self._ages.append(now - granted)
 
-    def take(self, piece: Piece, now: float) -> bytes | None:
+    def take(self, piece: KeyPiece, now: float) -> bytes | None:
         """Returns the keys to be typed, or None for a piece that is late. A paste is typed whole, or not at all."""
         granted = self._granted.get(piece.lease)
         longest = LEASE_S + 2 * min(self._ages, default=0.0)

@@ -20,7 +20,7 @@ from synapsed.api.body import parse_json
 from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.direct_terminal import DirectKeys
 from synapsed.api.framed_terminal import FramedConnection
-from synapsed.api.leases import GRANT_S, HEAD, Leases, Piece
+from synapsed.api.leases import GRANT_S, HEAD, KeyPiece, Leases
 from synapsed.api.problems import body_of
 from synapsed.api.request_models import VIEWER_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, open_websocket
@@ -190,7 +190,7 @@ class TerminalSession(ABC):
 
     def _in_time(self, leases: Leases, data: bytes) -> bytes | None:
         """The keys of a piece, where it came in time."""
-        keys = leases.take(Piece.read(data), self._now())
+        keys = leases.take(KeyPiece.read(data), self._now())
         if keys is None:
             log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)
         return keys

@@ -79,7 +79,7 @@ def _is_attention(found: tuple[int, bytes]) -> bool:
 async def greeted(frames: Frames) -> None:
     kind, said = await frames.next()
     greeting = {"type": "attached", "id": AGENT, "name": "claude", "settings": {"status": True}, "one_screen": False}
-    greeting["lends"] = True
+    greeting["lends"] = greeting["leases"] = True
     assert (kind, json.loads(said)) == (NEWS, greeting)
     assert await frames.next() == (SCREEN, b"\x1b[H\x1b[2Jscreen")
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsectl.leases import KEPT_S, SILENT_S, LeasedKeys
-from synapsed.api.leases import GRANT_S, GRANTED_MAX, LEASE_S, PASTE_MAX, Leases, Piece
+from synapsed.api.leases import GRANT_S, GRANTED_MAX, LEASE_S, PASTE_MAX, KeyPiece, Leases
 
 PASTE, END = b"\x1b[200~", b"\x1b[201~"
 
@@ -22,20 +22,20 @@ def granted(leases: Leases, now: float) -> int:
 def test_what_comes_late_is_dropped_with_all_behind_it() -> None:
     leases = Leases()
     first = granted(leases, 100)
-    assert leases.take(Piece(first, 1, b"a"), 100 + LEASE_S) == b"a"
-    assert leases.take(Piece(first, 2, b"rm -rf "), 101 + LEASE_S) is None
+    assert leases.take(KeyPiece(first, 1, b"a"), 100 + LEASE_S) == b"a"
+    assert leases.take(KeyPiece(first, 2, b"rm -rf "), 101 + LEASE_S) is None
     fresh = granted(leases, 200)
-    assert leases.take(Piece(fresh, 3, b"\r"), 200) is None, "it stands behind what was dropped"
+    assert leases.take(KeyPiece(fresh, 3, b"\r"), 200) is None, "it stands behind what was dropped"
     assert leases.grant(200)["taken"] == 1
     leases.again(1, gone=False)
-    assert leases.take(Piece(fresh, 4, b"rm -rf \r"), 200) == b"rm -rf \r"
+    assert leases.take(KeyPiece(fresh, 4, b"rm -rf \r"), 200) == b"rm -rf \r"
 
 
 @pytest.mark.parametrize("lease", [0, 99])
 def test_a_lease_that_was_not_granted_is_none(lease: int) -> None:
     leases = Leases()
     granted(leases, 0)
-    assert leases.take(Piece(lease, 1, b"y"), 0) is None
+    assert leases.take(KeyPiece(lease, 1, b"y"), 0) is None
 
 
 def test_of_many_leases_the_oldest_are_forgotten() -> None:
@@ -43,36 +43,36 @@ def test_of_many_leases_the_oldest_are_forgotten() -> None:
     first = granted(leases, 0)
     for _ in range(GRANTED_MAX):
         granted(leases, 0)
-    assert leases.take(Piece(first, 1, b"y"), 0) is None
+    assert leases.take(KeyPiece(first, 1, b"y"), 0) is None
 
 
 def test_a_slow_line_is_not_a_dead_one() -> None:
     leases = Leases()
     for at in range(3):
         leases.heard(granted(leases, at), at + 2)
-    assert leases.take(Piece(granted(leases, 10), 1, b"x"), 12.5) == b"x"
-    assert leases.take(Piece(granted(leases, 20), 2, b"x"), 20 + LEASE_S + 4.5) is None
+    assert leases.take(KeyPiece(granted(leases, 10), 1, b"x"), 12.5) == b"x"
+    assert leases.take(KeyPiece(granted(leases, 20), 2, b"x"), 20 + LEASE_S + 4.5) is None
 
 
 def test_a_machine_that_slept_takes_nothing_from_before() -> None:
     """The clock runs on meanwhile."""
     leases = Leases()
-    assert leases.take(Piece(granted(leases, 0), 1, b"y\r"), 600) is None
+    assert leases.take(KeyPiece(granted(leases, 0), 1, b"y\r"), 600) is None
 
 
 def test_a_paste_is_typed_whole_or_not_at_all() -> None:
     leases = Leases()
     lease = granted(leases, 0)
     pasted = PASTE + b"x" * 48_000 + END
-    assert leases.take(Piece(lease, 1, b"a" + pasted[:32_000]), 0) == b"a"
-    assert leases.take(Piece(lease, 2, pasted[32_000:] + b"\r"), 0) == pasted + b"\r"
-    assert leases.take(Piece(lease, 3, pasted[:20_000]), 0) == b""
-    assert leases.take(Piece(lease, 4, pasted[20_000:]), 60) is None
+    assert leases.take(KeyPiece(lease, 1, b"a" + pasted[:32_000]), 0) == b"a"
+    assert leases.take(KeyPiece(lease, 2, pasted[32_000:] + b"\r"), 0) == pasted + b"\r"
+    assert leases.take(KeyPiece(lease, 3, pasted[:20_000]), 0) == b""
+    assert leases.take(KeyPiece(lease, 4, pasted[20_000:]), 60) is None
     assert leases.unfinished == 20_000
     leases.again(1, gone=True)
-    assert leases.take(Piece(granted(leases, 60), 5, b"next"), 60) == b"next"
+    assert leases.take(KeyPiece(granted(leases, 60), 5, b"next"), 60) == b"next"
     long = PASTE + b"x" * PASTE_MAX
-    assert leases.take(Piece(granted(leases, 60), 6, long), 60) == long, "nothing waits without a bound"
+    assert leases.take(KeyPiece(granted(leases, 60), 6, long), 60) == long, "nothing waits without a bound"
 
 
 class Line:
@@ -96,7 +96,7 @@ class Line:
     def arrive_up(self) -> None:
         match self.up.popleft():
             case bytes(piece):
-                self.got += self.there.take(Piece.read(piece), self.now) or b""
+                self.got += self.there.take(KeyPiece.read(piece), self.now) or b""
                 if (late := self.there.late()) is not None:
                     self.down.append(late)
             case {"type": "again", "late": int(number), "gone": bool(gone)}:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.pty.window_size import at_least
+from synapsed.pty.window_size import bounded
 from tests.daemon.test_attach_screens import COLS, ROWS, Stand, stand
 from tests.support.daemon import eventually
 from tests.support.hostile_output import stream
@@ -110,7 +110,7 @@ def test_from_one_cell_to_many(stand: Stand) -> None:
     seen = stand.attach(cols=1, rows=1)
     for cols, rows in ((1, 1), (2, 2), (500, 200), (1, 1), (COLS, ROWS)):
         seen.resize(cols, rows)
-        wide, _ = at_least(cols, rows)
+        wide, _ = bounded(cols, rows)
         eventually(lambda wide=wide: of_the_daemon(stand)["cols"] == wide, f"it is {wide} wide")  # type: ignore[misc]
         assert seen.process.poll() is None
     seen.until(lambda lines: lines[0].strip(), "what it printed is there, as it was wrapped")

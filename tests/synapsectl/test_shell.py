@@ -32,7 +32,8 @@ def test_restart_in_a_terminal_brings_the_connection_before_it_restarts(daemon: 
     assert code == 0, shown
     (body,) = given(daemon)
     assert (body["bring"], body["env"]["SSH_AUTH_SOCK"]) == ("connection", "/a2")
-    assert [path for _, path, _ in daemon.requests[-2:]] == [GIVEN, "/control/agents/claude/restart"]
+    paths = [path for _, path, _ in daemon.requests]
+    assert paths.index(GIVEN) + 1 == paths.index("/control/agents/claude/restart")
 
 
 def test_a_script_without_a_terminal_replaces_what_is_gone(daemon: FakeDaemon, ctl: Ctl) -> None:

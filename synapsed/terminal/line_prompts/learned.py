@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 
 TEXT_MAX = 200
-"""Characters of a prompt; what is longer is none."""
+"""Characters of a prompt; a longer text is not taken for one."""
 
 KEPT_MAX = 16
 """Prompts of one agent that are kept; of more the oldest are forgotten."""
