@@ -114,14 +114,8 @@ def test_what_is_answered_elsewhere_says_so_in_every_inbox(daemon: Daemon, pane:
     second = asks(daemon, "web", "ask 1/2/3")
     pane.until("> api", "web", "1 needs you")
     pane.press("Down")  # j may be a letter of the words that the y began, which are for nothing
-    pane.until("> web")
-
-    def taken() -> bool:
-        """A key that comes before the question could be read says so, and does nothing."""
-        pane.press("3")
-        return bool(daemon.task(second)["status"] != "input_required")
-
-    eventually(taken, "the 3 is taken")
+    pane.until("> web", gone=["that is over", UNREAD])
+    pane.press("3")
     assert "Answered: 3" in answer_of(daemon, second)
 
 
