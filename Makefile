@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check nightly lint surface test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check simulate nightly lint surface test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ check: $(STAMP) lint ## the gate: format, lint, types, contracts, tests, one tur
 
 nightly: $(STAMP) ## what the gate leaves out, section by section, as far as no result of the cache counts; SECTION=soak MINUTES=60
 	@$(PY) -m tests.runs.night $(if $(SECTION),--section $(SECTION)) $(if $(MINUTES),MINUTES=$(MINUTES)) $(if $(KILLS),KILLS=$(KILLS)) $(if $(MESSAGES),MESSAGES=$(MESSAGES))
+
+simulate: $(STAMP) ## the real kernel on a simulated machine: the story of SEED=17 (SHRINK=1: and of the least that fails), or SEEDS=0:2000
+	@PYTHONHASHSEED=0 $(PY) -m tests.simulation.run $(if $(SEEDS),--seeds $(SEEDS),$(or $(SEED),0)) $(if $(SHRINK),--shrink)
 
 lint: $(STAMP) ## format, lint, types, import contracts
 	.venv/bin/ruff format --check .

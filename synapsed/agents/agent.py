@@ -234,7 +234,7 @@ class Agent:
         missed; whether it is to be parked, and whether messages wait behind a draft."""
         self.parking.sweep()
         held = self._seen.held if self._seen is not None else None
-        if (alert := self._held.look(held, self.turns.queue, self._clock.monotonic())) is not None:
+        if (alert := self._held.look(held, self.turns.untyped, self._clock.monotonic())) is not None:
             self._actor.post(self._alert, alert)
         if (link := self.process.link) is None:
             return

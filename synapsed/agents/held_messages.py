@@ -20,7 +20,8 @@ class HeldMessages:
         self._told = False
 
     def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
-        """What is to be told now that the program is kept from messages by `held`, and `queue` of them wait."""
+        """What is to be told now that the program is kept from messages by `held`, and `queue` of them wait, one
+        whose turn has begun already among them."""
         if held != "typing" or queue == 0:
             self._since = None
             if not self._told:

@@ -118,6 +118,12 @@ class AgentTurns:
         return len(self._mailbox)
 
     @property
+    def untyped(self) -> int:
+        """How many messages the program does not have: those that wait, and one whose turn has begun without it."""
+        begun = self._turn is not None and not transitions.is_submitted(self._turn.record)
+        return self.queue + begun
+
+    @property
     def oldest(self) -> str | None:
         """See `Mailbox.oldest`."""
         return self._mailbox.oldest

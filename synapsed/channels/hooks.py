@@ -53,6 +53,9 @@ HOOK_GRACE_SECONDS = 1.0
 """How long the transcript's word for a turn's end waits for the hook's, which comes a little later and says more."""
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
+OF_TURNS = frozenset({"accepted", "answered", "ended", "failed", "interrupted"})
+"""What tells that a turn began or ended: one that is older than the turn that is open is of an earlier one, whose hook
+was slow."""
 
 _log = structlog.get_logger(__name__)
 
@@ -222,6 +225,9 @@ class HookChannel:
             return
         if kind == "saying":
             self._tell_saying(report, common)
+            return
+        if kind in OF_TURNS and self._turn is not None and report.at_ns < self._turn.at_ns:
+            _log.debug("late news of an earlier turn", agent=self._context.agent_id, event_name=report.event)
             return
         if kind == "answered":
             await self._answer(report, common)

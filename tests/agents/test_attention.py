@@ -269,3 +269,15 @@ async def test_messages_that_wait_behind_a_draft_for_long(world: World) -> None:
     await world.delivered()
     world.clock.advance(5.0)
     await until(lambda: attention(world) == [("opened", HELD_UP), ("gone", HELD_UP)])
+
+
+async def test_a_message_whose_turn_has_begun_waits_behind_a_draft_too(world: World) -> None:
+    """As of the daemon before, which was killed while it took another message back: the draft came to be seen only when
+    the turn had begun (seed 0 of the simulated world)."""
+    await world.start()
+    await world.send(AGENT)
+    await world.delivered()
+    world.link.observe_as(Activity.READY, held="typing")
+    await until(lambda: world.manager.directory.view(AGENT).held == "typing")
+    world.clock.advance(HELD_UP_S + 10.0)
+    await until(lambda: attention(world) == [("opened", HELD_UP)])

@@ -256,6 +256,28 @@ async def test_news_of_an_interrupted_turn_is_not_told_of_the_next(launch: Launc
     assert ended.answer == "of the second"
 
 
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [("UserPromptSubmit", {"prompt": "first"}), ("Stop", {"last_assistant_message": "of the first"})],
+)
+async def test_what_is_older_than_the_open_turn_is_not_of_it(
+    launch: Launch, channel: HookChannel, event: str, payload: dict[str, str]
+) -> None:
+    """A hook that was slow reports of a person's turn when the next one runs, whose end that is not (seed 204 of the
+    simulated world)."""
+    now = time.monotonic_ns()
+    launch.report("UserPromptSubmit", {"prompt": "second"}, at_ns=now)
+    await channel.poll()
+    launch.report(event, payload, at_ns=now - 1_000_000_000)
+    await channel.poll()
+    assert shape(launch.facts) == [PromptAccepted]
+    launch.report("Stop", {"last_assistant_message": "of the second"}, at_ns=now + 1)
+    await channel.poll()
+    ended = launch.facts[-1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.answer == "of the second"
+
+
 async def test_polls_do_not_overtake_each_other(launch: Launch, channel: HookChannel) -> None:
     for n in range(50):
         launch.report("Stop", claude(prompt_id=f"p{n}", last_assistant_message=str(n)))

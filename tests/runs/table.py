@@ -108,6 +108,11 @@ SECTIONS = (
         workers=False,
     ),
     Section(
+        name="simulated",
+        about="2,000 seeds of the simulated world, and bugs that are planted in it",
+        rooms=("simulation",),
+    ),
+    Section(
         name="faults",
         about="kills, full disks, strangers, a reboot",
         rooms=("faults",),

@@ -1,0 +1,49 @@
+"""The real kernel on a simulated machine; each seed is a run (docs/development.md, "The simulated world")."""
+
+import pytest
+
+from tests.simulation.plan import draw
+from tests.simulation.planted import PLANTED, find
+from tests.simulation.run import play
+
+GATE = 300
+"""Seeds that fit 30 seconds of a processor."""
+
+NIGHT = 2000
+
+GROUP = 50
+
+
+def run(seeds: range) -> None:
+    failed = []
+    for seed in seeds:
+        outcome = play(draw(seed))
+        if outcome.failure is not None:
+            failed.append(f"make simulate SEED={seed} SHRINK=1: {outcome.failure}")
+    assert not failed, "\n".join(failed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, GATE, GROUP))
+def test_seeds(first: int) -> None:
+    run(range(first, first + GROUP))
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("first", range(GATE, NIGHT, GROUP))
+def test_more_seeds(first: int) -> None:
+    run(range(first, first + GROUP))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_seed_is_the_same_run_each_time(seed: int) -> None:
+    stories: list[list[str]] = [[], []]
+    outcomes = [play(draw(seed), story=story.append) for story in stories]
+    assert stories[0] == stories[1]
+    assert outcomes[0].digest == outcomes[1].digest
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_bugs_are_found(name: str) -> None:
+    assert find(name, range(1000)) is not None
