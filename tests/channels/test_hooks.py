@@ -274,7 +274,7 @@ async def test_what_is_older_than_the_open_turn_is_not_of_it(
     launch.report("Stop", {"last_assistant_message": "of the second"}, at_ns=now + 1)
     await channel.poll()
     ended = launch.facts[-1]
-    assert isinstance(ended, TurnEnded)
+    assert isinstance(ended, TurnAnswered)
     assert ended.answer == "of the second"
 
 
