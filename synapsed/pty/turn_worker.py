@@ -105,8 +105,8 @@ class TurnWorker:
             await self._work_came.wait()
             while self._work:
                 turn, command = self._work.popleft()
-                if turn is not self._session.turn:
-                    continue
+                if turn is not self._session.turn or (turn.over and isinstance(command, turns.Save)):
+                    continue  # what is told of its end is not on record: the next daemon goes on from before it
                 try:
                     more = await self._perform(turn, command)
                 except KeeperLost:

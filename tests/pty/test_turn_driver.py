@@ -16,7 +16,7 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.pty.session import HANDS_OFF_S
-from synapsed.pty.turn_types import Phase
+from synapsed.pty.turn_types import Phase, Save
 from synapsed.screenspec import (
     AnswerSpec,
     DeliverySpec,
@@ -431,3 +431,17 @@ async def test_an_end_without_an_answer_is_none_where_the_screen_says_that_the_t
     assert not any(isinstance(event, LinkTurnEnded) for event in terminal.events)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_turn_that_is_over_is_not_recorded_any_more() -> None:
+    """A daemon that is killed before the end is on record would leave a turn that is over, and never ends (seed 1369 of
+    the simulated world)."""
+    terminal = Terminal()
+    worker = await terminal.begin()
+    await until(terminal.driver.turn.idle.is_set)
+    assert terminal.session.turn is not None
+    before, terminal.session.turn.state.phase = terminal.wanted, Phase.OVER
+    terminal.driver.turn.add([Save()])
+    await until(terminal.driver.turn.idle.is_set)
+    assert terminal.wanted == before
+    worker.cancel()

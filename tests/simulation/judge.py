@@ -122,7 +122,8 @@ class Judge:
 
     def submitted(self, keeper: "SimKeeper", text: str) -> None:
         """A program took a message."""
-        token = token_of(text)
+        typed = [one for one in self.pressed[keeper.agent_id] if len(one) > 1]
+        token = None if any(one in text for one in typed) else token_of(text)  # what a person sends is theirs
         self._world.trace(f"{keeper.agent_id}: the program takes {text!r}")
         if token is None:
             return
