@@ -273,8 +273,9 @@ async def test_what_is_older_than_the_open_turn_is_not_of_it(
     assert shape(launch.facts) == [PromptAccepted]
     launch.report("Stop", {"last_assistant_message": "of the second"}, at_ns=now + 1)
     await channel.poll()
+    await channel.rests()
     ended = launch.facts[-1]
-    assert isinstance(ended, TurnAnswered)
+    assert isinstance(ended, TurnEnded)
     assert ended.answer == "of the second"
 
 
