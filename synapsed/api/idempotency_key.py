@@ -11,10 +11,20 @@ from synapsed.api.sending import key_of
 
 
 async def once[T: BaseModel](
-    request: web.Request, what: str, body: BaseModel, act: Callable[[], Coroutine[Any, Any, T]], kind: type[T]
+    request: web.Request,
+    what: str,
+    body: BaseModel,
+    act: Callable[[], Coroutine[Any, Any, T]],
+    kind: type[T],
+    *,
+    agent_id: str,
 ) -> T:
-    """What `act` answers: under the same key of the same caller it is done once to `what`. Without a key it is done."""
+    """What `act` answers: under the same key of the same caller it is done once to `what` of the agent. Without a key
+    it is done."""
     if (key := key_of(request)) is None:
         return await to_the_end(act())
     who = origin_of(request).who or "person"
-    return await request.app[CONTEXT].acts.once(f"{who}\0{what}\0{key}", body, act, kind)
+    born = request.app[CONTEXT].control.events.born
+    since = max(born(who), born(agent_id))  # what was done for, or to, one that was removed is no other's
+    whose = f"{who}\0{what}\0{key}" + (f"\0{since}" if since else "")
+    return await request.app[CONTEXT].acts.once(whose, body, act, kind)

@@ -204,6 +204,8 @@ class PersonInbox:
 
     async def _conclude_from(self, event: Event) -> None:
         await self._caught_up(event.id)
+        if event.id <= self._store.events.born(event.agent_id):
+            return  # of an agent that was removed, while another has its id
         task, heard = None, False
         if consequences.needs_task(event) and event.task_id is not None:
             heard = event.task_id in self._store.events.heard

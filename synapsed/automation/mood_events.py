@@ -122,6 +122,8 @@ class Moods:
         if isinstance(event.data, StateChanged):
             if event.data.state == REMOVED:
                 await self._forget(agent_id)
+        elif event.id <= self._store.events.born(agent_id):
+            pass  # of an agent that was removed, while another has its id
         elif not self._wanted(agent_id):
             if agent_id not in self._silent:
                 await self._forget(agent_id)

@@ -128,7 +128,8 @@ class Ruler:
         kind = event.data.type
         chosen = [rule for rule in self._rules if rule.on.event == kind]
         if chosen:
-            data, names = envelope(event)["data"], self._names(event.agent_id)
+            data = envelope(event)["data"]
+            names = [event.agent_id] if self._is_former(event) else self._names(event.agent_id)
             for rule in chosen:
                 if rule.name not in self._done and is_for(rule, kind, data, names):
                     await self._fire(rule, event, data, names)
@@ -139,6 +140,10 @@ class Ruler:
 
     async def _fire(self, rule: RuleConfig, event: Event, data: dict[str, Any], names: list[str]) -> None:
         depth = await self._depth(event)
+        if self._is_former(event) and rule.do.action not in ("notify", "webhook"):
+            problem = f"the {event.agent_id} that it is of was removed, and another agent has that id"
+            await self._told(rule, event, outcome="held", problem=problem)
+            return
         rate = self._rates.setdefault(rule.name, Rate())
         if depth >= DEPTH_MAX and rule.do.action not in ("notify", "webhook"):
             problem = f"{depth} rules stand behind this task already: a loop ends here"
@@ -233,10 +238,15 @@ class Ruler:
         )
         self._done = [*self._done, rule.name] if rule.name not in self._done else self._done
         state = FollowerState(cursor=event.id - 1, partly=tuple(self._done))
-        told = NewEvent(event.agent_id, fired, event.task_id, event.context_id)
+        whose = "" if self._is_former(event) else event.agent_id
+        told = NewEvent(whose, fired, event.task_id, event.context_id)
         await self._store.keep_follower(CURSOR, state, events=[told])
         self._saved = event.id - 1
         log.info("rule", rule=rule.name, cause=event.id, action=rule.do.action, outcome=outcome, problem=problem)
+
+    def _is_former(self, event: Event) -> bool:
+        """Whether its agent was removed, and another has the id."""
+        return event.id <= self._store.events.born(event.agent_id)
 
     def _names(self, agent_id: str) -> list[str]:
         """By which the agent is known."""

@@ -183,7 +183,9 @@ class Scheduler:
             name = new.name or self._free_name(new.agent)
             if any(entry.schedule.called == name for entry in self._entries.values()):
                 raise NameTaken(f"there is a schedule {name!r} already; choose another name", name=name)
-            made = Schedule(**new.model_dump(exclude={"name"}), name=name, id=name, by=by, created_at=now)
+            made = Schedule(
+                **new.model_dump(exclude={"name"}), name=name, id=name, by=by, born=self._born(by), created_at=now
+            )
             state = ScheduleState(cursor=now, times=made.times)
             await self._store.keep_schedule(made.id, state, schedule=made)
             entry = self._entries[made.id] = _Entry.of(made, state)
@@ -202,7 +204,7 @@ class Scheduler:
                     "reload'",
                     schedule=entry.schedule.id,
                 )
-            if by is not None and entry.schedule.by != by:
+            if by is not None and (entry.schedule.by != by or self._is_former(entry.schedule)):
                 raise Forbidden(f"{entry.schedule.called} is not yours: ask a person", schedule=entry.schedule.id)
             await self._forget(entry.schedule.id)
         log.info("schedule removed", schedule=entry.schedule.id)
@@ -353,7 +355,20 @@ class Scheduler:
         except SynapsedError:
             return ""
 
+    def _born(self, by: str | None) -> int:
+        return 0 if by is None else self._store.events.born(by)
+
+    def _is_former(self, schedule: Schedule) -> bool:
+        """Whether the agent that has made it was removed, and another has its id."""
+        return self._born(schedule.by) > schedule.born
+
     async def _send(self, schedule: Schedule, scheduled: dict[str, Any], *, key: str | None) -> Task:
+        if self._is_former(schedule):
+            raise Forbidden(
+                f"the {schedule.by} that has made it was removed, and another agent has that id: nothing is sent in "
+                "its name; remove the schedule, or make it again",
+                schedule=schedule.id,
+            )
         metadata = {KEY: self._sender(schedule).metadata()}
         request = SendRequest(
             message=Message.of(schedule.message),

@@ -12,7 +12,8 @@ type By = Literal["agent", "day", "task"]
 class HistoryFilter:
     """What is looked for; None means any. `query`: words that all stand in it, a phrase in double quotes. `context`: of
     the context, or of its thread. `since` and `until` (exclusive) are seconds since the epoch. `before` is the `next`
-    of a page. `whole`: with the texts. `visible_to` is an agent: what it said or did, and what was said to it."""
+    of a page. `whole`: with the texts. `visible_to` is an agent: what it said or did, and what was said to it.
+    `since_event`: only what later events tell; the history itself sees to it that agents are those of now."""
 
     query: str = ""
     agent_id: str | None = None
@@ -24,6 +25,7 @@ class HistoryFilter:
     before: int | None = None
     whole: bool = False
     visible_to: str | None = None
+    since_event: int = 0
 
 
 class History(Protocol):

@@ -17,7 +17,8 @@ from synapsed.model.task import Task, TaskState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Which tasks; None means any. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the
+    """Which tasks; None means any. Agents are those of now: what there was before one is not its own.
+    `updated_since` is inclusive, in the form of `clock.iso`. `before` is the
     `task_cursor` of the last task of a page: only tasks that sort after that one are given (newest first).
     `visible_to` is an agent: tasks that it does or has sent. `size`: no more tasks are given after so many characters
     of their JSON, but one at least where there is one."""
@@ -43,7 +44,8 @@ def task_cursor(task: Task) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events; None means any. `types` are those of `model.events`, `agents` and `tasks` ids."""
+    """Which events; None means any. `types` are those of `model.events`, `agents` and `tasks` ids. Agents are those of
+    now: of what came before one nothing is its own (`EventLog.born`)."""
 
     types: frozenset[str] | None = None
     agents: frozenset[str] | None = None
@@ -82,6 +84,11 @@ class EventLog(Protocol):
     @property
     def published(self) -> Mapping[str, int]:
         """How many events were written since the log was opened, by type."""
+        ...
+
+    def born(self, agent_id: str) -> int:
+        """Returns the id of the last event before the agent: older ones with its id are of one that was removed. 0
+        where there is no such agent: then all of the id are meant."""
         ...
 
     async def read(
@@ -162,10 +169,14 @@ class Store(Protocol):
     async def agents(self) -> list[AgentRecord]: ...
 
     async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
-        """Forget the agent and its checkpoint; its tasks stay."""
+        """Forget the agent and its checkpoint; its tasks stay. The next agent with that id is another one."""
         ...
 
     async def task(self, task_id: str) -> Task | None: ...
+
+    async def is_former(self, task_id: str, agent_id: str) -> bool:
+        """Whether the task was there before the agent, so that it can only be of one that had its id."""
+        ...
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         """The tasks, most recently updated first, and how many there are without `limit` and `before`. Raises

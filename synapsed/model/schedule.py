@@ -74,12 +74,14 @@ class NewSchedule(BaseModel):
 
 class Schedule(NewSchedule):
     """One that there is. `id` is `file:NAME` for one of the configuration, else its name; `by` is the id of the agent
-    that has made it, None for a person; `created_at` is in seconds since the epoch."""
+    that has made it, None for a person, and `born` says which agent of that id (`EventLog.born`); `created_at` is in
+    seconds since the epoch."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str
     by: str | None = None
+    born: int = 0
     created_at: float
 
     @property

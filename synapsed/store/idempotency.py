@@ -4,12 +4,13 @@ The key becomes the task's id, so that the task is the record of it: there is no
 the other is not. A key is forgotten with its task, and stands for its agent and what was said: with another one it is
 refused. Where a sender gives no key but an id to its message (A2A does), the
 key is made of that: who sends, to whom, in which context, the id, and what the message says. So a client that numbers
-its messages from 1 at each start gets a task for each that says something else.
+its messages from 1 at each start gets a task for each that says something else. Agents are those of now: one that was
+removed has other keys than the next with its id.
 """
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID, uuid5
@@ -29,17 +30,23 @@ _MESSAGES: Final = UUID("0f6b7f3e-58a1-4c8b-9f0d-2d7f3f0b6c45")
 """Namespace of the ids that are made of messages."""
 
 
-def task_id_of(request: SendRequest, to: str, said: str | None = None) -> str:
+def task_id_of(
+    request: SendRequest, to: str, said: str | None = None, *, born: Callable[[str], int] = lambda _: 0
+) -> str:
     """The id of the task that the message becomes: of its own, that of its sender's key, or of the message's id.
-    `said` stands for what the message says; it is made of that where it is not given."""
+    `said` stands for what the message says; it is made of that where it is not given. `born` is `EventLog.born`."""
+
+    def known_as(agent_id: str) -> str:
+        return f"{agent_id}\0{since}" if (since := born(agent_id)) else agent_id
+
     sender = Sender.of(request.metadata)
-    whose = sender.id if sender is not None else ""
+    whose = known_as(sender.id) if sender is not None else ""
     if request.key is not None:
         return str(uuid5(_KEYS, f"{whose}\0{request.key}"))
     if not request.named:
         return new_id()
     said = said or hashlib.sha256(request.message.model_dump_json(include={"parts"}).encode()).hexdigest()
-    named = (whose, to, request.context_id or "", request.message.message_id, said)
+    named = (whose, known_as(to), request.context_id or "", request.message.message_id, said)
     return str(uuid5(_MESSAGES, "\0".join(named)))
 
 
@@ -64,7 +71,7 @@ class Idempotency:
         """The task id of the message for the agent `to`, and the task where there is one already; else it is to be made
         within, while others with the same key wait. Raises InvalidRequest where the key stands for another one."""
         said = await _said(request.message) if request.named and request.key is None else None
-        task_id = task_id_of(request, to, said)
+        task_id = task_id_of(request, to, said, born=self._store.events.born)
         if request.key is None and not request.named:
             yield task_id, None
             return
@@ -72,14 +79,16 @@ class Idempotency:
         async with lock:
             known = await self._store.task(task_id)
             if known is not None and request.key is not None:
-                _check_same(known, request, to)
+                _check_same(known, request, to, former=await self._store.is_former(known.id, to))
             yield task_id, known
 
 
-def _check_same(known: Task, request: SendRequest, to: str) -> None:
+def _check_same(known: Task, request: SendRequest, to: str, *, former: bool) -> None:
     """Raises InvalidRequest: whoever asks would take an answer to something else for his own."""
     if known.agent_id != to:
         differs = f"another agent, {known.agent_id}"
+    elif former:
+        differs = f"another agent, the {to} that was removed"
     elif known.message.parts != request.message.parts:
         differs = "another message"
     else:

@@ -9,7 +9,7 @@ it: a follower that slept through ten thousand events of others goes on at that 
 import asyncio
 import sqlite3
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
@@ -18,6 +18,7 @@ from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import OLD_TYPES, Event, parse_event
+from synapsed.store.agents import BORN
 from synapsed.store.database import Database
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, read_large, texts_size, weigh_large
 from synapsed.store.secret_encryption import Sealer
@@ -157,6 +158,7 @@ class SqliteEventLog:
         last_id: int,
         *,
         removed: Mapping[str, int] | None = None,
+        born: Mapping[str, int] | None = None,
         recent: int = RECENT_EVENTS,
         recent_size: int = RECENT_SIZE,
     ) -> None:
@@ -166,6 +168,7 @@ class SqliteEventLog:
         self.heard = HeardEnds()
         self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
         self._removed = dict(removed or {})
+        self._born = dict(born or {})
         self._large: WeakValueDictionary[int, Event] = WeakValueDictionary()
         self._closed = False
         self._published: Counter[str] = Counter()
@@ -178,6 +181,9 @@ class SqliteEventLog:
     def published(self) -> Mapping[str, int]:
         return self._published
 
+    def born(self, agent_id: str) -> int:
+        return self._born.get(agent_id, 0)
+
     async def read(
         self,
         after: int,
@@ -188,6 +194,7 @@ class SqliteEventLog:
         types: frozenset[str] | None = None,
     ) -> list[Event]:
         which, upto = _which(task_id, agent_id, types), self.last_id
+        after = self._begin(after, which)
         while True:
             page = await self._read(after, upto, which, _Batch(limit, READ_SIZE))
             if page.events or page.upto >= upto or limit <= 0:
@@ -195,7 +202,7 @@ class SqliteEventLog:
             after = page.upto
 
     async def page(self, after: int, which: EventFilter, *, limit: int, size: int) -> EventPage:
-        return await self._read(after, self.last_id, which, _Batch(limit, size))
+        return await self._read(self._begin(after, which), self.last_id, which, _Batch(limit, size))
 
     async def changed(self, after: int, which: EventFilter) -> int | None:
         if after < self.last_id:
@@ -209,7 +216,7 @@ class SqliteEventLog:
         if self._ring.covers(after):
             return None
         upto = max(self._removed.values(), default=0) if agent_id is None else self._removed.get(agent_id, 0)
-        return upto if upto > after else None
+        return upto if upto > max(after, 0 if agent_id is None else self.born(agent_id)) else None
 
     async def follow(
         self,
@@ -221,7 +228,7 @@ class SqliteEventLog:
         reserved: bool = False,
     ) -> AsyncGenerator[Event]:
         which = _which(task_id, agent_id)
-        cursor: int | None = after
+        cursor: int | None = self._begin(after, which)  # now: who follows one that goes learns of that
         while cursor is not None and (upto is None or cursor < upto):
             last = self.last_id if upto is None else upto
             if self._closed and cursor < last and not self._ring.covers(cursor):
@@ -248,6 +255,14 @@ class SqliteEventLog:
             if cursor >= last and upto is None:
                 # No await between the comparison in here and the registration, so that no event falls in between.
                 cursor = await self.changed(cursor, which)
+
+    def admit(self, gone: Iterable[str], there: Iterable[str]) -> None:
+        """Agents that are no more, and those of whom there is a record now: a new one begins after the last event.
+        Call it before what was written with them is published."""
+        for agent_id in gone:
+            self._born.pop(agent_id, None)
+        for agent_id in there:
+            self._born.setdefault(agent_id, self.last_id)
 
     def publish(self, ids: Sequence[int], rows: Sequence[EventRow]) -> None:
         """Make durable events visible; their ids grow by one."""
@@ -278,7 +293,7 @@ class SqliteEventLog:
             await self._database.read(_select, after, upto, which, batch, self._large)
         else:
             for recent in self._ring.between(after, upto):
-                if _matches(which, recent):
+                if _matches(which, recent) and (not _several(which) or recent.id > self.born(recent.agent_id)):
                     if batch.ends_before(recent.size):
                         batch.large = (recent.id, recent.weight)
                         break
@@ -288,6 +303,10 @@ class SqliteEventLog:
         if batch.large is not None:
             return EventPage(batch.events, batch.large[0] - 1)
         return EventPage(batch.events, batch.events[-1].id if batch.more else upto)
+
+    def _begin(self, after: int, which: EventFilter) -> int:
+        """`after`, or where the first of the agents begins."""
+        return after if which.agents is None else max(after, min(map(self.born, which.agents), default=0))
 
     async def _next(self, topic: str | None) -> int:
         """Wait for the next event of `topic`; the cursor just before it."""
@@ -352,6 +371,11 @@ def _matches(which: EventFilter, row: _Recent) -> bool:
     )
 
 
+def _several(which: EventFilter) -> bool:
+    """Whether each of its agents begins elsewhere; one alone is read from its beginning on (`_begin`)."""
+    return which.agents is not None and len(which.agents) > 1
+
+
 def _topic(which: EventFilter) -> str | None:
     """What to wait on: the narrowest that there is."""
     if which.tasks is not None and len(which.tasks) == 1:
@@ -384,6 +408,8 @@ def _select(
         if wanted is not None:
             where.append(f"{column} IN ({', '.join('?' * len(wanted))})")
             values += sorted(wanted)
+    if _several(which):
+        where.append(f"id > {BORN.format('events.agent_id')}")
     rows = connection.execute(
         "SELECT id, at, agent_id, task_id, context_id, length(data), "  # noqa: S608 - constants
         f"CASE WHEN length(data) < {LARGE_ROW} THEN data END "
@@ -414,9 +440,9 @@ def _stored(types: frozenset[str] | None) -> frozenset[str] | None:
 
 def _open_attention(connection: sqlite3.Connection, agent_id: str) -> list[Event]:
     rows = connection.execute(
-        "SELECT events.id, at, events.agent_id, task_id, context_id, data FROM open_attention "
+        "SELECT events.id, at, events.agent_id, task_id, context_id, data FROM open_attention "  # noqa: S608 - a constant
         "CROSS JOIN events ON events.id = open_attention.event "  # in this order
-        "WHERE open_attention.agent_id = ? ORDER BY events.id",
+        f"WHERE open_attention.agent_id = ?1 AND open_attention.event > {BORN.format('?1')} ORDER BY events.id",
         (agent_id,),
     )
     return [_event(*row) for row in rows]

@@ -16,10 +16,14 @@ SHOWN: Final = 10
 
 
 async def find_task(store: Store, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
-    """The task, of the agent if one is named; see `find_id`. Raises TaskNotFound, AmbiguousAddress."""
+    """The task, of the agent if one is named; see `find_id`. What was there before the agent is not its own, nor for
+    it to see. Raises TaskNotFound, AmbiguousAddress."""
     task = await store.task(await find_id(store, task_id, agent_id, visible_to))
     if task is None or agent_id not in (None, task.agent_id):
         raise _not_found(task_id)
+    for whose in (agent_id, visible_to):
+        if whose is not None and await store.is_former(task.id, whose):
+            raise _not_found(task_id)
     return task
 
 

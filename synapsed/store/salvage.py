@@ -106,6 +106,11 @@ def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved:
     target.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     end = max(known_end, newest) if known_end else newest + AFTER_LOSS
     target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)", (end,))
+    target.execute(  # what comes now may have numbers that were lost
+        "UPDATE agents SET born = min(born, ?), "
+        "born_task = min(born_task, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'tasks'), 0))",
+        (end,),
+    )
 
 
 def _open(path: Path) -> sqlite3.Connection:

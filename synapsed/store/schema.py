@@ -208,10 +208,17 @@ CREATE TABLE fleet_quarantine (
 );
 """
 
+_BORN = """
+-- An agent on the port of one that was removed has its id: what is read of an agent comes after these.
+ALTER TABLE agents ADD COLUMN born INTEGER NOT NULL DEFAULT 0;      -- id of the last event before it
+ALTER TABLE agents ADD COLUMN born_task INTEGER NOT NULL DEFAULT 0; -- `seq` of the last task before it
+"""
+
 MIGRATIONS = (
     *(_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED, _SCHEDULES, _FOLLOWERS),
     _OPEN_ATTENTION + FIND_OPEN,
     _FLEET,
+    _BORN,
 )
 """In order; the n-th brings a database from schema n-1 to n."""
 

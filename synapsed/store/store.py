@@ -31,6 +31,7 @@ from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
+from synapsed.store.agents import put_agents, select_born
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel
 from synapsed.store.fleet import FleetTable
@@ -45,6 +46,7 @@ from synapsed.store.tasks import (
     TaskRow,
     find_ids,
     has_tasks,
+    is_former,
     put_tasks,
     select_metadata,
     select_open,
@@ -70,6 +72,8 @@ class _Change:
     tasks: Sequence[TaskRow] = ()
     gone: Sequence[tuple[str, str]] = ()
     """Tables, and the keys of the rows that are removed there."""
+    agents: Sequence[tuple[str, str]] = ()
+    """Ids and data of those that are put, or replaced."""
     kept: Sequence[tuple[str, str, str]] = ()
     """Tables, keys and data of rows that are put there, or replaced."""
     schedule: tuple[str, str | None, str] | None = None
@@ -92,9 +96,10 @@ class _Change:
 
     def apply(self, connection: sqlite3.Connection, sealer: Sealer) -> list[int]:
         """Do it in the open transaction; the ids of the events."""
-        put_tasks(connection, self.tasks, sealer)
         for table, key in self.gone:
             connection.execute(f"DELETE FROM {table} WHERE {_KEYS[table]} = ?", (key,))  # noqa: S608 - constants
+        put_agents(connection, self.agents, sealer)
+        put_tasks(connection, self.tasks, sealer)
         for table, key, data in self.kept:
             column = _KEYS[table]
             connection.execute(
@@ -129,6 +134,8 @@ class SqliteStore:
         self._order = asyncio.Lock()
         self._in_order = 0
         self._rescued = False
+        self._left: set[str] = set()
+        """Agents that were to be deleted when the database refused: the next with such an id is another one."""
         self.on_owed: Callable[[], None] | None = None
         """Is called when other hosts may be owed something: rows of the fleet, or tasks of theirs, have changed."""
         self.texts = texts
@@ -142,10 +149,11 @@ class SqliteStore:
         try:
             last_id = await database.read(last_event_id)
             removed = await database.read(removed_ids)
+            born = await database.read(select_born)
         except BaseException:
             await database.close()
             raise
-        log = SqliteEventLog(database, last_id, removed=removed, recent=recent_events)
+        log = SqliteEventLog(database, last_id, removed=removed, born=born, recent=recent_events)
         return cls(database, log, clock, Texts())
 
     async def rescue(self) -> None:
@@ -206,9 +214,12 @@ class SqliteStore:
             change = _Change(
                 events=self._event_rows(events),
                 tasks=[TaskRow.of(task, self.texts) for task in tasks],
-                gone=[(table, key) for table, key in over.items() if key is not None],
+                gone=[
+                    *((table, key) for table, key in over.items() if key is not None),
+                    *(("agents", agent.id) for agent in agents if agent.id in self._left),
+                ],
+                agents=[(agent.id, agent.model_dump_json()) for agent in agents],
                 kept=[
-                    *(("agents", agent.id, agent.model_dump_json()) for agent in agents),
                     *([("turns", turn.task_id, turn.model_dump_json())] if turn is not None else ()),
                     *([("replies", reply.task_id, reply.model_dump_json())] if reply is not None else ()),
                 ],
@@ -223,7 +234,11 @@ class SqliteStore:
     async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
         with _encoding():
             change = _Change(gone=[("agents", agent_id)], events=self._event_rows(events))
-        await self._write(change, events)
+        try:
+            await self._write(change, events)
+        except StoreError:
+            self._left.add(agent_id)
+            raise
 
     async def task(self, task_id: str) -> Task | None:
         recent = self._recent.get(task_id)
@@ -235,6 +250,9 @@ class SqliteStore:
         """The task as it is in the database. Whoever has just read a row there that tells of a change of the task needs
         this: `task` may still give the one before, for the moment between a commit and its being shown."""
         return await self._database.read(select_task, task_id, self._log.room)
+
+    async def is_former(self, task_id: str, agent_id: str) -> bool:
+        return self._log.born(agent_id) > 0 and await self._database.read(is_former, task_id, agent_id)
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
@@ -398,6 +416,9 @@ class SqliteStore:
         def show(ids: list[int]) -> None:
             for task in change.tasks:
                 self._recent.put(task)
+            gone, there = [key for table, key in change.gone if table == "agents"], [key for key, _ in change.agents]
+            self._left.difference_update(gone)
+            self._log.admit(gone, there)
             self._log.publish(ids, change.events)
             if self.on_owed is not None and change.durable:
                 self.on_owed()

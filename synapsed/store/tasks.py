@@ -19,6 +19,7 @@ from synapsed.model.fleet import FleetOrigin
 from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
+from synapsed.store.agents import BORN_TASK
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
 from synapsed.store.fleet import task_put
 from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
@@ -184,11 +185,11 @@ def find_ids(
     where = ["id >= ?", "id < ?"]  # a range, which the index serves; LIKE would fold case
     values = [prefix, prefix + "\U0010ffff"]
     if agent_id is not None:
-        where.append("+agent_id = ?")
-        values.append(agent_id)
+        where.append(f"+agent_id = ? AND {_SINCE}")
+        values.extend((agent_id, agent_id))
     if visible_to is not None:
-        where.append(_VISIBLE)
-        values.extend((visible_to, visible_to))
+        where.append(f"{_VISIBLE} AND {_SINCE}")
+        values.extend((visible_to, visible_to, visible_to))
     rows = connection.execute(
         f"SELECT id FROM tasks WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",  # noqa: S608 - constants
         (*values, max(limit, 0)),
@@ -258,6 +259,17 @@ def _page(connection: sqlite3.Connection, which: TaskFilter, columns: str, limit
 
 
 _VISIBLE = "(+agent_id = ? OR json_extract(data, '$.metadata.sender.sender_id') = ?)"
+_SINCE = f"+seq > {BORN_TASK.format('?')}"
+"""Not of an agent that had the id before."""
+
+
+def is_former(connection: sqlite3.Connection, task_id: str, agent_id: str) -> bool:
+    """Whether the task was there before the agent."""
+    row = connection.execute(
+        f"SELECT 1 FROM tasks WHERE id = ? AND seq <= {BORN_TASK.format('?')}",  # noqa: S608 - a constant
+        (task_id, agent_id),
+    ).fetchone()
+    return row is not None
 
 
 def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
@@ -268,8 +280,8 @@ def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
         values.append(which.context_id)
     if which.agent_id is not None:
         # A context has few tasks, an agent many: the plus keeps the planner on the context's index.
-        where.append("agent_id = ?" if which.context_id is None else "+agent_id = ?")
-        values.append(which.agent_id)
+        where += ["agent_id = ?" if which.context_id is None else "+agent_id = ?", _SINCE]
+        values.extend((which.agent_id, which.agent_id))
     if which.states is not None:
         # The plus again: of several, or without an agent, the status is looked at in the index that gives the order.
         one_of_an_agent = len(which.states) == 1 and which.agent_id is not None and which.context_id is None
@@ -279,8 +291,8 @@ def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
         where.append("updated_at >= ?")
         values.append(which.updated_since)
     if which.visible_to is not None and which.visible_to != which.agent_id:
-        where.append(_VISIBLE)
-        values.extend((which.visible_to, which.visible_to))
+        where += [_VISIBLE, _SINCE]
+        values.extend((which.visible_to, which.visible_to, which.visible_to))
     return where, values
 
 

@@ -212,6 +212,29 @@ async def test_reading_many_tasks_is_not_reading_one(home: Home) -> None:
     await kinds(home, inbox, "finished")
 
 
+async def test_what_became_of_a_removed_agent_is_no_other_s_with_its_id(home: Home) -> None:
+    inbox = await home.up()
+    await home.start()
+    await home.asks()
+    await home.manager.stop(AGENT, remove=True)
+    await home.start()
+    await settled(home)
+    assert inbox.items() == []
+    await home.ends()
+    await kinds(home, inbox, "finished")
+    await home.manager.stop(AGENT, remove=True)
+    await home.start()
+    await settled(home)
+    assert inbox.items() == []
+    await home.ends()
+    await home.manager.stop(AGENT, remove=True)
+    await home.start()
+    await settled(home)
+    assert inbox.items() == [], "what follows from its end is told a moment later"
+    await home.kill()
+    assert (await home.up()).items() == []
+
+
 async def test_who_looks_at_the_agent_sees_what_became_of_its_tasks(home: Home) -> None:
     inbox = await home.up()
     await home.start()

@@ -19,6 +19,7 @@ from synapsed.model.events import (
     TurnSeen,
     envelope,
 )
+from synapsed.model.follower import FollowerState
 from synapsed.model.sender import Sender, Tier
 from synapsed.rules.rule import RuleConfig, is_for
 from tests.fakes.clock import until
@@ -263,6 +264,21 @@ async def test_an_agent_that_is_removed_is_forgotten(home: Home) -> None:
     await home.store.commit(events=[NewEvent(agent.id, StateChanged(state="removed"))])
     await home.seen()
     assert f"mood:{agent.id}" not in home.store._followers
+
+
+async def test_what_was_said_to_a_removed_agent_moves_no_other_with_its_id(home: Home) -> None:
+    """It is looked at late."""
+    await home.store.keep_follower(CURSOR, FollowerState(cursor=0))
+    first = await home.start()
+    await home.send(first.id, ANGRY)
+    await home.manager.stop(first.id, remove=True)
+    assert (await home.start()).id == first.id
+    await home.moods()
+    await home.seen()
+    assert home.levels == []
+    await home.send(first.id, ANGRY)
+    await home.seen()
+    assert home.levels == [("frustration", 2)]
 
 
 async def test_a_rule_can_be_for_it(home: Home) -> None:

@@ -11,7 +11,7 @@ from standardwebhooks.webhooks import Webhook
 
 from synapsed.a2a.push.poster import Receipt
 from synapsed.api.task_stream import frames_until_settled
-from synapsed.automation.rule_runner import Ruler
+from synapsed.automation.rule_runner import CURSOR, Ruler
 from synapsed.automation.webhooks import GIVEN_UP, WebhookMeans, Webhooks
 from synapsed.config import PushPolicy, WebhookConfig
 from synapsed.documents.writing import Parts, Texts, joined
@@ -19,6 +19,7 @@ from synapsed.errors import InvalidRequest
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, RuleFired
+from synapsed.model.follower import FollowerState
 from synapsed.model.task import Task
 from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
 from tests.fakes.clock import until
@@ -112,6 +113,27 @@ async def test_notify(home: Home) -> None:
     await until(lambda: home.notes == ["a says hello"])
     assert (fired.rule, fired.cause, fired.cause_event, fired.outcome) == ("tell", 2, "agentReported", "done")
     assert fired.text == "a says hello"
+
+
+async def test_what_a_removed_agent_told_moves_no_other_with_its_id(home: Home) -> None:
+    """The rules come to it late."""
+    await home.store.keep_follower(CURSOR, FollowerState(cursor=0))
+    first = await home.start()
+    await home.report("the first", first.id)
+    await home.manager.stop(first.id, remove=True)
+    assert (await home.start()).id == first.id
+    acts = {
+        "send": {"send": "{agent}", "message": "go on"},
+        "restart": {"restart": "{agent}"},
+        "tell": {"notify": "{agent}: {message}"},
+    }
+    await home.rules(*(rule(name, "agentReported", do) for name, do in acts.items()))
+    outcomes = {fired.rule: fired.outcome for fired in await home.fired(3)}
+    assert outcomes == {"send": "held", "restart": "held", "tell": "done"}
+    await until(lambda: home.notes == [f"{first.id}: the first"])
+    assert len(home.factory.launched) == 2
+    assert not home.store._tasks
+    assert not [event for event in await home.store.events.read(0, agent_id=first.id) if event.data.type == "ruleFired"]
 
 
 @pytest.mark.parametrize(("verb", "key"), [("approve", "1"), ("deny", "2")])

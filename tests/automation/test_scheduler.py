@@ -464,6 +464,26 @@ async def test_what_an_agent_has_made_is_its_own(home: Home) -> None:
     await scheduler.remove("mine", by=maker.id)
 
 
+async def test_what_an_agent_has_made_is_no_other_s_with_its_id(home: Home) -> None:
+    scheduler = await home.up()
+    await home.start()
+    maker = await home.start("talker", name="t")
+    await scheduler.add(daily(name="mine"), by=maker.id)
+    await home.manager.stop(maker.id, remove=True)
+    assert (await home.start("talker", name="t")).id == maker.id
+    with pytest.raises(Forbidden, match="not yours"):
+        await scheduler.remove("mine", by=maker.id)
+    await scheduler.add(daily(name="new"), by=maker.id)
+    await home.pass_(HOUR)
+    (task,) = home.tasks
+    assert task.metadata["scheduled"]["schedule"] == "new"
+    outcomes = {told.schedule: (told.outcome, told.problem) for told in home.told(ScheduleCame)}
+    assert outcomes["new"] == ("sent", "")
+    assert outcomes["mine"][0] == "refused"
+    assert f"the {maker.id} that has made it was removed" in outcomes["mine"][1]
+    await scheduler.remove("new", by=maker.id)
+
+
 async def test_no_client_says_that_it_is_a_schedule(home: Home) -> None:
     await home.up()
     await home.start()

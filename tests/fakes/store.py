@@ -33,6 +33,7 @@ class MemoryEventLog:
         self.all: list[Event] = []
         self.room = Budget()
         self.heard = HeardEnds()
+        self.births: dict[str, int] = {}
         self.removed = 0
         """Id up to which events are said not to be kept any more."""
         self._changed = asyncio.Event()
@@ -46,6 +47,9 @@ class MemoryEventLog:
     def published(self) -> Mapping[str, int]:
         return Counter(event.data.type for event in self.all)
 
+    def born(self, agent_id: str) -> int:
+        return self.births.get(agent_id, 0)
+
     async def read(
         self,
         after: int,
@@ -55,6 +59,7 @@ class MemoryEventLog:
         limit: int = 500,
         types: frozenset[str] | None = None,
     ) -> list[Event]:
+        after = max(after, self.born(agent_id or ""))
         found = (
             event
             for event in self.all[max(after, 0) :]
@@ -69,7 +74,7 @@ class MemoryEventLog:
         for event in self.all[max(after, 0) :]:
             if len(events) == limit or sum(len(known.data.model_dump_json()) for known in events) >= size:
                 return EventPage(events, events[-1].id)
-            if _wanted(which, event):
+            if _wanted(which, event) and (which.agents is None or event.id > self.born(event.agent_id)):
                 events.append(event)
         return EventPage(events, max(after, self.last_id))
 
@@ -85,6 +90,7 @@ class MemoryEventLog:
             event.data.id: event
             for event in self.all
             if event.agent_id == agent_id and isinstance(event.data, AttentionChanged)
+            if event.id > self.born(agent_id)
         }
         return [
             event
@@ -146,6 +152,7 @@ class MemoryStore:
         self._tasks: dict[str, Task] = {}
         self._turns: dict[str, TurnRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
+        self._born_task: dict[str, int] = {}
         self._replies: dict[str, ReplyRecord] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
         self._schedules: dict[str, tuple[Schedule | None, ScheduleState]] = {}
@@ -179,10 +186,13 @@ class MemoryStore:
         if any(record is not None and record.task_id not in known for record in (turn, reply)):
             raise StoreError("no such task for this turn or reply", reason="constraint")
         self._occurrences |= self._come(tasks)
+        for agent in agents:
+            if agent.id not in self._agents:
+                self._log.births[agent.id] = self._log.last_id
+                self._born_task[agent.id] = len(self._tasks)
+            self._agents[agent.id] = _copy(agent)
         for task in tasks:
             self._tasks[task.id] = _copy(task)
-        for agent in agents:
-            self._agents[agent.id] = _copy(agent)
         if turn_ended is not None:
             self._turns.pop(turn_ended, None)
         if turn is not None:
@@ -264,6 +274,8 @@ class MemoryStore:
     async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
         await self._write()
         self._agents.pop(agent_id, None)
+        self._log.births.pop(agent_id, None)
+        self._born_task.pop(agent_id, None)
         self._checkpoints.pop(agent_id, None)
         self._append(events)
 
@@ -271,6 +283,15 @@ class MemoryStore:
         self._check_open()
         task = self._tasks.get(task_id)
         return None if task is None else _copy(task)
+
+    async def is_former(self, task_id: str, agent_id: str) -> bool:
+        self._check_open()
+        return task_id in list(self._tasks)[: self._born_task.get(agent_id, 0)]
+
+    def _own(self, which: TaskFilter) -> list[Task]:
+        """Those that fit, without what was there before the agents."""
+        before = max(self._born_task.get(agent or "", 0) for agent in (which.agent_id, which.visible_to))
+        return [task for task in list(self._tasks.values())[before:] if _selected(task, which)]
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         task = await self.task(task_id)
@@ -284,7 +305,7 @@ class MemoryStore:
         self._check_open()
         if which.before is not None and "~" not in which.before:
             raise InvalidRequest(f"{which.before!r} is not a cursor")
-        found = [task for task in self._tasks.values() if _selected(task, which)]
+        found = self._own(which)
         found.sort(key=lambda task: (task.updated_at, task.id), reverse=True)
         page = [task for task in found if which.before is None or _place(task_cursor(task)) < _place(which.before)]
         given: list[Task] = []
@@ -314,7 +335,7 @@ class MemoryStore:
     ) -> list[str]:
         self._check_open()
         which = TaskFilter(agent_id=agent_id, visible_to=visible_to)
-        found = (task.id for task in self._tasks.values() if task.id.startswith(prefix) and _selected(task, which))
+        found = (task.id for task in self._own(which) if task.id.startswith(prefix))
         return sorted(found)[: max(limit, 0)]
 
     async def open_tasks(self) -> list[Task]:

@@ -79,6 +79,7 @@ async def test_a_database_of_an_older_program(
 ) -> None:
     with monkeypatch.context() as older:
         older.setattr("synapsed.store.schema.MIGRATIONS", MIGRATIONS[:BEFORE])
+        older.setattr("synapsed.store.store.select_born", lambda _: {})
         store = await open_store(path)
         await store.commit(events=[told("1"), told("2"), told("2", "gone"), told("1", agent="b")])
         await store.close()
@@ -95,6 +96,7 @@ async def test_an_older_program_on_a_database_of_this_one(
     await store.close()
     with monkeypatch.context() as older:
         older.setattr("synapsed.store.schema.MIGRATIONS", MIGRATIONS[:BEFORE])
+        older.setattr("synapsed.store.store.select_born", lambda _: {})
         store = await open_store(path)
         await store.commit(events=[told("1", "gone"), told("3")])
         await store.close()

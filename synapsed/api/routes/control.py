@@ -223,7 +223,7 @@ async def answer_agent(request: web.Request, body: InputBody, control: Control) 
         await control.terminals.answer(agent_id, body.input, body.prompt_id, origin=origin)
         return InputProvided(status="input_provided")
 
-    return await once(request, f"input {agent_id}", body, give, InputProvided)
+    return await once(request, f"input {agent_id}", body, give, InputProvided, agent_id=agent_id)
 
 
 @operation(
@@ -241,7 +241,7 @@ async def press(request: web.Request, body: KeysBody, control: Control) -> Press
         await control.terminals.press(agent_id, body.keys)
         return Pressed(status="pressed")
 
-    return await once(request, f"keys {agent_id}", body, type_them, Pressed)
+    return await once(request, f"keys {agent_id}", body, type_them, Pressed, agent_id=agent_id)
 
 
 @operation("Raw output", OUTPUT, allowed=person("read an agent's raw output"))

@@ -206,11 +206,11 @@ async def provide_input(request: web.Request, body: InputBody, control: Control)
     """Under the same `Idempotency-Key` once."""
     task = await task_of(request)
     rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
-    task_id, origin = task.id, origin_of(request)
+    task_id, agent_id, origin = task.id, task.agent_id, origin_of(request)
     del task
 
     async def give() -> InputProvided:
         await control.tasks.provide_input(task_id, body.input, body.prompt_id, origin=origin)
         return InputProvided(status="input_provided", task_id=task_id)
 
-    return await once(request, f"input {task_id}", body, give, InputProvided)
+    return await once(request, f"input {task_id}", body, give, InputProvided, agent_id=agent_id)

@@ -224,6 +224,9 @@ def _conditions(which: HistoryFilter, terms: list[str]) -> tuple[str, str, list[
     if which.context is not None:
         where.append("(context_id = ? OR thread = ?)")
         values += [which.context] * 2
+    if which.since_event:
+        where.append("docs.id > ?")
+        values.append(2 * which.since_event + 1)  # an event has two documents at the most
     more, its = _common(which)
     return tables, " AND ".join([*where, *more]), [*values, *its]
 
@@ -236,6 +239,9 @@ def _of_usage(which: HistoryFilter) -> tuple[str, list[Any]]:
     if which.context is not None:
         where.append("context_id = ?")
         values.append(which.context)
+    if which.since_event:
+        where.append("id > ?")
+        values.append(which.since_event)
     return " AND ".join(["1", *where]), values
 
 

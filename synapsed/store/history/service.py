@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -102,16 +103,21 @@ class SqliteHistory:
             executor.shutdown(wait=False)
 
     async def search(self, which: HistoryFilter) -> HistoryPage:
-        return await self._ask(lambda: self._searcher.search(which))
+        return await self._ask(lambda: self._searcher.search(self._of_now(which)))
 
     async def stats(self, which: HistoryFilter) -> HistoryStats:
-        return await self._ask(lambda: self._searcher.stats(which))
+        return await self._ask(lambda: self._searcher.stats(self._of_now(which)))
 
     async def usage(self, which: HistoryFilter, by: By) -> UsageReport:
-        return await self._ask(lambda: self._searcher.usage(which, by))
+        return await self._ask(lambda: self._searcher.usage(self._of_now(which), by))
 
     async def knows(self, agent_id: str) -> bool:
         return await self._answer(lambda: self._searcher.knows(agent_id))
+
+    def _of_now(self, which: HistoryFilter) -> HistoryFilter:
+        """Without what agents said and did that had the same ids before."""
+        agents = [agent for agent in (which.agent_id, which.visible_to) if agent is not None]
+        return replace(which, since_event=max(map(self._events.born, agents), default=0))
 
     async def _ask[T: (HistoryPage, HistoryStats, UsageReport)](self, question: Callable[[], T]) -> T:
         newest = self._events.last_id
