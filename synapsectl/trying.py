@@ -144,6 +144,7 @@ def try_profile(profile: str, rest: list[str], message: str, limit: float, ctx: 
         rows=None,
         save=False,
         allow_agents=False,
+        prompt=None,
         resume_at_reset=True,
         no_spawn_daemon=False,
     )

@@ -204,6 +204,7 @@ def _start(ctx: CommandContext, profile: str, name: str | None, cwd: str) -> dic
         rows=None,
         save=False,
         allow_agents=False,
+        prompt=None,
         resume_at_reset=True,
         no_spawn_daemon=True,
     )
