@@ -23,6 +23,8 @@ class Moment:
     """Its program runs, and its link is open."""
     limited: bool = False
     """Its usage limit is reached."""
+    account: bool = False
+    """Its account does not work."""
     restarting: bool = False
     """It is to be restarted before its next message."""
     interrupting: bool = False
@@ -81,6 +83,7 @@ def _not_understood(look: Look) -> bool:
 
 TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("its usage limit is reached", "limit"), lambda now: now.limited),
+    (Obstacle("its account does not work", "account"), lambda now: now.account),
     (Obstacle("it is to be restarted", "restart"), lambda now: now.restarting),
     (BY_LINK, lambda now: now.link is not None and not now.link.can_receive),
     (Obstacle("no program runs"), lambda now: not now.runs),

@@ -39,9 +39,27 @@ def test_the_code_says_why_it_failed(cli: str, daemon: Daemon, model: Model, cli
         task_id = agent.send(f"{directive} {nonce()}")
         task = agent.daemon.task_in(task_id, "failed", "completed", "canceled")
         assert (task["status"], (task["error"] or {}).get("code")) == ("failed", code), f"{task}\n{agent.screen()}"
+        if code == "AUTH_REQUIRED":
+            agent.daemon.ctl("cancel", agent.name)  # it is to be tried again
     for text in PROSE:
         agent.ask_exactly(f"{nonce()} API Error, timeout, I cannot {text}")
     agent.daemon.ready(agent.name)
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_failure_of_the_account_costs_one_message(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    prepared = cli_home(cli)
+    agent = RealAgent.start(cli, daemon, model, replace(prepared, env={**prepared.env, **IMPATIENT}))
+    met = agent.send(f"[[status:401]] {nonce()}")
+    waiting = [agent.send(f"Later {nonce()}.") for _ in range(3)]
+    failed = daemon.task_in(met, "failed", "completed", "canceled")
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "AUTH_REQUIRED"), f"{failed}\n{agent.screen()}"
+    state = eventually(lambda: (a := daemon.agent(agent.name))["held"] == "account" and a, "its messages wait")
+    assert state["queue"] == len(waiting)
+    assert [row["kind"] for row in daemon.get("/inbox").json] == ["account"]
+    assert daemon.ctl("cancel", agent.name).code == 0
+    for task in waiting:
+        assert daemon.task_in(task, "completed", "failed", "canceled")["status"] == "completed", agent.screen()
 
 
 @pytest.mark.parametrize("cli", EVERY)
