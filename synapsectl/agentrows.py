@@ -34,7 +34,7 @@ STYLES = {
 UNREAD_SCREEN = "unknown screen"
 
 HELD = {
-    "typing": "somebody types there",
+    "typing": "its composer is not empty",
     "keeper": "its keeper does not answer",
     "dialog": "it asks something",
     "limit": "its usage limit is reached",

@@ -27,7 +27,7 @@ _VARIABLE = re.compile(r"\$(\w+)")
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
-class Member(Protocol):
+class AccountMember(Protocol):
     """An agent, as those of its account know it."""
 
     @property
@@ -55,53 +55,53 @@ class Accounts:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._members: list[Member] = []
-        self._troubled: list[Member] = []
+        self._members: list[AccountMember] = []
+        self._troubled: list[AccountMember] = []
 
-    def add(self, member: Member) -> None:
+    def add(self, member: AccountMember) -> None:
         self._members.append(member)
         self.note(member)
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: AccountMember) -> None:
         """The agent is gone, and what it met with it."""
         self._members = [each for each in self._members if each is not member]
         if member in self._troubled:
             self._troubled.remove(member)
             self.tell(member, "another agent's trouble with the account is gone with it")
 
-    def note(self, member: Member) -> None:
+    def note(self, member: AccountMember) -> None:
         """Look whether it has trouble now."""
         self._troubled = [each for each in self._troubled if each is not member]
         if member.trouble is not None:
             self._troubled.append(member)
 
-    def trouble(self, member: Member) -> LimitRecord | None:
+    def trouble(self, member: AccountMember) -> LimitRecord | None:
         """What another agent of its account met."""
         others = (each for each in self._troubled if each is not member)
         return next((each.trouble for each in others if self._shared(each, member)), None)
 
-    def lift(self, by: Member, why: str) -> None:
+    def lift(self, by: AccountMember, why: str) -> None:
         """The account works, or is to be tried again."""
         for each in list(self._troubled):
             if each is not by and self._shared(each, by):
                 each.lift(why)
 
-    def tell(self, by: Member, why: str) -> None:
+    def tell(self, by: AccountMember, why: str) -> None:
         """What an agent met began, or is over."""
         for each in list(self._members):
             if each is not by and self._shared(each, by):
                 each.changed(why)
 
-    def environment(self, member: Member) -> dict[str, str]:
+    def environment(self, member: AccountMember) -> dict[str, str]:
         """What of its program's environment says which account it has."""
         record = member.record
         base = self._environ if record.env is None else record.env
         return {**base, **record.connection, **member.profile.env, **record.extra_env}
 
-    def _shared(self, one: Member, other: Member) -> bool:
+    def _shared(self, one: AccountMember, other: AccountMember) -> bool:
         return (key := self._key(one)) is not None and key == self._key(other)
 
-    def _key(self, member: Member) -> tuple[str, ...] | None:
+    def _key(self, member: AccountMember) -> tuple[str, ...] | None:
         """None where accounts of its program are not told apart."""
         apart = member.profile.account.apart
         env = self.environment(member)

@@ -94,7 +94,7 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),
     (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),
     (
-        Obstacle("a person's draft is in its composer", "typing"),
+        Obstacle("its composer is not empty", "typing"),
         _sees(_is_written, unless=lambda now: now.pasted),
     ),
     (
