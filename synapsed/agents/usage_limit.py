@@ -221,7 +221,7 @@ class Usage:
         """There is no limit, or a person does not want to wait for its end."""
         self._stop_timer()
         if (limit := self._keeper.record.limit) is not None:
-            told = () if limit.lifted else (self._told(why), *_attention(limit, "gone"))
+            told: list[EventData] = [] if limit.lifted else [self._told(why), *_attention(limit, "gone")]
             await self._keeper.amend(*told, limit=None)
             self._over_for_others(limit, why)
         self._accounts.lift(self, why)
