@@ -64,6 +64,7 @@ def test_a_failure_of_the_account_costs_one_message(
     state = eventually(lambda: (a := daemon.agent(agent.name))["held"] == "account" and a, "its messages wait")
     assert state["queue"] == len(waiting)
     assert [row["kind"] for row in daemon.get("/inbox").json] == ["account"]
+    daemon.ready(agent.name)
     assert daemon.ctl("cancel", agent.name).code == 0
     for task in waiting:
         assert daemon.task_in(task, "completed", "failed", "canceled")["status"] == "completed", agent.screen()
