@@ -95,7 +95,7 @@ export interface Artifact {
 export interface AttentionChanged {
   id: string;
   state: "opened" | "answered" | "gone";
-  /** permission, question, plan, sign_in, limit, failure, crash_loop, unreadable, finished or alert */
+  /** permission, question, plan, sign_in, limit, account, failure, crash_loop, unreadable, finished or alert */
   kind: string;
   /** Its beginning, or what is the matter */
   question: string;

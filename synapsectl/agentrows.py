@@ -34,10 +34,11 @@ STYLES = {
 UNREAD_SCREEN = "unknown screen"
 
 HELD = {
-    "typing": "somebody types there",
+    "typing": "its composer is not empty",
     "keeper": "its keeper does not answer",
     "dialog": "it asks something",
     "limit": "its usage limit is reached",
+    "account": "its account does not work: see inbox",
     "unread": "it has not read what was typed",
     "restart": "it is restarted before its next message",
 }

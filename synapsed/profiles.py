@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from synapsed.channelspec import Channel, ShownTools
 from synapsed.releases import drift, key, within
 from synapsed.screenspec import (
+    AccountSpec,
     AnswerSpec,
     Composer,
     DeliverySpec,
@@ -207,6 +208,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     waiting: Signs = Signs()
     error: list[ErrorPattern] = []
     limit: list[LimitPattern] = []
+    account: AccountSpec = AccountSpec()
     composer: Composer = Composer()
     delivery: DeliverySpec = DeliverySpec()
     interrupt: Interrupt = Interrupt()

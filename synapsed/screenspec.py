@@ -324,3 +324,24 @@ class LimitPattern(_Section):
     pattern: Pattern
     answer: str | None = None
     """The words are a dialog's, which is answered so: the turn then ends."""
+
+
+class AccountSpec(_Section):
+    """The account that a program works with: what is its failure and no message's, and what tells that it works again.
+
+    `$NAME` is a variable of the program's environment; what names one that is not set is passed over.
+    """
+
+    apart: list[str] = []
+    """Variables by which accounts are told apart: agents of one program for which all are alike share one. Without any
+    each agent has its own."""
+    files: list[str] = []
+    """Its credentials, and settings that say which account it is: once one of them changes it is tried again."""
+    failures: list[Pattern] = []
+    """A failed turn's words that are about the account (its bill, a model that it has not), besides AUTH_REQUIRED."""
+    unreachable: list[Pattern] = []
+    """Those of a turn that failed since the service cannot be reached; a group `url` may say which address."""
+    endpoints: list[str] = []
+    """Addresses of the service, the first of which that is known counts: it is tried again once that is reached."""
+    remedy: str = ""
+    """What a person does about it: the program's own command."""

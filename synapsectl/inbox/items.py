@@ -13,6 +13,7 @@ KINDS = {
     "plan": "plan",
     "sign_in": "sign-in",
     "limit": "limit",
+    "account": "account",
     "failure": "failure",
     "crash_loop": "crash loop",
     "unreadable": "not readable",

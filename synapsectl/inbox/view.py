@@ -21,6 +21,7 @@ STYLES = {
     "plan": YELLOW,
     "sign_in": MAGENTA,
     "limit": MAGENTA,
+    "account": RED,
     "failure": RED,
     "crash_loop": RED,
     "unreadable": RED,

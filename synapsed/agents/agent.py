@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.agents import conversations, message_files
+from synapsed.agents.accounts import Accounts
 from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
@@ -79,6 +80,7 @@ class Agent:
         inbox: Path,
         kept: Path,
         settings: Settings,
+        accounts: Accounts,
         ends: TaskEnds,
     ) -> None:
         self._store = store
@@ -101,7 +103,7 @@ class Agent:
         self._screen = AgentScreen(self.process, store=store, factory=factory, spool=spool)
         self.attention = Attention(record.id, plan=profile.prompts.plan)
         self._resting = Resting()
-        self.usage = Usage(self.process, self, clock=clock, actor=self._actor)
+        self.usage = Usage(self.process, self, accounts=accounts, clock=clock, actor=self._actor)
         self.turns = AgentTurns(
             self.process,
             profile,
@@ -363,9 +365,9 @@ class Agent:
             return False
         self.process.require_link()
         limited = self.usage.in_force is not None
-        await self._actor.call(self.usage.forget, "a person does not wait")
         before = self._exit
         pending = await self._actor.call(self._begin_interrupt)
+        await self._actor.call(self.usage.forget, "a person does not wait")  # then: what goes on is not to be stopped
         if pending is None and limited:
             await self._actor.call(self.limit_over)
             return True
@@ -497,6 +499,8 @@ class Agent:
         self.attention.restore(await self._store.events.open_attention(self.id))
         await self.tools.restore()
         await (await self._actor.report(self.process.adopt))
+        if self.usage.trouble is not None:
+            self.usage.watch()  # also of an agent that does not run: others of its account may wait
         self.parking.sweep()
 
     # --- facts ---

@@ -63,7 +63,7 @@ def occupied(now: Situation) -> str | None:
     if now.attached:
         return "a terminal is attached"
     if now.limited:
-        return "its usage limit is reached"
+        return "its usage limit is reached, or its account does not work"
     if now.restart_pending:
         return "it is to be restarted"
     if seen.activity is not Activity.READY:

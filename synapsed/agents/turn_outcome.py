@@ -41,12 +41,19 @@ def outcome(event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, now
             return None
 
 
-def limit_met(event: LinkEvent, *, shown: Limit | None, find: Callable[[str], Limit | None]) -> Limit | None:
-    """The usage limit by which a turn ended that nobody stopped; None where it did not. `shown` is what a dialog in the
-    turn said, `find` reads one out of an error's words."""
+def limit_met(
+    event: LinkEvent,
+    *,
+    shown: Limit | None,
+    find: Callable[[str], Limit | None],
+    trouble: Callable[[str, str], Limit | None],
+) -> Limit | None:
+    """The usage limit, or the trouble with the account, by which a turn ended that nobody stopped; None where it did
+    not. `shown` is what a dialog in the turn said, `find` reads a limit out of an error's words, `trouble` what is the
+    account's out of its code and words."""
     match event:
         case LinkTurnFailed():
-            told = find(event.message) or shown
+            told = trouble(event.code, event.message) or find(event.message) or shown
             return Limit(words=event.message) if told is None and event.code == RATE_LIMITED else told
         case LinkTurnInterrupted():
             return shown

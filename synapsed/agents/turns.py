@@ -47,7 +47,7 @@ from synapsed.model.link import (
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
 from synapsed.profiles import Profile
-from synapsed.pty.readiness import Moment, obstacle
+from synapsed.pty.readiness import obstacle
 from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.live_answer import Told
@@ -310,9 +310,8 @@ class AgentTurns:
 
     async def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
-        limited, stops = self._usage.in_force is not None, self._interruption.pending is not None
-        restarts = self._process.record.restart_pending
-        now = Moment(limited=limited, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
+        restarts, stops = self._process.record.restart_pending, self._interruption.pending is not None
+        now = replace(self._usage.moment, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None
         return link if obstacle(replace(now, link=await link.observe())) is None else None
@@ -443,18 +442,19 @@ class AgentTurns:
             self._limit = None
         if self._interruption.pending is not None:
             return None
-        return limit_met(event, shown=shown, find=self._usage.find)
+        return limit_met(event, shown=shown, find=self._usage.find, trouble=self._usage.trouble_in)
 
     async def _limited(self, limit: Limit, turn: _Turn, link: AgentLink) -> None:
         record = await self._usage.meet(limit)
-        until = iso(record.resume_at)
         if self._usage.continues(record):
-            reason = f"usage limit: it goes on at {until}"
+            reason = f"usage limit: it goes on at {iso(record.resume_at)}"
             commit = transitions.put_off(turn.task, turn.record, reason=reason, now=self._clock.wall())
         else:
             details = {"until": iso(limit.until)} if limit.until is not None else {}
+            details |= {"held": "account"} if record.account else {}
+            code = limit.code or RATE_LIMITED
             commit = transitions.failed(
-                turn.task, code=RATE_LIMITED, message=limit.words, details=details, now=self._clock.wall()
+                turn.task, code=code, message=limit.words, details=details, now=self._clock.wall()
             )
         await self.persist(commit)
         link.settled()

@@ -4,12 +4,17 @@ A limit begins when a turn fails by it. It is over at the time that the program 
 tries it out after a pause that doubles, and is put back if it was too early. A turn that ends forgets it; a person's
 priority message, interrupt or restart lifts it at once. Times are Unix seconds. Where a clock is set, it is over when
 the date has come, or when so much time has passed as there was until then: whichever is first, for to try costs little.
+
+An account that does not work (`agents.accounts`) is held likewise, but not by time: it is over when its files change,
+when what could not be reached can be, when a turn of it ends well, or when a person wants it tried.
 """
 
+import asyncio
 from datetime import tzinfo
 from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from synapsed.agents.accounts import Accounts, endpoint_of, is_reached, marks_of
 from synapsed.agents.actor import Actor
 from synapsed.agents.part_interfaces import LimitOwner
 from synapsed.aio import Timer
@@ -19,11 +24,16 @@ from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, AttentionChanged, EventData
 from synapsed.model.records import AgentRecord, LimitRecord
 from synapsed.model.task import new_id
-from synapsed.terminal.limit_notices import Limit, find_limit
+from synapsed.profiles import Profile
+from synapsed.pty.readiness import Moment
+from synapsed.screenspec import AccountSpec
+from synapsed.terminal.limit_notices import Limit, find_limit, find_trouble
 
 EVIDENCE_MAX = 300
 """Characters of the program's words."""
 LOOK_EVERY_S = 60.0
+LOOK_AT_ACCOUNT_S = 5.0
+"""How often the files of an account that does not work are looked at."""
 
 SLACK_S = 2.0
 """After the time that the program told: clocks differ."""
@@ -35,7 +45,13 @@ def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, no
     pause = backoff(attempt - 1, initial=policy.probe, factor=2.0, maximum=policy.maximum)
     at = limit.until + SLACK_S if limit.until is not None else now + pause
     return LimitRecord(
-        since=now, until=limit.until, resume_at=at, attempt=attempt, words=limit.words, attention=new_id()
+        since=now,
+        until=limit.until,
+        resume_at=at,
+        attempt=attempt,
+        words=limit.words,
+        attention=new_id(),
+        account=bool(limit.code),
     )
 
 
@@ -45,8 +61,9 @@ def lifted(limit: LimitRecord) -> LimitRecord:
 
 
 def continues(limit: LimitRecord, policy: UsageLimitPolicy) -> bool:
-    """Whether the task that met the limit waits for its end: by policy, or because it was only sent to try it out."""
-    return limit.attempt < policy.attempts and (policy.task == "continue" or limit.attempt > 1)
+    """Whether the task that met the limit waits for its end: by policy, or because it was only sent to try it out. One
+    that the account has failed is not given again: nobody knows when, and what the program has of it."""
+    return not limit.account and limit.attempt < policy.attempts and (policy.task == "continue" or limit.attempt > 1)
 
 
 def zone_of(record: AgentRecord) -> tzinfo | None:
@@ -58,20 +75,28 @@ def zone_of(record: AgentRecord) -> tzinfo | None:
         return None
 
 
-def resumes_at(limit: LimitRecord | None) -> float | None:
-    """When a limit in force ends; None if no limit is in force."""
-    return limit.resume_at if limit is not None and not limit.lifted else None
-
-
-def _attention(limit: LimitRecord, state: Literal["opened", "gone"]) -> AttentionChanged:
+def _attention(limit: LimitRecord, state: Literal["opened", "gone"], what_to_do: str = "") -> list[AttentionChanged]:
     """What a person is told of it. One that an older program has recorded was never told of."""
-    return AttentionChanged(
+    if limit.account and limit.attention is None:
+        return []
+    words = limit.words[:EVIDENCE_MAX]
+    told = AttentionChanged(
         id=limit.attention or new_id(),
         state=state,
-        kind="limit",
-        question=limit.words[:EVIDENCE_MAX],
-        until=iso(limit.resume_at),
+        kind="account" if limit.account else "limit",
+        question=f"{words}\n{what_to_do}" if what_to_do else words,
+        until=None if limit.account else iso(limit.resume_at),
     )
+    return [told]
+
+
+def _what_to_do(spec: AccountSpec, trouble: LimitRecord, name: str) -> str:
+    """For the person, in the inbox."""
+    ways = [spec.remedy] if spec.remedy and not trouble.reach else []
+    seen = "it is reached again" if trouble.reach else "its files change" if spec.files else ""
+    by_itself = f"by themselves when {seen}, or at once " if seen else ""
+    ways.append(f"messages of this account wait; they go on {by_itself}with: synapsectl cancel {name}")
+    return "; ".join(ways)
 
 
 class LimitKeeper(Protocol):
@@ -88,31 +113,86 @@ class LimitKeeper(Protocol):
 class Usage:
     """The limit of one agent in force, and the timer that ends it. Everything runs in the agent's actor."""
 
-    def __init__(self, keeper: LimitKeeper, owner: LimitOwner, *, clock: Clock, actor: Actor) -> None:
+    def __init__(
+        self, keeper: LimitKeeper, owner: LimitOwner, *, accounts: Accounts, clock: Clock, actor: Actor
+    ) -> None:
         self._keeper = keeper
         self._owner = owner
+        self._accounts = accounts
         self._clock = clock
         self._actor = actor
         self._timer: Timer | None = None
         self._over = 0.0
         """By the boot clock, when the limit in force has lasted for as long as it was to."""
+        accounts.add(self)
+
+    @property
+    def record(self) -> AgentRecord:
+        return self._keeper.record
+
+    @property
+    def profile(self) -> Profile:
+        return self._owner.profile
+
+    @property
+    def _own(self) -> LimitRecord | None:
+        limit = self._keeper.record.limit
+        return limit if limit is not None and not limit.lifted else None
+
+    @property
+    def limit(self) -> LimitRecord | None:
+        """The usage limit in force."""
+        own = self._own
+        return own if own is not None and not own.account else None
+
+    @property
+    def trouble(self) -> LimitRecord | None:
+        """What it met itself of its account that does not work."""
+        own = self._own
+        return own if own is not None and own.account else None
 
     @property
     def in_force(self) -> LimitRecord | None:
-        limit = self._keeper.record.limit
-        return limit if resumes_at(limit) is not None else None
+        """What keeps messages back: its own, or what another agent of its account met."""
+        return self._own or self._accounts.trouble(self)
+
+    @property
+    def moment(self) -> Moment:
+        """What of a moment it knows."""
+        found = self.in_force
+        return Moment(limited=found is not None and not found.account, account=found is not None and found.account)
 
     def find(self, text: str) -> Limit | None:
         """The limit that the program's words tell of."""
         return find_limit(self._owner.profile.limit, text, self._clock.wall(), zone_of(self._keeper.record))
 
+    def trouble_in(self, code: str, text: str) -> Limit | None:
+        """The trouble with the account that a turn's failure tells of."""
+        return find_trouble(self._owner.profile.account, code, text)
+
     async def meet(self, limit: Limit) -> LimitRecord:
         """The program said so: no message is given to it until that is over."""
         now = self._clock.wall()
         record = begun(self._keeper.record.limit, limit, self._owner.config.usage_limit, now)
+        if record.account:
+            return await self._meet_trouble(limit, record)
         told = ActivityChanged(activity=Activity.LIMITED, evidence=f"limit: {record.words}"[:EVIDENCE_MAX])
-        await self._keeper.amend(told, _attention(record, "opened"), limit=record)
+        await self._keeper.amend(told, *_attention(record, "opened"), limit=record)
         self._actor.log.warning("usage limit", words=record.words, until=record.until, resume_at=record.resume_at)
+        self.watch()
+        return record
+
+    async def _meet_trouble(self, limit: Limit, record: LimitRecord) -> LimitRecord:
+        spec, env = self.profile.account, self._accounts.environment(self)
+        marks = await asyncio.to_thread(marks_of, spec, env)
+        reach = endpoint_of(spec, limit.reach, env) if limit.reach is not None else ""
+        known = {"attention": None} if self._accounts.trouble(self) is not None else {}
+        record = record.model_copy(update={"marks": marks, "reach": reach, **known})
+        what = _what_to_do(spec, record, self._keeper.record.name)
+        await self._keeper.amend(*_attention(record, "opened", what), limit=record)
+        self._actor.log.warning("its account does not work", words=record.words, marks=marks)
+        self._accounts.note(self)
+        self._accounts.tell(self, f"its account does not work: {record.words}"[:EVIDENCE_MAX])
         self.watch()
         return record
 
@@ -123,7 +203,7 @@ class Usage:
     def watch(self) -> None:
         """Plan the end of the limit in force, if there is one; also after a restart of the daemon."""
         self._stop_timer()
-        if (limit := self.in_force) is not None:
+        if (limit := self._own) is not None:
             left = min(limit.resume_at - self._clock.wall(), limit.resume_at - limit.since)
             self._over = self._clock.boot() + left
             self._look_again(limit)
@@ -134,27 +214,80 @@ class Usage:
 
     def _look_again(self, limit: LimitRecord) -> None:
         """Now and then: the machine may sleep, and clocks be set."""
-        delay = min(max(self._left(limit), 0.0), LOOK_EVERY_S)
+        delay = LOOK_AT_ACCOUNT_S if limit.account else min(max(self._left(limit), 0.0), LOOK_EVERY_S)
         self._timer = self._actor.post_later(delay, self._due)
 
     async def forget(self, why: str) -> None:
         """There is no limit, or a person does not want to wait for its end."""
         self._stop_timer()
         if (limit := self._keeper.record.limit) is not None:
-            told = () if limit.lifted else (self._told(why), _attention(limit, "gone"))
+            told: list[EventData] = [] if limit.lifted else [self._told(why), *_attention(limit, "gone")]
             await self._keeper.amend(*told, limit=None)
+            self._over_for_others(limit, why)
+        self._accounts.lift(self, why)
 
     async def _due(self) -> None:
         self._stop_timer()
-        if (limit := self.in_force) is None:
+        if (limit := self._own) is None:
             return
-        if self._left(limit) > 0:
+        if limit.account:
+            self._actor.spawn(self._look_at(limit))
+        elif self._left(limit) > 0:
+            self._look_again(limit)
+        else:
+            await self._try_out(limit, "the limit is tried out")
+
+    async def _try_out(self, limit: LimitRecord, why: str) -> None:
+        await self._keeper.amend(self._told(why), *_attention(limit, "gone"), limit=lifted(limit))
+        self._actor.log.info("messages are tried again", why=why, attempt=limit.attempt)
+        self._over_for_others(limit, why)
+        await self._owner.limit_over()
+
+    # --- the account ---
+
+    async def _look_at(self, limit: LimitRecord) -> None:
+        """Whether the account that failed may work again; costs no message."""
+        env, why = self._accounts.environment(self), ""
+        if await asyncio.to_thread(marks_of, self.profile.account, env) != limit.marks:
+            why = "the account's files have changed"
+        elif limit.reach and self._left(limit) <= 0 and await is_reached(limit.reach, env):
+            why = "the service is reached again"
+        self._actor.post(self._looked, limit, why)
+
+    async def _looked(self, limit: LimitRecord, why: str) -> None:
+        if self._own is not limit:
+            return
+        if not why:
             self._look_again(limit)
             return
-        over = _attention(limit, "gone")
-        await self._keeper.amend(self._told("the limit is tried out"), over, limit=lifted(limit))
-        self._actor.log.info("the usage limit is tried out", attempt=limit.attempt)
+        await self._try_out(limit, why)
+        self._accounts.lift(self, why)
+
+    def lift(self, why: str) -> None:
+        self._actor.post(self._lift, why)
+
+    async def _lift(self, why: str) -> None:
+        self._stop_timer()
+        if (limit := self.trouble) is not None:
+            await self._try_out(limit, why)
+
+    def changed(self, why: str) -> None:
+        self._actor.post(self._changed, why)
+
+    async def _changed(self, why: str) -> None:
+        """Its messages wait, or go on."""
+        if self._owner.activity is Activity.READY:
+            await self._keeper.amend(self._told(why))
         await self._owner.limit_over()
+
+    def leave(self) -> None:
+        """The agent is removed."""
+        self._accounts.remove(self)
+
+    def _over_for_others(self, limit: LimitRecord, why: str) -> None:
+        self._accounts.note(self)
+        if limit.account and not limit.lifted:
+            self._accounts.tell(self, why)
 
     def _told(self, why: str) -> ActivityChanged:
         return ActivityChanged(activity=self._owner.activity, evidence=why)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.registry import RegistryEntry
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles import Profile
-from synapsed.pty.readiness import Moment, obstacle
+from synapsed.pty.readiness import obstacle
 
 COMES_UP = "comes up by itself"
 """The evidence for an agent that is yet to be started, or ends with the daemon; 'synapsectl up' waits for it."""
@@ -43,7 +44,7 @@ GIST = 200
 def activity_of(agent: Agent) -> tuple[Activity, str]:
     """The activity and its evidence; of a program that does not run, why not."""
     if (seen := agent.seen) is not None:
-        if (limit := agent.usage.in_force) is not None and seen.activity not in (Activity.BUSY, Activity.WAITING):
+        if (limit := agent.usage.limit) is not None and seen.activity not in (Activity.BUSY, Activity.WAITING):
             return Activity.LIMITED, f"limit: {limit.words}"
         return seen.activity, seen.evidence
     if agent.state in (ProcessState.STARTING, ProcessState.RUNNING):
@@ -207,9 +208,7 @@ def _waited_for(agent: Agent) -> str | None:
 
 
 def _kept_from(agent: Agent) -> str | None:
-    found = obstacle(
-        Moment(limited=agent.usage.in_force is not None, restarting=agent.record.restart_pending, link=agent.seen)
-    )
+    found = obstacle(replace(agent.usage.moment, restarting=agent.record.restart_pending, link=agent.seen))
     return found.held if found is not None else None
 
 
@@ -223,7 +222,7 @@ def is_coming_up(agent: Agent) -> bool:
 def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     record = agent.record
     activity, evidence = activity_of(agent)
-    limit, limited = agent.usage.in_force, activity is Activity.LIMITED
+    limit, limited = agent.usage.limit, activity is Activity.LIMITED
     task = agent.turns.current
     version = record.launch.version if record.launch is not None else None
     withheld = record.launch.withheld if record.launch is not None else []

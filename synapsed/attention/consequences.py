@@ -8,14 +8,14 @@ crash_loop  a program ended too often and is tried again   it was stopped, or ha
 failure     a program ended by a failure and is not        it was stopped, or runs
             started again
 failure     a task of a person failed, and nobody waited   the person has read the task, or looked at its agent
-sign_in     the same, as its program wants a sign-in       the same
 finished    a task of a person was completed, and nobody   the same, or the agent has finished another one
             waited
 ==========  =============================================  =====================================================
 
 A person's task is one without a sender: what schedules, rules and agents send is not. Who waits is given the task's
 end: by a stream of the task, by the answer to a call that blocks, by a notification, or by reading the task. A task
-that met a usage limit has an item of its own kind (`agents.usage_limit`), and one that was stopped needs nobody.
+that met a usage limit, or an account that does not work, has an item of its own kind (`agents.usage_limit`), and one
+that was stopped needs nobody.
 """
 
 from collections.abc import Callable, Iterable
@@ -138,14 +138,17 @@ def _of_task(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
     if task.status is TaskState.COMPLETED:
         before = board.of(event.agent_id, "finished")
         return [*map(closed, before), _opened(event, "finished", task.answer or "")]
-    code = task.error.code if task.error is not None else ""
-    if code in _ELSEWHERE or task.status is not TaskState.FAILED:
+    error = task.error
+    if (
+        task.status is not TaskState.FAILED
+        or error is None
+        or error.code in _ELSEWHERE
+        or error.details.get("held") == "account"
+    ):
         return []
     before = [item for item in board.of(event.agent_id, "failure") if item.task_id is not None]
-    kind: Kind = "sign_in" if code == "AUTH_REQUIRED" else "failure"
-    words = task.error.message if task.error is not None else ""
     surplus = before[: max(0, len(before) + 1 - FAILURES_MAX)]
-    return [*map(closed, surplus), _opened(event, kind, words)]
+    return [*map(closed, surplus), _opened(event, "failure", error.message)]
 
 
 def _opened(event: Event, kind: Kind, question: str) -> NewEvent:

@@ -24,6 +24,7 @@ WORDS: Final[dict[Kind, str]] = {
     "plan": "has a plan to be approved",
     "sign_in": "wants a sign-in",
     "limit": "has reached a usage limit",
+    "account": "cannot use its account",
     "failure": "has failed",
     "crash_loop": "crashes again and again",
     "unreadable": "shows what nobody can read for you",

@@ -13,6 +13,7 @@ type Kind = Literal[
     "plan",
     "sign_in",
     "limit",
+    "account",
     "failure",
     "crash_loop",
     "unreadable",

@@ -39,7 +39,11 @@ class LaunchRecord(_Record):
 class LimitRecord(_Record):
     """A usage limit that the program told of. Times are Unix seconds; `until` is None where it did not say; `attempt`
     counts how often it was met without a turn that ended between; `lifted`: it is being tried out. `attention` is the
-    id under which a person is told of it."""
+    id under which a person is told of it.
+
+    `account`: it is no limit, the account does not work. It is not over by itself: `marks` are those of its files when
+    it was met, `reach` is the address that could not be reached, if it was that, looked for from `resume_at` on;
+    without `attention` a person was told of it by another agent of the account."""
 
     since: float
     until: float | None = None
@@ -48,6 +52,9 @@ class LimitRecord(_Record):
     words: str = ""
     lifted: bool = False
     attention: str | None = None
+    account: bool = False
+    marks: str = ""
+    reach: str = ""
 
 
 class AgentRecord(_Record):

@@ -23,6 +23,8 @@ class Moment:
     """Its program runs, and its link is open."""
     limited: bool = False
     """Its usage limit is reached."""
+    account: bool = False
+    """Its account does not work."""
     restarting: bool = False
     """It is to be restarted before its next message."""
     interrupting: bool = False
@@ -81,6 +83,7 @@ def _not_understood(look: Look) -> bool:
 
 TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("its usage limit is reached", "limit"), lambda now: now.limited),
+    (Obstacle("its account does not work", "account"), lambda now: now.account),
     (Obstacle("it is to be restarted", "restart"), lambda now: now.restarting),
     (BY_LINK, lambda now: now.link is not None and not now.link.can_receive),
     (Obstacle("no program runs"), lambda now: not now.runs),
@@ -91,7 +94,7 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),
     (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),
     (
-        Obstacle("a person's draft is in its composer", "typing"),
+        Obstacle("its composer is not empty", "typing"),
         _sees(_is_written, unless=lambda now: now.pasted),
     ),
     (

@@ -33,6 +33,7 @@ from synapsed.model.link import (
     LinkSession,
     LinkTold,
     LinkTurnAccepted,
+    LinkTurnInterrupted,
     LinkTurnNews,
     LinkTurnProgress,
     LinkTurnSaid,
@@ -155,7 +156,7 @@ class Session:
     writing = False
     """Keys of the turn are on their way."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all that a session knows
         self, profile: Profile, start: Start, *, channels_tell: bool, prompts: tuple[LearnedPrompt, ...] = ()
     ) -> None:
         self._profile = profile
@@ -186,7 +187,9 @@ class Session:
         self.touched: str | None = None
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
         self.hands_at = -HANDS_OFF_S
-        """When a person last pressed a key."""
+        """When a person last pressed a key, or the program read what it had not."""
+        self.person_at: float | None = None
+        """When a person last pressed a key, as far as this daemon knows."""
         self.computed_at = -COMPUTES_S
         """When the program was last seen at work on what it was given, or waiting for a processor to be."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
@@ -257,8 +260,8 @@ class Session:
             self._out.append(Emit(LinkSession(fact.session, fact.at_ns)))
 
     def pressed(self, now: float) -> None:
-        """A person pressed a key; or the program has read what it had not, and is about to show that."""
-        self.hands_at = now
+        """A person pressed a key."""
+        self.hands_at = self.person_at = now
 
     def touch(self) -> None:
         """A person has been at what is asked."""
@@ -267,7 +270,7 @@ class Session:
 
     def read(self, now: float) -> list[SessionCommand]:
         """What the program had not read is read, and about to be shown."""
-        self.pressed(now)
+        self.hands_at = now
         return [Tell(KeysTyped(now)), LookSoon()]
 
     def _save_screen(self) -> None:
@@ -588,10 +591,17 @@ class Session:
     def say(self, event: LinkTurnNews, screen: str, now: float, *, stays: bool) -> list[SessionCommand]:
         """Tell how the turn goes, while the `screen` shows that; one that is over is gone, unless it `stays` until what
         is left of it is cleared away."""
+        if isinstance(event, LinkTurnInterrupted) and event.reason == "person" and not self._person_was_there():
+            event = replace(event, reason="program")
         if not stays and not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
             self._tools.last(screen, now)
             self._drop()
         return [*self._drain(), Emit(replace(event, screen=screen) if isinstance(event, LinkUndelivered) else event)]
+
+    def _person_was_there(self) -> bool:
+        """Whether a person pressed a key since the turn's message was about to be submitted."""
+        begun = self.turn.state.submit_ns / 1e9 if self.turn is not None else 0.0
+        return self.person_at is not None and self.person_at >= begun - HANDS_OFF_S
 
     def drop(self) -> list[SessionCommand]:
         """The turn is gone."""

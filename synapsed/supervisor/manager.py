@@ -16,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from synapsed.agents import message_files, views
+from synapsed.agents.accounts import Accounts
 from synapsed.agents.agent import Agent
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.parking import Memory, machine_memory
@@ -111,6 +112,7 @@ class Manager:
         self._pace = Pace(ACTORS_AT_ONCE)
         self._rng = rng
         self._on_shutdown = on_shutdown
+        self._accounts = Accounts(settings.environ)
         self._roster = Roster(settings.config, profiles, clock, settings.on_config)
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
@@ -406,6 +408,7 @@ class Manager:
             inbox=self._settings.paths.inbox(record.id),
             kept=self._settings.paths.kept_files,
             settings=self._roster,
+            accounts=self._accounts,
             ends=self.tasks,
         )
         self._agents[record.id] = agent
@@ -418,6 +421,7 @@ class Manager:
             if agent.state in LIVE_STATES:
                 with contextlib.suppress(StoreError):  # its program has ended all the same
                     await agent.stop()
+            agent.usage.leave()
             await agent.close()
         if self._server is not None and record.port is not None:
             await self._server.close_agent_port(record.port)

@@ -1,4 +1,5 @@
-"""Usage limits: what a program says of one, and until when it lasts. Pure; times are Unix seconds.
+"""Usage limits, and accounts that do not work: what a program says of one, and until when it lasts. Pure; times are
+Unix seconds.
 
 A profile's patterns find the words; their group `until` is read here: a time of day (`3pm`, `1:25 AM UTC`), a date with
 one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `3h22m10s`), RFC 3339, or Unix seconds. A time
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from synapsed.screenspec import LimitPattern
+from synapsed.screenspec import AccountSpec, LimitPattern
 
 UNTIL_MAX_S = 32 * 86_400.0
 """A limit that would last longer is one whose end is not known."""
@@ -39,11 +40,15 @@ _EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """`words` are the program's; `until` is None where it does not say; `answer` is for its dialog."""
+    """`words` are the program's; `until` is None where it does not say; `answer` is for its dialog. With a `code` it is
+    no limit: the account does not work, and the task fails with that; `reach` is what could not be reached, if the
+    words are about that: its address, or "" where they do not say it."""
 
     words: str
     until: float | None = None
     answer: str | None = None
+    code: str = ""
+    reach: str | None = None
 
 
 def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tzinfo | None = None) -> Limit | None:
@@ -54,6 +59,17 @@ def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tz
             told = match.groupdict().get("until")
             until = read_until(told, now, zone) if told else None
             return Limit(words=match.group().strip()[:500], until=until, answer=spec.answer)
+    return None
+
+
+def find_trouble(spec: AccountSpec, code: str, text: str) -> Limit | None:
+    """The trouble with the account that a turn's failure tells of; None where it is the message's own."""
+    flat = " ".join(text.split())
+    for pattern in spec.unreachable:
+        if (match := pattern.search(flat)) is not None:
+            return Limit(words=flat[:500], code=code, reach=match.groupdict().get("url") or "")
+    if code == "AUTH_REQUIRED" or any(pattern.search(flat) for pattern in spec.failures):
+        return Limit(words=flat[:500], code=code)
     return None
 
 

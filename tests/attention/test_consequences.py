@@ -96,10 +96,11 @@ def test_failures_are_bounded(log: Events) -> None:
     assert log.kinds == ["failure"] * consequences.FAILURES_MAX
 
 
-def test_a_sign_in_is_told_as_one(log: Events) -> None:
-    assert log.conclude(FAILED, Facts(ProcessState.RUNNING, failed("AUTH_REQUIRED")), of="t") == [
-        ("opened", "sign_in", "it broke")
-    ]
+def test_what_the_account_failed_is_told_by_its_own_row(log: Events) -> None:
+    met = failed("AUTH_REQUIRED")
+    assert met.error is not None
+    met = met.model_copy(update={"error": met.error.model_copy(update={"details": {"held": "account"}})})
+    assert log.conclude(FAILED, Facts(ProcessState.RUNNING, met), of="t") == []
 
 
 def test_it_is_over_once_the_task_is_read_or_its_agent_looked_at(log: Events) -> None:

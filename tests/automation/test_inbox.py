@@ -184,12 +184,12 @@ async def test_a_conclusion_that_was_not_drawn_is_drawn_by_the_next_daemon(home:
     assert (item.task, item.question) == (task.id, "All done.")
 
 
-@pytest.mark.parametrize("code", ["", "MODEL_ERROR", "AUTH_REQUIRED"])
+@pytest.mark.parametrize("code", ["", "MODEL_ERROR"])
 async def test_a_task_is_over_once_it_was_read(home: Home, code: str) -> None:
     inbox = await home.up()
     await home.start()
     task = await home.ends(code=code)
-    await kinds(home, inbox, {"": "finished", "MODEL_ERROR": "failure", "AUTH_REQUIRED": "sign_in"}[code])
+    await kinds(home, inbox, {"": "finished", "MODEL_ERROR": "failure"}[code])
     await home.manager.tasks.find(task.id)
     await kinds(home, inbox)
 

@@ -36,6 +36,7 @@ WITHOUT = look(composer="absent", lacks_composer=True)
 
 ROWS: list[tuple[Moment, str | None]] = [
     (Moment(limited=True), "limit"),
+    (Moment(account=True), "account"),
     (Moment(restarting=True), "restart"),
     (Moment(link=said(can_receive=False)), None),
     (Moment(runs=False), None),

@@ -410,8 +410,12 @@ async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_take
     await asyncio.gather(worker, return_exceptions=True)
 
 
-async def test_an_end_without_an_answer_is_none_where_the_screen_says_that_the_turn_was_stopped() -> None:
-    """Hooks tell of an end after a person's Esc, too; before the first request nothing else is recorded of it."""
+@pytest.mark.parametrize(("pressed", "reason"), [(True, "person"), (False, "program")])
+async def test_an_end_without_an_answer_is_none_where_the_screen_says_that_the_turn_was_stopped(
+    pressed: bool, reason: str
+) -> None:
+    """Hooks tell of an end after a person's Esc, too; before the first request nothing else is recorded of it. A person
+    is named only where one pressed a key."""
     terminal = Terminal(MARKED)
     worker = await terminal.begin("one")
     await until(terminal.driver.turn.idle.is_set)
@@ -421,13 +425,15 @@ async def test_an_end_without_an_answer_is_none_where_the_screen_says_that_the_t
     terminal.draw(*OLD, "  one", "working")
     await terminal.judge(5.0)
     await terminal.record()
+    if pressed:
+        terminal.session.pressed(terminal.clock.monotonic())
     turn = terminal.session.turn
     assert turn is not None
     terminal.draw(*OLD, "  one", "! cancelled", "> ")
     ended = TurnEnded(channel="hooks", at_ns=int(terminal.clock.monotonic() * 1e9), answer=None)
     terminal.driver.turn.add(turn.told(ended, terminal.clock.monotonic()))
     await terminal.record()
-    assert [event.reason for event in terminal.events if isinstance(event, LinkTurnInterrupted)] == ["person"]
+    assert [event.reason for event in terminal.events if isinstance(event, LinkTurnInterrupted)] == [reason]
     assert not any(isinstance(event, LinkTurnEnded) for event in terminal.events)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)

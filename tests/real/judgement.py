@@ -53,6 +53,7 @@ CAUSES = {
     "canceled": {"cancel"},
     "interrupted": {"urgent", "cancel"},
     "person": {"esc", "prompt"},
+    "program": {"esc", "prompt"},
     "refused": {"no"},
 }
 """What must have happened for a task to be canceled for that reason."""

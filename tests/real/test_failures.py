@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.real import programs
 from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
@@ -39,9 +40,55 @@ def test_the_code_says_why_it_failed(cli: str, daemon: Daemon, model: Model, cli
         task_id = agent.send(f"{directive} {nonce()}")
         task = agent.daemon.task_in(task_id, "failed", "completed", "canceled")
         assert (task["status"], (task["error"] or {}).get("code")) == ("failed", code), f"{task}\n{agent.screen()}"
+        if code == "AUTH_REQUIRED":
+            agent.daemon.ctl("cancel", agent.name)  # it is to be tried again
     for text in PROSE:
         agent.ask_exactly(f"{nonce()} API Error, timeout, I cannot {text}")
     agent.daemon.ready(agent.name)
+
+
+@pytest.mark.parametrize("status", [401, 402, 404])
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_failure_of_the_account_costs_one_message(
+    cli: str, status: int, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    """Nobody is signed in, a bill is not paid, the model is gone."""
+    prepared = cli_home(cli)
+    agent = RealAgent.start(cli, daemon, model, replace(prepared, env={**prepared.env, **IMPATIENT}))
+    met = agent.send(f"[[status:{status}]] {nonce()}")
+    waiting = [agent.send(f"Later {nonce()}.") for _ in range(3)]
+    failed = daemon.task_in(met, "failed", "completed", "canceled")
+    assert (failed["status"], failed["error"]["details"]) == ("failed", {"held": "account"}), (
+        f"{failed}\n{agent.screen()}"
+    )
+    state = eventually(lambda: (a := daemon.agent(agent.name))["held"] == "account" and a, "its messages wait")
+    assert state["queue"] == len(waiting)
+    assert [row["kind"] for row in daemon.get("/inbox").json] == ["account"]
+    daemon.ready(agent.name)
+    assert daemon.ctl("cancel", agent.name).code == 0
+    for task in waiting:
+        assert daemon.task_in(task, "completed", "failed", "canceled")["status"] == "completed", agent.screen()
+
+
+@pytest.mark.parametrize("cli", ["claude"])
+def test_without_a_network_one_message_fails_and_the_next_goes_when_it_is_back(
+    cli: str, daemon: Daemon, private_dir: Path
+) -> None:
+    with Model() as there:
+        prepared = programs.prepare(cli, private_dir / "home", private_dir / "project", there.url)
+        agent = RealAgent.start(cli, daemon, there, replace(prepared, env={**prepared.env, **IMPATIENT}))
+        agent.ask_exactly(f"And {nonce()}?")
+    met, waiting = agent.send(f"Lost {nonce()}."), agent.send(f"Later {nonce()}.")
+    failed = daemon.task_in(met, "failed", "completed", "canceled")
+    assert (failed["status"], failed["error"]["details"]) == ("failed", {"held": "account"}), (
+        f"{failed}\n{agent.screen()}"
+    )
+    assert daemon.task(waiting)["status"] == "submitted"
+    with Model(port=int(there.url.rpartition(":")[2])):
+        done = eventually(
+            lambda: (t := daemon.task(waiting))["status"] != "submitted" and t, "it goes on", patience=200
+        )
+        assert daemon.task_in(done["id"], "completed", "failed", "canceled")["status"] == "completed", agent.screen()
 
 
 @pytest.mark.parametrize("cli", EVERY)

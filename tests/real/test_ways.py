@@ -223,6 +223,8 @@ def test_failures_have_codes(way: Way, held: Held) -> None:
             break
         done = agent.daemon.ended(task)
         assert (done["status"], done["error"]["code"]) == ("failed", code), done
+        if code == "AUTH_REQUIRED":
+            agent.daemon.ctl("cancel", agent.name)  # the account is to be tried again
         agent.ask_exactly(f"And {nonce()}.")
     note(way, "failures have codes", "by the program's word")
 

@@ -17,7 +17,7 @@ NTFY_MAX: Final = 3500
 """Bytes of a message: of more than 4,096 ntfy makes a file."""
 
 _TAGS: Final = {"permission": "key", "limit": "hourglass", "finished": "white_check_mark", "crash_loop": "boom"}
-URGENT: Final = frozenset({"permission", "question", "plan", "sign_in", "unreadable", "crash_loop"})
+URGENT: Final = frozenset({"permission", "question", "plan", "sign_in", "account", "unreadable", "crash_loop"})
 
 TRIED_AGAIN: Final = frozenset({408, 425, 429})
 """Statuses of clients' faults that are over by themselves."""

@@ -113,7 +113,8 @@ class AttentionChanged(Data):
     id: str
     state: Literal["opened", "answered", "gone"]
     kind: str = Field(
-        description="permission, question, plan, sign_in, limit, failure, crash_loop, unreadable, finished or alert"
+        description="permission, question, plan, sign_in, limit, account, failure, crash_loop, unreadable, finished or "
+        "alert"
     )
     question: str = Field(default="", description="Its beginning, or what is the matter")
     prompt_id: str | None = None

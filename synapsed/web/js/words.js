@@ -29,6 +29,7 @@ export const KINDS = {
   plan: "plan",
   sign_in: "sign-in",
   limit: "limit",
+  account: "account",
   failure: "failure",
   crash_loop: "crash loop",
   unreadable: "not readable",

@@ -1,0 +1,191 @@
+"""Accounts that do not work: what failed is no failure of the messages behind it, which wait."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from synapsed.agents.accounts import dialled, endpoint_of, is_reached, marks_of
+from synapsed.agents.usage_limit import LOOK_AT_ACCOUNT_S
+from synapsed.model.events import AttentionChanged
+from synapsed.model.link import LinkTurnFailed
+from synapsed.model.task import Task, TaskState
+from synapsed.screenspec import AccountSpec
+from synapsed.terminal.limit_notices import find_trouble
+from tests.fakes.clock import until
+from tests.fakes.link import FakeLink
+from tests.support.world import World
+
+PROFILE = """
+command = "sh"
+model = true
+ports = [8140, 8149]
+[account]
+apart = ["HOME", "KEY"]
+files = ["$CREDENTIALS"]
+failures = ['no such model']
+unreachable = ['cannot connect to (?P<url>\\S+)']
+remedy = "sign in at its terminal"
+"""
+
+SPEC = AccountSpec.model_validate(
+    {"failures": ["no such model"], "unreachable": ["cannot connect(?: to (?P<url>.+))?"]}
+)
+
+
+async def agents(world: World, *envs: dict[str, str]) -> list[tuple[str, FakeLink]]:
+    """An agent for each of these environments."""
+    (world.paths.config.parent / "profiles" / "signed.toml").write_text(PROFILE)
+    world.library.reload()
+    if not world.managers:
+        await world.daemon()
+    return [((await world.start("signed", extra_env=env)).id, world.link) for env in envs]
+
+
+async def fails(world: World, link: FakeLink, count: int = 1, words: str = "401", code: str = "AUTH_REQUIRED") -> None:
+    await world.delivered(count, link)
+    link.submit()
+    link.emit(LinkTurnFailed(link.deliveries[-1].task_id, code, words, "fake"))
+    link.ready()
+
+
+def held(world: World, agent: str) -> tuple[str | None, int]:
+    view = world.manager.directory.view(agent)
+    return view.held, view.queue
+
+
+def rows(world: World) -> list[tuple[str, str]]:
+    return [(each.kind, each.state) for each in world.told(AttentionChanged)]
+
+
+async def ends_well(world: World, link: FakeLink, task: Task) -> None:
+    await until(lambda: bool(link.deliveries) and link.deliveries[-1].task_id == task.id, "given")
+    link.submit()
+    link.end("done")
+    await world.task_is(task.id, TaskState.COMPLETED)
+
+
+async def test_who_met_it_fails_and_all_of_that_account_wait_until_its_files_change(
+    quiet_world: World, tmp_path: Path
+) -> None:
+    """One row in the inbox; another account's agent works on; one kill of the daemon changes nothing."""
+    world, mine = quiet_world, {"KEY": "one", "CREDENTIALS": str(tmp_path / "auth.json")}
+    (a, link_a), (b, link_b), (c, link_c) = await agents(world, mine, mine, {**mine, "KEY": "two"})
+    first, second = await world.send(a, "first"), await world.send(a, "second")
+    await fails(world, link_a)
+    failed = await world.task_is(first.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.details) == ("AUTH_REQUIRED", {"held": "account"})
+    third = await world.send(b, "third")
+    await until(lambda: held(world, a) == held(world, b) == ("account", 1), "all wait")
+    await ends_well(world, link_c, await world.send(c, "another account"))
+    world.clock.advance(LOOK_AT_ACCOUNT_S)
+    await asyncio.sleep(0)
+    assert (len(link_a.deliveries), len(link_b.deliveries)) == (1, 0)
+    assert rows(world) == [("account", "opened")]
+    assert "sign in at its terminal" in world.told(AttentionChanged)[0].question
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    for link in world.factory.links:
+        link.ready()
+    await until(lambda: held(world, a) == held(world, b) == ("account", 1), "all wait still")
+    (tmp_path / "auth.json").write_text("signed in")
+
+    def given() -> bool:
+        world.clock.advance(LOOK_AT_ACCOUNT_S)
+        return {second.id, third.id} <= {each.task_id for link in world.factory.links for each in link.deliveries}
+
+    await until(given, "they go on")
+    assert rows(world) == [("account", "opened"), ("account", "gone")]
+
+
+async def test_a_person_has_it_tried_again_from_any_agent_of_the_account(quiet_world: World) -> None:
+    world = quiet_world
+    (a, link_a), (b, link_b) = await agents(world, {"KEY": "one"}, {"KEY": "one"})
+    await world.send(a, "first")
+    second = await world.send(a, "second")
+    await fails(world, link_a, words="no such model: gone", code="MODEL_ERROR")
+    await until(lambda: held(world, b)[0] == "account", "held")
+    third = await world.send(b, "third")
+    assert await world.manager.terminals.interrupt(b)
+    await ends_well(world, link_a, second)
+    await ends_well(world, link_b, third)
+    assert rows(world) == [("account", "opened"), ("account", "gone")]
+
+
+async def test_what_could_not_be_reached_is_tried_when_it_can_be(quiet_world: World) -> None:
+    world, served = quiet_world, await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    port = served.sockets[0].getsockname()[1]
+    served.close()
+    await served.wait_closed()
+    ((a, link),) = await agents(world, {"KEY": "one"})
+    await world.send(a, "first")
+    second = await world.send(a, "second")
+    await fails(world, link, words=f"cannot connect to http://127.0.0.1:{port}/v1", code="MODEL_ERROR")
+    await until(lambda: held(world, a) == ("account", 1), "held")
+    again = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", port)
+
+    def given() -> bool:
+        world.clock.advance(LOOK_AT_ACCOUNT_S)
+        return len(link.deliveries) == 2
+
+    await until(given, "it goes on")
+    again.close()
+    await ends_well(world, link, second)
+
+
+async def test_the_trouble_of_an_agent_that_is_removed_holds_nobody(quiet_world: World) -> None:
+    world = quiet_world
+    (a, link_a), (b, link_b) = await agents(world, {"KEY": "one"}, {"KEY": "one"})
+    await world.send(a, "first")
+    await fails(world, link_a)
+    await until(lambda: held(world, b)[0] == "account", "held")
+    second = await world.send(b, "second")
+    await world.manager.stop(a, remove=True)
+    await ends_well(world, link_b, second)
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "found"),
+    [
+        ("AUTH_REQUIRED", "401", (True, None)),
+        ("MODEL_ERROR", "API: no such\nmodel x", (True, None)),
+        ("MODEL_ERROR", "cannot connect to http://h:1", (True, "http://h:1")),
+        ("MODEL_ERROR", "cannot connect", (True, "")),
+        ("MODEL_ERROR", "500", (False, None)),
+        ("CONTEXT_FULL", "too long", (False, None)),
+    ],
+)
+def test_what_is_the_accounts(code: str, words: str, found: tuple[bool, str | None]) -> None:
+    trouble = find_trouble(SPEC, code, words)
+    assert (trouble is not None, trouble.reach if trouble is not None else None) == found
+
+
+@pytest.mark.parametrize(
+    ("url", "env", "place"),
+    [
+        ("http://h/v1", {}, ("h", 80)),
+        ("https://h/v1", {}, ("h", 443)),
+        ("https://h:8443", {"HTTPS_PROXY": "http://user:word@proxy:3128"}, ("proxy", 3128)),
+        ("http://127.0.0.1:9", {"HTTPS_PROXY": "http://proxy:3128"}, ("127.0.0.1", 9)),
+        ("h:77", {}, ("h", 77)),
+        ("http://h:99999", {}, None),
+        ("", {}, None),
+    ],
+)
+def test_where_it_is_looked_for(url: str, env: dict[str, str], place: tuple[str, int] | None) -> None:
+    assert dialled(url, env) == place
+
+
+async def test_nothing_is_reached_where_nothing_is() -> None:
+    assert not await is_reached("", {})
+
+
+def test_what_names_a_variable_that_is_not_set_is_passed_over(tmp_path: Path) -> None:
+    spec = AccountSpec(files=["$DIR/auth", "$NOT/auth"], endpoints=["$URL", "https://default"])
+    before = marks_of(spec, {"DIR": str(tmp_path)})
+    (tmp_path / "auth").write_text("x")
+    assert marks_of(spec, {"DIR": str(tmp_path)}) != before == marks_of(spec, {})
+    assert endpoint_of(spec, "", {}) == "https://default"
+    assert endpoint_of(spec, "", {"URL": "http://own"}) == "http://own"
+    assert endpoint_of(spec, "http://told", {}) == "http://told"
