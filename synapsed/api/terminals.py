@@ -188,9 +188,9 @@ class TerminalSession(ABC):
                 await self._say(leases.grant(self._now()))
                 await asyncio.sleep(GRANT_S)
 
-    def _in_time(self, leases: Leases, data: bytes) -> bytes | None:
+    def _in_time(self, leases: Leases, data: bytes, came: float) -> bytes | None:
         """The keys of a piece, where it came in time."""
-        keys = leases.take(KeyPiece.read(data), self._now())
+        keys = leases.take(KeyPiece.read(data), came)
         if keys is None:
             log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)
         return keys
@@ -249,7 +249,7 @@ class WebSocketTerminal(TerminalSession):
     async def _write(self, data: bytes) -> None:
         if self._leases is None:
             await self._attachment.write(data)
-        elif keys := self._in_time(self._leases, data):
+        elif keys := self._in_time(self._leases, data, self._now()):
             await self._attachment.write(keys)
         elif (late := self._leases.late()) is not None:
             await self._say(late)
@@ -273,8 +273,8 @@ class FramedTerminal(TerminalSession):
     ) -> None:
         super().__init__(request, context, agent_id, cursor, attachment)
         self._connection: FramedConnection
-        self._came: deque[tuple[int, bytes]] = deque()
-        """Frames that could not be dealt with at once."""
+        self._came: deque[tuple[int, bytes, float]] = deque()
+        """Frames that could not be dealt with at once, and when they came."""
         self._untyped = 0
         self._busy = False
         """The task has one of them in hand."""
@@ -364,21 +364,27 @@ class FramedTerminal(TerminalSession):
 
     def _take(self, kind: int, payload: bytes) -> None:
         """A frame, the moment it came."""
-        if kind == wire.LEASED and self._leases is not None:
-            keys = self._in_time(self._leases, payload)
-            if (late := self._leases.late()) is not None:
-                self._connection.send(wire.NEWS, encode_json(late))
-            if not keys:
+        now = self._now()
+        if kind == wire.LEASED and self._leases is not None and not (self._busy or self._came):
+            if not (keys := self._leased(self._leases, payload, now)):
                 return
             kind, payload = wire.KEYS, keys
         if kind == wire.KEYS and not self._direct.alive and self._type_now(payload):
             self._direct.used()
             return
-        self._came.append((kind, payload))
+        self._came.append((kind, payload, now))
         self._untyped += len(payload)
         if self._untyped > UNTYPED_MAX:
             self._connection.pause()
         self._wake.set()
+
+    def _leased(self, leases: Leases, payload: bytes, came: float) -> bytes | None:
+        """The keys of a piece that came then. It is dealt with behind what came before: that the sender is still there
+        may be among it."""
+        keys = self._in_time(leases, payload, came)
+        if (late := leases.late()) is not None:
+            self._connection.send(wire.NEWS, encode_json(late))
+        return keys
 
     def _take_handed(self, data: bytes) -> bool:
         """Keys that came the direct way as far as the keeper."""
@@ -415,10 +421,12 @@ class FramedTerminal(TerminalSession):
         return False
 
     async def _deal_frame(self) -> bool:
-        kind, payload = self._came.popleft()
+        kind, payload, came = self._came.popleft()
         self._untyped -= len(payload)
         try:
-            if kind == wire.KEYS:
+            if kind == wire.LEASED and self._leases is not None:
+                kind, payload = wire.KEYS, self._leased(self._leases, payload, came) or b""
+            if kind == wire.KEYS and payload:
                 await self._older_keys()
                 await self._attachment.write(payload)
                 self._direct.used()

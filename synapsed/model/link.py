@@ -83,7 +83,8 @@ class LinkTurnFailed:
 @dataclass(frozen=True, slots=True)
 class LinkTurnInterrupted:
     """The turn was stopped. `reason`: `interrupted` (asked through the link), `person` (keys in the terminal),
-    `program` (nobody is known to have pressed a key) or `refused` (a permission was refused and the program stopped)."""
+    `program` (nobody is known to have pressed a key) or `refused` (a permission was refused and the program
+    stopped)."""
 
     task_id: str
     reason: str
