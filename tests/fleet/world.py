@@ -133,6 +133,9 @@ class FusedStore:
     async def open_tasks(self) -> list[Task]:
         return await self.real.open_tasks()
 
+    async def is_former(self, task_id: str, agent_id: str) -> bool:
+        return await self.real.is_former(task_id, agent_id)
+
 
 class Mailbox:
     """The agents of a host: they take a message into the store, and answer when they are told to work."""
