@@ -90,6 +90,13 @@ def test_what_a_shells_terminal_hides_is_neither_kept_nor_told(daemon: Daemon, a
 
 @pytest.mark.slow
 @pytest.mark.cold  # what a shell would see of its command line is looked at too
+def _keepers(daemon: Daemon) -> list[int]:
+    """None where a program has just ended: the next list has the one that is started for it."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [psutil.Process(agent["pid"]).ppid() for agent in daemon.get("/agents").json if agent["pid"]]
+    return []
+
+
 def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
     """A life with all that is logged in it: starts, turns, a crash, a refusal, reloads, a kill of the daemon."""
     secrets = {name: f"hush-{name}-4711" for name in ("daemon", "shell", "option", "configured", "file", "changed")}
@@ -140,7 +147,7 @@ def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
             done = daemon.ctl(*command, env=shell)
             told += [done.out, done.err]
         told += [daemon.get(path).body.decode() for path in ("/control/status", "/agents/second/status?detail=1")]
-        keepers = [psutil.Process(agent["pid"]).ppid() for agent in daemon.get("/agents").json if agent["pid"]]
+        keepers = eventually(lambda: _keepers(daemon), "each agent's program lives")
         told += [" ".join(psutil.Process(pid).cmdline()) for pid in (daemon.pid, *keepers)]
     finally:
         daemon.end()
