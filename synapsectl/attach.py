@@ -95,7 +95,7 @@ class AttachedTerminal:
         """Another way is asked for."""
         self._typed = bytearray()
         self._typed_at = 0.0
-        """When the oldest of it was typed."""
+        """Time at which the oldest of it was typed."""
         self._lost, self._silent = 0, False
         """Bytes that were typed and are not known to have got there; and whether the person is told that the line is
         silent."""
@@ -274,7 +274,7 @@ class AttachedTerminal:
         return f", {self._lost} bytes of them were dropped" if self._lost else ""
 
     def _hear_last(self) -> None:
-        """What was typed last may just have got there."""
+        """Waits shortly for the news that what was typed last has got there."""
         deadline = time.monotonic() + CLOSE_DEADLINE
         daemon, leased = self._ways.daemon, self._ways.leased
         if daemon is None or leased is None or not leased.may_send(clock()):

@@ -54,9 +54,9 @@ class FullScreen:
         self._title = ""
         self.ended: int | None = None
         self.pressed_at = float("-inf")
-        """When the keys of `pressed` were pressed, at the earliest."""
+        """The earliest time at which the keys of `pressed` can have been pressed."""
         self._empty_at = float("-inf")
-        """When it was seen last that no key waited."""
+        """The last time at which no key waited."""
 
     def __enter__(self) -> Self:
         """Raises TerminalGone."""

@@ -97,6 +97,27 @@ def start_by_choice(args: argparse.Namespace, ctx: CommandContext) -> dict[str, 
         return start_agent(argparse.Namespace(**{**vars(args), "cwd": folder}), ctx)
 
 
+def unasked(profile: str, **wanted: Any) -> argparse.Namespace:
+    """Arguments for `start_agent` of `profile` as if no option had been given but those `wanted`."""
+    options: dict[str, Any] = {
+        "name": None,
+        "port": None,
+        "no_port": False,
+        "cwd": None,
+        "rest": None,
+        "clean_env": False,
+        "env": [],
+        "cols": None,
+        "rows": None,
+        "save": False,
+        "allow_agents": False,
+        "prompt": None,
+        "resume_at_reset": True,
+        "no_spawn_daemon": False,
+    }
+    return argparse.Namespace(profile=profile, **{**options, **wanted})
+
+
 def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: str | None = None) -> dict[str, Any]:
     """Start what `args` ask for, on `conversation` where it is given; returns the agent as `list --json` shows it.
     Raises UsageError, ApiError, NoDaemon."""

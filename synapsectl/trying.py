@@ -1,7 +1,6 @@
 """`synapsectl profiles try`: an agent of a profile is started, given one message, and looked at from the start to the
 end; what does not fit is said."""
 
-import argparse
 import os
 import re
 import time
@@ -11,7 +10,7 @@ from typing import Any
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TASK_FAILED, WAITS
-from synapsectl.launching import start_agent, take_back
+from synapsectl.launching import start_agent, take_back, unasked
 from synapsectl.waiting import TERMINAL, answer_of
 
 MESSAGE = "Say hello."
@@ -131,23 +130,7 @@ class _Trial:
 def try_profile(profile: str, rest: list[str], message: str, limit: float, ctx: CommandContext) -> tuple[int, Any]:
     """Start an agent of `profile`, give it `message`, and remove it; the exit code, and what was seen. Raises what
     `start_agent` does."""
-    wanted = argparse.Namespace(
-        profile=profile,
-        name=f"try-{os.urandom(3).hex()}",
-        no_port=True,
-        port=None,
-        cwd=None,
-        rest=rest,
-        clean_env=False,
-        env=[],
-        cols=None,
-        rows=None,
-        save=False,
-        allow_agents=False,
-        prompt=None,
-        resume_at_reset=True,
-        no_spawn_daemon=False,
-    )
+    wanted = unasked(profile, name=f"try-{os.urandom(3).hex()}", no_port=True, rest=rest)
     agent = start_agent(wanted, ctx)
     trial = _Trial(ctx.client, agent["id"])
     answer = None

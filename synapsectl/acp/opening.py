@@ -3,7 +3,6 @@
 These calls wait for the daemon.
 """
 
-import argparse
 import os
 from typing import Any, Final, NamedTuple
 
@@ -187,25 +186,8 @@ def _running(ctx: CommandContext, wanted: ServedAgents, agent: dict[str, Any], a
 
 def _start(ctx: CommandContext, profile: str, name: str | None, cwd: str) -> dict[str, Any]:
     """Start an agent as `synapsectl start PROFILE --cwd CWD` does. Raises RequestRefused, CtlError."""
-    from synapsectl.launching import start_agent
+    from synapsectl.launching import start_agent, unasked
 
     if not os.path.isdir(cwd):  # noqa: PTH112 - without pathlib
         raise RequestRefused(INVALID_PARAMS, f"cwd: {cwd} is no folder", {"path": "cwd"})
-    args = argparse.Namespace(
-        profile=profile,
-        name=name,
-        port=None,
-        no_port=False,
-        cwd=cwd,
-        rest=None,
-        clean_env=False,
-        env=[],
-        cols=None,
-        rows=None,
-        save=False,
-        allow_agents=False,
-        prompt=None,
-        resume_at_reset=True,
-        no_spawn_daemon=True,
-    )
-    return start_agent(args, ctx)
+    return start_agent(unasked(profile, name=name, cwd=cwd, no_spawn_daemon=True), ctx)

@@ -28,7 +28,7 @@ SINCE = "1d"
 LISTED_MAX = 200
 """Conversations of one profile that the daemon lists."""
 OURS = frozenset({"HOME", "SYNAPSED_HOME"})
-"""What does not move a program's files."""
+"""Variables that do not move a program's files."""
 
 MOVED = ("_CONFIG_DIR", "_HOME")
 """So end the names of variables by which programs keep their files elsewhere (CLAUDE_CONFIG_DIR, CODEX_HOME); which of

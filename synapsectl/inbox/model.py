@@ -130,7 +130,7 @@ class InboxModel:
         self._at: str | None = None
         self._stands: Stands | None = None
         self._pressed = float("-inf")
-        """When the key was pressed that is acted on, at the earliest."""
+        """The earliest time at which the key that is acted on can have been pressed."""
         self._typed_on = float("-inf")
         """Until when keys are still meant for words that are for nothing."""
         self._held: dict[str, Held] = {}
