@@ -98,8 +98,7 @@ class FullScreen:
         """Keys that were pressed, byte by byte, but for a paste; none where something else happened, or nothing did for
         so many seconds. What nobody asks for stays: it is for whoever reads the terminal next."""
         begun = time.monotonic()
-        if not (waited := bool(select.select([self._fd], [], [], 0)[0])):
-            self._empty_at = begun
+        waited = self._key_waits(begun)
         readable, _, _ = select.select([self._fd, self._woken], [], [], seconds)
         woken_at = time.monotonic()
         held_up = seconds is not None and woken_at - begun > seconds + HELD_UP
@@ -121,9 +120,17 @@ class FullScreen:
             if not select.select([self._fd], [], [], 0)[0]:
                 return
 
+    def _key_waits(self, now: float) -> bool:
+        """Returns True if a key waits, and notes the time if there is none."""
+        if waits := bool(select.select([self._fd], [], [], 0)[0]):
+            return waits
+        self._empty_at = now
+        return False
+
     def draw(self, lines: Sequence[str]) -> bool:
         """Show `lines`, each at most as wide as the screen, from the top; as many as there is room for. Returns False
-        if the terminal did not take them."""
+        if the terminal did not take them. A key that comes from now on was pressed for what is drawn, or later."""
+        self._key_waits(time.monotonic())
         size = self.size()
         before = self._drawn if size == self._drawn_size else None
         shown = list(lines[: size[1]])

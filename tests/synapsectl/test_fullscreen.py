@@ -5,6 +5,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsectl.fullscreen import changed_lines
+from synapsectl.fullscreen import FullScreen, changed_lines
 from synapsed.model.task import Task
 from synapsed.terminal.screen import Screen
 from tests.support.pane import Pane
@@ -46,6 +47,26 @@ def test_a_line_as_wide_as_the_screen_is_whole() -> None:
 def test_what_stays_is_not_written_again() -> None:
     assert changed_lines(["a", "b"], ["a", "b"]) == ""
     assert "a" not in changed_lines(["a", "b"], ["a", "c"])
+
+
+def test_a_key_that_comes_after_a_picture_was_pressed_for_that_picture() -> None:
+    main, side = os.openpty()
+    try:
+        with FullScreen(side) as screen:
+            list(screen.pressed(0))
+            began = time.monotonic()
+            screen.draw(["a question"])
+            os.write(main, b"y")
+            assert list(screen.pressed(60)) == [b"y"]
+            assert screen.pressed_at >= began
+            os.write(main, b"n")
+            screen.draw(["another question"])
+            drawn = time.monotonic()
+            assert list(screen.pressed(60)) == [b"n"]
+            assert screen.pressed_at < drawn, "it was pressed for the one before"
+    finally:
+        os.close(main)
+        os.close(side)
 
 
 @pytest.fixture
