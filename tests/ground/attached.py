@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import select
+import signal
 import subprocess
 import termios
 import threading
@@ -30,6 +32,7 @@ class Attached:
         around: Sequence[str] = (),
     ) -> None:
         self.shown = bytearray()
+        self._over, self._end = os.pipe()
         self.master, self.slave = os.openpty()
         self.resize(*size)
         self.before = self.termios()
@@ -56,14 +59,22 @@ class Attached:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(PATIENCE_S)
-        for descriptor in (self.master, self.slave):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+        self._close()
+        os.close(self._over)
 
     def _read(self) -> None:
+        """Ends before the terminal is closed: one that is being read stays open."""
         with contextlib.suppress(OSError):
-            while data := os.read(self.master, 65536):
-                self.shown += data
+            while self._over not in select.select([self.master, self._over], [], [])[0]:
+                self.shown += os.read(self.master, 65536)
+
+    def _close(self) -> None:
+        if self.master >= 0:
+            os.close(self._end)
+            self._reader.join(PATIENCE_S)
+            os.close(self.slave)
+            os.close(self.master)
+            self.master = -1
 
     def termios(self) -> list[Any]:
         return termios.tcgetattr(self.slave)
@@ -73,6 +84,9 @@ class Attached:
 
     def type(self, data: bytes) -> None:
         os.write(self.master, data)
+
+    def until(self, wanted: bytes) -> None:
+        eventually(lambda: wanted in self.shown, f"{wanted!r} is shown: {bytes(self.shown[-2000:])!r}")
 
     def attached(self) -> Self:
         """Returns it once it shows the agent."""
@@ -84,7 +98,24 @@ class Attached:
         eventually(has_drawn, "it is attached")
         return self
 
+    # --- how it leaves ---
+
     def detach(self) -> None:
         self.type(DETACH)
         assert self.process.wait(PATIENCE_S) == 0, bytes(self.shown)
         assert self.termios() == self.before
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+
+    def hang_up(self) -> None:
+        """The signal that a closed window sends."""
+        os.kill(self.process.pid, signal.SIGHUP)
+        assert self.process.wait(PATIENCE_S) == 128 + signal.SIGHUP
+        assert self.termios() == self.before
+
+    def close_window(self) -> None:
+        """The terminal is gone: the kernel says so."""
+        self._close()
+        assert self.process.wait(PATIENCE_S) in (128 + signal.SIGHUP, -signal.SIGHUP)
