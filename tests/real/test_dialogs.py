@@ -365,6 +365,8 @@ def test_an_urgent_message_does_not_answer_whether_the_folder_is_trusted(
     assert (daemon.task(urgent)["status"], agent.pid) == ("submitted", pid)
     assert daemon.agent(cli)["prompt"]["prompt_id"] == state["prompt"]["prompt_id"]
     assert daemon.ctl("input", cli, "yes").code == 0
+    first = daemon.ctl("send", cli, "--wait", "--", f"Hi {nonce()}.")
+    assert (first.code, "unknown" in first.err) == (0, False), f"what has just been let begin is starting: {first.err}"
     assert daemon.ended(urgent)["artifacts"][0]["parts"][0]["text"] == f"Answer to {word}."
 
 
