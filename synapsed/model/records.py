@@ -91,6 +91,8 @@ class AgentRecord(_Record):
     rows: int = 40
     restarts: int = 0
     created_at: float
+    generation: str = ""
+    """Tells it from agents that had its id before; empty for one that an older version made."""
     changed_at: float = 0.0
     conversation: str | None = None
     """The program's own id of its current conversation, once it can be resumed."""

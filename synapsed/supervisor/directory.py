@@ -72,10 +72,13 @@ class AgentDirectory:
 
     def admit(self, record: AgentRecord) -> None:
         """The agent's token is its own from now on."""
-        self._tokens[environment.agent_token(self._settings.control_token, record.id)] = record.id
+        self._tokens[self._token(record)] = record.id
 
     def dismiss(self, record: AgentRecord) -> None:
-        self._tokens.pop(environment.agent_token(self._settings.control_token, record.id), None)
+        self._tokens.pop(self._token(record), None)
+
+    def _token(self, record: AgentRecord) -> str:
+        return environment.agent_token(self._settings.control_token, record.id, record.generation)
 
     def in_conversations(self) -> dict[tuple[str, str], str]:
         """Names of agents by the profile and the conversation that they are in."""

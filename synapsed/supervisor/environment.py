@@ -33,9 +33,11 @@ HERE = ("localhost", "127.0.0.1", "::1")
 it.)"""
 
 
-def agent_token(control_token: str, agent_id: str) -> str:
-    """The agent's SYNAPSE_AGENT_TOKEN: made of the control token, so that there is nothing to store."""
-    return hmac.new(control_token.encode(), f"agent:{agent_id}".encode(), hashlib.sha256).hexdigest()
+def agent_token(control_token: str, agent_id: str, generation: str = "") -> str:
+    """Returns the agent's SYNAPSE_AGENT_TOKEN, made of the control token, so that there is nothing secret to store. One
+    that an agent had before with the same id is another, by the record's `generation`."""
+    whose = ":".join(("agent", agent_id, *([generation] if generation else [])))
+    return hmac.new(control_token.encode(), whose.encode(), hashlib.sha256).hexdigest()
 
 
 def agent_environment(

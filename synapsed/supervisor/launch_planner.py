@@ -59,7 +59,7 @@ class Planner:
             own=settings.environ,
             endpoint=self.endpoint(record),
             control_socket=settings.paths.control_socket,
-            token=environment.agent_token(settings.control_token, record.id),
+            token=environment.agent_token(settings.control_token, record.id, record.generation),
             tool_dir=settings.tool_dir,
             rules=self._roster.config.environment,
         )

@@ -1,6 +1,7 @@
 """Who is who: the names and ports that are taken, and the records of agents made from requests and configuration."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from itertools import chain, count
@@ -134,6 +135,7 @@ class Roster:
             prompt=request.prompt,
             resume_at_reset=request.resume_at_reset,
             created_at=self._clock.wall(),
+            generation=os.urandom(8).hex(),
             **_adopted(request),
         )
 
@@ -200,6 +202,7 @@ class Roster:
             rows=profile.rows,
             desired="stopped",
             created_at=self._clock.wall(),
+            generation=os.urandom(8).hex(),
         )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.supervisor.environment import agent_token
 from tests.support.acp import Editor, Refused, answer_in, editor
 from tests.support.daemon import Daemon, eventually
 from tests.support.threaded import ThreadedDaemon, real_one
@@ -144,8 +143,7 @@ def test_an_agent_is_refused(daemon: Daemon, agent: dict[str, Any]) -> None:
     refused = daemon.ctl("acp", "ann", stdin="", env=env)
     assert (refused.code, refused.out) == (6, "")
     assert "mcp" in refused.err
-    token = (daemon.home / "state" / "token").read_text().strip()
-    status = daemon.request("GET", "/whoami", headers={"Authorization": f"Bearer {agent_token(token, agent['id'])}"})
+    status = daemon.request("GET", "/whoami", headers={"Authorization": f"Bearer {daemon.token_of(agent['id'])}"})
     assert status.json["agent"] == agent["id"]  # what acp asks before it opens a session
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.supervisor.environment import agent_token
 from tests.daemon.test_mcp import tools_of
 from tests.support.daemon import Answer, Daemon, eventually
 from tests.support.threaded import ThreadedDaemon, real_one
@@ -38,7 +37,7 @@ def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
 
 
 def token_of(daemon: Daemon, agent: dict[str, Any]) -> str:
-    return agent_token((daemon.home / "state" / "token").read_text().strip(), agent["id"])
+    return daemon.token_of(agent["id"])
 
 
 def inside(daemon: Daemon, agent: dict[str, Any]) -> dict[str, str]:

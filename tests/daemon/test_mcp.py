@@ -13,7 +13,6 @@ from mcp.client.stdio import StdioServerParameters
 
 from synapsectl.client import Client as Asking
 from synapsectl.mcp import server_of
-from synapsed.supervisor.environment import agent_token
 from tests.fakes.served import Served
 from tests.support.daemon import Daemon, eventually
 from tests.support.served_world import ServedWorld, served_world
@@ -63,9 +62,8 @@ class Tools:
 async def tools_of(daemon: Daemon, agent: dict[str, Any] | None) -> AsyncIterator[Tools]:
     """The server as the program of `agent` starts it, where there are programs; None: as no agent's."""
     env = dict(daemon.env)
-    token = (daemon.home / "state" / "token").read_text().strip()
     if isinstance(daemon, Served):
-        of_agent = None if agent is None else agent_token(token, agent["id"])
+        of_agent = None if agent is None else daemon.token_of(agent["id"])
         async with Client(server_of(Asking(str(daemon.socket), token=of_agent))) as client:
             yield Tools(client)
         return
@@ -73,7 +71,7 @@ async def tools_of(daemon: Daemon, agent: dict[str, Any] | None) -> AsyncIterato
         env = {
             **{key: value for key, value in env.items() if key != "SYNAPSED_HOME"},
             "SYNAPSE_CONTROL_SOCKET": str(daemon.socket),
-            "SYNAPSE_AGENT_TOKEN": agent_token(token, agent["id"]),
+            "SYNAPSE_AGENT_TOKEN": daemon.token_of(agent["id"]),
         }
     server = StdioServerParameters(command=sys.executable, args=["-m", "synapsectl", "mcp"], env=env)
     async with Client(server) as client:

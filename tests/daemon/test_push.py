@@ -19,7 +19,6 @@ from synapsed.a2a.push.sender import push_sender
 from synapsed.clock import SystemClock
 from synapsed.config import PushPolicy
 from synapsed.store.store import SqliteStore
-from synapsed.supervisor.environment import agent_token
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
 from tests.fakes.served import served
@@ -320,7 +319,7 @@ def test_secrets_are_nowhere_but_in_the_database(real: Daemon, hook: Webhook):
 def test_an_agent_has_the_daemon_do_nothing_for_it(real: Daemon):
     """A notification to the daemon itself has no rights, whatever it carries."""
     control_token = (real.home / "state" / "token").read_text().strip()
-    mine = agent_token(control_token, real.agent()["id"])
+    mine = real.token_of(real.agent()["id"])
     victim = send(real, "busy 60")
     target = f"http://127.0.0.1:{real.port}/agents/dummy/tasks/{victim}/cancel"
     for attempts, credentials in enumerate((None, control_token), 1):

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from synapsed.model.trace import context_of
-from synapsed.supervisor.environment import agent_token
 from tests.support.collector import Collector, Seen
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 
@@ -46,8 +45,7 @@ def send(daemon: Daemon, agent: str, text: str, *, sender: str = "", **headers: 
     """The task's id; `sender` is an agent that sends, by its own token."""
     head = dict(headers)
     if sender:
-        control = (daemon.home / "state" / "token").read_text().strip()
-        head["Authorization"] = f"Bearer {agent_token(control, daemon.agent(sender)['id'])}"
+        head["Authorization"] = f"Bearer {daemon.token_of(daemon.agent(sender)['id'])}"
     body = {"message": {"role": "user", "parts": [{"type": "text", "text": text}]}}
     answer = daemon.request("POST", f"/agents/{agent}/tasks/send", body, head)
     assert answer.status == 200, answer.json

@@ -109,6 +109,9 @@ class Served(Daemon):
         assert self.beside is not None
         return self.beside.do(wanted)
 
+    def token_of(self, agent_id: str) -> str:
+        return next(token for token, known in self.control.tokens.items() if known == agent_id)
+
     def add(self, name: str = "dummy", **facts: Any) -> AgentView:
         """An agent of the fake control, which has a token as a program has it."""
         view: AgentView = self.control.add(name, port=8190 + len(self.control.views), **facts)

@@ -125,7 +125,7 @@ async def test_the_environment(world: World) -> None:
         cwd="/tmp",
     )
     env = world.factory.launched[0][1].env
-    token = agent_token("t" * 43, AGENT)
+    token = agent_token("t" * 43, AGENT, world.store._agents[AGENT].generation)
     assert env == {
         "PATH": "/usr/bin:/bin:/opt/tool",
         "SECRET": "s",
@@ -569,3 +569,26 @@ async def test_an_agent_that_the_database_does_not_know(world: World) -> None:
     assert world.told(AgentAlert, lambda alert: alert.code) == ["TAKEN_UP"]
     await world.daemon()
     assert len(world.told(AgentAlert)) == 1, "the next daemon has it on record"
+
+
+async def test_the_token_of_a_removed_agent_is_nobodys(world: World) -> None:
+    """Its programs may live on: they are not the next agent with that port."""
+    await world.start()
+    first = world.factory.launched[-1][1].env["SYNAPSE_AGENT_TOKEN"]
+    directory = world.manager.directory
+    assert directory.token_owner(first) == AGENT
+    await world.manager.stop(AGENT, remove=True)
+    assert directory.token_owner(first) is None
+    assert (await world.start()).id == AGENT
+    assert directory.token_owner(first) is None
+    assert directory.token_owner(world.factory.launched[-1][1].env["SYNAPSE_AGENT_TOKEN"]) == AGENT
+
+
+async def test_the_token_of_an_agent_that_an_older_version_started_stays(quiet_world: World) -> None:
+    world = quiet_world
+    await world.daemon()
+    await world.start()
+    record = world.store._agents[AGENT]
+    world.store._agents[AGENT] = record.model_copy(update={"generation": ""})
+    await world.daemon()
+    assert world.manager.directory.token_owner(agent_token("t" * 43, AGENT)) == AGENT

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 from synapsed.paths import Paths
 from synapsed.sockets import connect
+from synapsed.supervisor.environment import agent_token
 from tests.support import warm
 
 __all__ = ["ANY_PORTS", "NO_PORTS", "PATIENCE_S", "Answer", "Ctl", "Daemon", "eventually"]
@@ -281,6 +283,13 @@ class Daemon:
     def task(self, task_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/control/tasks/{task_id}").json["task"]
         return found
+
+    def token_of(self, agent_id: str) -> str:
+        """What the agent's program has in SYNAPSE_AGENT_TOKEN."""
+        state = self.home / "state"
+        with contextlib.closing(sqlite3.connect(f"file:{state / 'synapsed.db'}?mode=ro", uri=True)) as database:
+            ((data,),) = database.execute("SELECT data FROM agents WHERE id = ?", (agent_id,)).fetchall()
+        return agent_token((state / "token").read_text().strip(), agent_id, json.loads(data)["generation"])
 
     def task_in(self, task_id: str, *states: str, patience: float = PATIENCE_S) -> dict[str, Any]:
         """The task once it is in one of `states`."""
