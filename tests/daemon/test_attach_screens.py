@@ -140,12 +140,12 @@ def test_equal_size_and_resizes(stand: Stand) -> None:
     assert " it" in ours.lines[-1]
     ours.type(b"\x1d\x1d")
     theirs.type(b"\x02d")
-    for seen, words in ((ours, ["[it:", "[detached"]), (theirs, ["[detached"])):
-        seen.until(lambda lines: shows("[detached")(lines) and shows(MINE[-1])(lines), "it has left")
+    ours.until(lambda lines: shows("[detached")(lines) and shows(MINE[-1])(lines), "it has left")
+    for seen in (ours, theirs):
         assert seen.process.wait(PATIENCE_S) == 0
-        lines = seen.everything
-        assert lines[: len(MINE)] == MINE, "what stood there stands there again"
-        assert [line.split()[0] for line in lines[len(MINE) :]] == words, "and nothing else"
+    lines = ours.everything
+    assert lines[: len(MINE)] == MINE, "what stood there stands there again"
+    assert [line.split()[0] for line in lines[len(MINE) :]] == ["[it:", "[detached"], "and nothing else"
 
 
 @pytest.mark.night
