@@ -70,10 +70,14 @@ def find_prompt(
     program had before it."""
     if not spec.enabled:
         return None
-    text = "\n".join(screen.lines)
+    text, over = "\n".join(screen.lines), False
     for dialog in spec.dialogs:
-        if all(p.search(text) for p in dialog.when) and not any(p.search(text) for p in dialog.unless):
-            return _read_dialog(dialog, text, Page(screen, cells or _no_cells))
+        if all(p.search(text) for p in dialog.when):
+            if not any(p.search(text) for p in dialog.unless):
+                return _read_dialog(dialog, text, Page(screen, cells or _no_cells))
+            over = True  # it stands there and asks nothing, also not as a menu of no profile
+    if over:
+        return None
     if (asked := find_unknown(spec, screen, cells)) is not None:
         return asked
     return _generic(screen, in_turn=in_turn) if spec.generic else None

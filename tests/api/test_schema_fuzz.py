@@ -50,8 +50,8 @@ LEFT_OUT = STREAMS | {
 """The first ends when the agent has nothing else to do, the next ends the daemon, two ask hosts that there may be."""
 LIFE = ("/stop", "/kill", "/restart")
 """Of an agent: these are sent to none that there is, since the other routes want it alive."""
-LANGUAGES = frozenset({"at", "zone"})
-"""Fields of a schedule, which are in languages of their own."""
+LANGUAGES = frozenset({"at", "zone", "env"})
+"""Fields in languages of their own: of a schedule, and JSON within a text."""
 PARTS = ("message.parts", "agent.", "event", "data")
 """Beginnings of fields that have other rules for each kind of what they are of."""
 SITUATIONS = frozenset({"NOT_WAITING", "INVALID_CHOICE", "PROGRAM_NOT_FOUND", "CONFIG_ERROR"})

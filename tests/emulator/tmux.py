@@ -39,6 +39,8 @@ class TmuxScreen:
         command = f"stty raw -echo; exec 3<&0; cat <&3 >{self._replies} & while :; do cat {self._input}; done"
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(cols), "-y", str(rows), command)
         self._tmux("set-option", "-g", "status", "off")
+        self._tmux("set-option", "-g", "automatic-rename", "off")
+        self._tmux("rename-window", "tmux")
         self._tmux("set-option", "-g", "window-size", "manual")
         self.resize(cols, rows)
         return self

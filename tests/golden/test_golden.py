@@ -111,6 +111,14 @@ def settled(seen: Seen, case: Case) -> bool:
     return seen.at - max((at for at, _ in case.record["chunks"] if at <= seen.at), default=0.0) > 0.5
 
 
+def test_what_a_profile_says_is_over_is_no_menu_either() -> None:
+    """gemini's trust question stays on the screen while the program starts again."""
+    replay = Replay(next(case for case in CASES if case.name == "gemini-0.61.0/trust"), told=False)
+    for seen in replay.play():
+        if seen.mark is not None:
+            check_mark(seen, replay)
+
+
 @pytest.mark.parametrize("case", chosen(CASES, NAME), ids=NAME)
 def test_restored_from_a_checkpoint_at_any_moment_it_goes_on_alike(case: Case) -> None:
     chance = random.Random(case.name)
