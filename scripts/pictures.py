@@ -157,7 +157,7 @@ def draw(target: Path, folder: Path) -> None:
         small.at_prompt()
         small.picture(target / "list.svg")
         for camera, file, line, words in (
-            (small, "inbox", "synapsectl inbox", ["2 need you", "Proceed?"]),
+            (small, "inbox", "synapsectl inbox", ["2 need you", "no, because"]),
             (large, "top", "synapsectl top api", ["2 need you", "Three migrations are"]),
         ):
             camera.type(line)

@@ -121,7 +121,7 @@ class FullScreen:
                 return
 
     def _key_waits(self, now: float) -> bool:
-        """Returns True if a key waits, and notes the time if there is none."""
+        """Returns True if a key waits, and notes the time if no key does."""
         if waits := bool(select.select([self._fd], [], [], 0)[0]):
             return waits
         self._empty_at = now

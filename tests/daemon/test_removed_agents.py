@@ -52,9 +52,9 @@ class Caller:
         return task
 
 
-def lives(daemon: ThreadedDaemon, text: str) -> dict[str, Any]:
+def lives(daemon: ThreadedDaemon, text: str, **wanted: Any) -> dict[str, Any]:
     """An agent is started, works, is asked and answered, asks another, calls a tool."""
-    agent = daemon.start_agent()
+    agent = daemon.start_agent(**wanted)
     itself = Caller(daemon, agent, is_agent=True)
     done = daemon.ended(daemon.send(f"echo {text}"))
     asked = daemon.send(f"echo {text}\nask y/n")
@@ -93,7 +93,9 @@ def test_nothing_of_the_first_is_shown_of_the_second(daemon: ThreadedDaemon) -> 
     assert shows(SECRET) == list(READERS)
     ((event_id, _),) = person.told("toolExecution")
     assert daemon.ctl("stop", "dummy", "--remove").code == 0
-    second = lives(daemon, LATER)
+    before, second = itself, lives(daemon, LATER, port=first["agent"]["port"])
+    assert before.ask("GET", "/control/tasks").status == 401, "what the first has left running is not the second"
+    itself = Caller(daemon, second["agent"], is_agent=True)
     assert second["agent"]["id"] == first["agent"]["id"]
     assert second["sent"] != first["sent"], "its keys are its own"
     assert (shows(SECRET), shows(LATER)) == ([], list(READERS))
