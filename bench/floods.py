@@ -46,7 +46,7 @@ def measured(running: Daemon, name: str, kind: str, verb: str) -> float:
     answer = running.post(verb, {})
     assert answer.status == 200, answer.json
     if verb.endswith("/kill"):
-        eventually(lambda: running.agent(name)["pid"] != before, f"{name} has ended")
+        eventually(lambda: running.agent(name).get("pid", before) != before, f"{name} has ended")
     seconds = time.monotonic() - began
     running.post(f"/control/agents/{name}/stop", {})
     return seconds

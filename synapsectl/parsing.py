@@ -6,6 +6,7 @@ A verb is a module of `synapsectl.commands` (or an object in one) with `configur
 """
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -62,22 +63,29 @@ def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argp
     verb = parser.verb
     if rest is not None and not verb.takes_rest:
         parser.error(f"{parser.prog.removeprefix(f'{PROGRAM} ')} takes nothing after --")
-    if strange := [word for word in arguments if not is_text(word)]:
-        _check_strange(strange, parser, args)
+    if not all(map(is_text, arguments)) and not verb.takes_bytes:
+        _read_bytes(parser, args)
     assert verb.run is not None, "a verb with sub-verbs is never the last word"
     return args, verb.run
 
 
-def _check_strange(strange: Iterable[str], parser: "VerbParser", args: argparse.Namespace) -> None:
-    """Ends the process if one of these words, which are no UTF-8, is not the name of a file."""
-    if parser.verb.takes_bytes:
-        return
-    of_files = [action for action in parser.own_actions if str(action.metavar or action.dest).upper() in BYTES_TOO]
-    values = [getattr(args, action.dest) for action in of_files]
-    names = {str(name) for value in values for name in (value if isinstance(value, list) else [value])}
-    for word in strange:
-        if word not in names and not (word.startswith("-") and word.partition("=")[2] in names):
-            parser.exit(USAGE, f"{parser.prog}: an argument is not UTF-8: '{named(word)}'\n")
+def _read_bytes(parser: "VerbParser", args: argparse.Namespace) -> None:
+    """Makes texts of words that Python has read as ASCII, as a locale may say, but of no name of a file. Ends the
+    process where one is no UTF-8."""
+    files = {one.dest for one in parser.own_actions if str(one.metavar or one.dest).upper() in BYTES_TOO}
+
+    def read(value: Any) -> Any:
+        if isinstance(value, list):
+            return [read(each) for each in value]
+        if not isinstance(value, str) or is_text(value):
+            return value
+        try:
+            return os.fsencode(value).decode()
+        except UnicodeDecodeError:
+            return parser.exit(USAGE, f"{parser.prog}: an argument is not UTF-8: '{named(value)}'\n")
+
+    for name in vars(args).keys() - files:
+        setattr(args, name, read(getattr(args, name)))
 
 
 def command_line(columns: int | None = None) -> "VerbParser":

@@ -33,6 +33,14 @@ def test_no_verb_takes_one_that_is_not_utf_8(daemon: FakeDaemon, ctl: Ctl, count
     assert daemon.requests == []
 
 
+def test_words_that_python_has_read_as_ascii_are_texts(daemon: FakeDaemon, ctl: Ctl) -> None:
+    """As under LC_ALL=C with PYTHONUTF8=0: each byte that is no ASCII is a lone surrogate."""
+    read_as_ascii = "größe".encode().decode("ascii", "surrogateescape")
+    assert ctl("send", "claude", "--", read_as_ascii).code == 0
+    (sent,) = [body for _, path, body in daemon.requests if path.endswith("/tasks/send")]
+    assert sent["message"]["parts"][0]["text"] == "größe"
+
+
 @pytest.mark.parametrize(
     "words",
     [
