@@ -91,12 +91,13 @@ class Automation:
             )
         )
         self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)
-        self.ruler = Ruler(control=control, store=store, clock=clock, notify=Desktop(environ))
+        self.ruler = Ruler(control=control, store=store, clock=clock, timers=timers, notify=Desktop(environ))
         self._moods = Moods(directory=directory, store=store, timers=timers, config=config)
 
     async def restore(self, config: Config) -> None:
         await self.scheduler.restore(config.schedule)
-        await self.ruler.restore(config.rule)
+        await self.ruler.restore()
+        self.ruler.reconfigure(config.rule)
         await self._moods.restore()
         await self.inbox.restore()
         self._webhooks.reconfigure(config.webhooks)

@@ -119,7 +119,13 @@ class Manager:
         self._planner = Planner(settings, self._roster, self._agents)
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
         self._registry = RegistryFollower(
-            registry, events=store.events, agents=self._agents, planner=self._planner, order=self._order, clock=clock
+            registry,
+            store=store,
+            agents=self._agents,
+            planner=self._planner,
+            order=self._order,
+            clock=clock,
+            timers=timers,
         )
         self.directory = AgentDirectory(
             self._agents,
@@ -136,7 +142,6 @@ class Manager:
             clock=clock,
             agents=self._agents,
             reply_broker=self._reply_broker,
-            registry=self._registry,
             elsewhere=elsewhere,
         )
         mentioned = MentionedAgents(self.directory, self.tasks, store.events)
