@@ -191,7 +191,8 @@ class BoardKeeper(Follower):
     wants = EventFilter(types=boards.TYPES)
 
     def __init__(self, directory: Directory, store: Store, timers: Timers, *, on_change: Callable[[], None]) -> None:
-        super().__init__(store, timers)
+        super().__init__(store.events, timers)
+        self._store = store
         self.board = Board()
         self._directory = directory
         self._on_change = on_change
@@ -201,14 +202,17 @@ class BoardKeeper(Follower):
         """Takes up what the log says is open."""
         if self.cursor >= 0:
             return
-        self.cursor = self._store.events.last_id
+        self.cursor = self._events.last_id
         for view in self._directory.agents():
-            opened = await self._store.events.open_attention(view.id)
+            opened = await self._events.open_attention(view.id)
             if opened:
                 self.board.restore(opened, await self._around(view.id, opened))
 
     async def handle(self, event: Event) -> None:
         self.board.take(event)
+
+    async def keep(self, event_id: int, changes: Changes) -> None:
+        await self._store.commit(events=changes.events)
 
     async def handled(self) -> None:
         before, self._items = self._items, self.board.items
@@ -227,8 +231,8 @@ class BoardKeeper(Follower):
         first = min((event.id for event in opened), default=None)
         if first is None:
             return []
-        events, after, found = self._store.events, max(0, first - AROUND), list[Event]()
-        while batch := await events.read(after, agent_id=agent_id, types=types, limit=PAGE):
+        after, found = max(0, first - AROUND), list[Event]()
+        while batch := await self._events.read(after, agent_id=agent_id, types=types, limit=PAGE):
             found += batch
             after = batch[-1].id
         return found
@@ -258,7 +262,7 @@ class Conclusions(DurableFollower):
 
     async def due(self, event: Event) -> None:
         left = event.at + consequences.GRACE_S - self._clock.wall()
-        await pause(self._timers, min(left, consequences.GRACE_S))
+        await self._pause(min(left, consequences.GRACE_S))
         await self._keeper.reached(event.id)
 
     async def handle(self, event: Event) -> Changes | None:

@@ -18,7 +18,7 @@ import structlog
 from synapsed.aio import Timers, cancel_all, pause
 from synapsed.clock import backoff
 from synapsed.errors import StoreError
-from synapsed.interfaces import EVERY_EVENT, EventFilter, EventPage, NewEvent, Store
+from synapsed.interfaces import EVERY_EVENT, EventFilter, EventLog, NewEvent, Store
 from synapsed.model.events import AgentAlert, Event
 from synapsed.model.follower import FollowerState
 
@@ -64,8 +64,9 @@ class Follower:
     escapes: tuple[type[Exception], ...] = ()
     """What ends `run`, and is for whoever awaits it."""
 
-    def __init__(self, store: Store, timers: Timers) -> None:
-        self._store = store
+    def __init__(self, events: EventLog, timers: Timers | None = None) -> None:
+        """`timers` None: those of the event loop."""
+        self._events = events
         self._timers = timers
         self.cursor = -1
         """Id of the last event that was handled; negative before the first `restore`."""
@@ -84,7 +85,7 @@ class Follower:
     async def restore(self) -> None:
         """Sets the cursor, and makes memory what it is there. Called again after each failure."""
         if self.cursor < 0:
-            self.cursor = self._store.events.last_id
+            self.cursor = self._events.last_id
 
     async def due(self, event: Event) -> None:
         """Returns when the event may be handled."""
@@ -100,9 +101,7 @@ class Follower:
         """Is called instead of `handle` for an event that failed too often."""
 
     async def keep(self, event_id: int, changes: Changes) -> None:
-        """Makes durable what the event led to."""
-        if changes.events:
-            await self._store.commit(events=changes.events)
+        """Makes durable what the event led to, for whoever has a place for it."""
 
     # --- what it is told ---
 
@@ -126,6 +125,14 @@ class Follower:
         while self._reached < event_id and self.running:
             await self._moved.wait()
 
+    async def catch_up(self) -> None:
+        """Sees to what the log has now, for one that is not started: what goes wrong is raised, and nothing lost."""
+        upto = self._events.last_id
+        if self.cursor < 0 or self._amid:
+            await self.restore()
+        while self.cursor < upto:
+            await self._see_to(self.cursor)
+
     async def run(self) -> None:
         """Returns when the store is closed, or at its end. Raises what `escapes`."""
         failures, furthest = 0, -1
@@ -133,7 +140,7 @@ class Follower:
             while not await self._attempt(again=furthest >= 0):
                 failures = failures + 1 if self.cursor <= furthest else 0
                 furthest = max(furthest, self.cursor, 0)
-                await pause(self._timers, backoff(failures, initial=RETRY_S, factor=2.0, maximum=RETRY_MAX_S))
+                await self._pause(backoff(failures, initial=RETRY_S, factor=2.0, maximum=RETRY_MAX_S))
         finally:
             asyncio.get_running_loop().call_soon(self._wake)  # it is done by then
 
@@ -144,7 +151,6 @@ class Follower:
         try:
             if again or self.cursor < 0:
                 await self.restore()
-                self._amid = False
             await self._follow()
         except Ended:
             return True
@@ -162,28 +168,30 @@ class Follower:
 
     async def _follow(self) -> None:
         """Returns when the store is closed."""
-        events, after = self._store.events, self.cursor
-        while True:
-            await self._see_to(await events.page(after, self.wants, limit=BATCH, size=BATCH_SIZE))
-            if self.pace and self.cursor >= events.last_id:
-                await pause(self._timers, self.pace, woken=self._hurried)
+        after: int | None = self.cursor
+        while after is not None:
+            await self._see_to(after)
+            if self.pace and self.cursor >= self._events.last_id:
+                await self._pause(self.pace, woken=self._hurried)
                 self._hurried.clear()
-            if (following := await events.changed(self.cursor, self.wants)) is None:
-                return
-            after = following
+            after = await self._events.changed(self.cursor, self.wants)
 
-    async def _see_to(self, page: EventPage) -> None:
+    async def _see_to(self, after: int) -> None:
+        """Handles the next events after `after`."""
+        page = await self._events.page(after, self.wants, limit=BATCH, size=BATCH_SIZE)
         for event in page.events:
             await self.due(event)
             self._amid = True
             changes = await self._handle(event)
             if changes is not None:
                 await self.keep(event.id, changes)
-            self.cursor, self._amid = event.id, False
+            self.cursor = event.id
+            self._amid = False
         self.cursor = page.upto
         await self.handled()
         self._reached = page.upto
         self._wake()
+        await asyncio.sleep(0)  # who is far behind is not alone
 
     async def _handle(self, event: Event) -> Changes | None:
         tries = self._failed[1] if self._failed[0] == event.id else 0
@@ -200,6 +208,9 @@ class Follower:
             self._failed = (event.id, tries + 1)
             raise
 
+    async def _pause(self, seconds: float, woken: asyncio.Event | None = None) -> None:
+        await pause(self._timers or asyncio.get_running_loop(), seconds, woken=woken)
+
     def _wake(self) -> None:
         self._moved.set()
         self._moved.clear()
@@ -208,8 +219,9 @@ class Follower:
 class DurableFollower(Follower):
     """Goes on where the last daemon was; without one, with what happens from now on."""
 
-    def __init__(self, store: Store, timers: Timers) -> None:
-        super().__init__(store, timers)
+    def __init__(self, store: Store, timers: Timers | None = None) -> None:
+        super().__init__(store.events, timers)
+        self._store = store
         self.state = FollowerState(cursor=0)
         """As it is durable."""
 
@@ -220,7 +232,7 @@ class DurableFollower(Follower):
     async def restore(self) -> None:
         state = await self._store.follower(self.name)
         if state is None:
-            state = FollowerState(cursor=self._store.events.last_id)
+            state = FollowerState(cursor=self._events.last_id)
             await self._store.keep_follower(self.name, state)
         self.state, self.cursor = state, state.cursor
 

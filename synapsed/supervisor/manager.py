@@ -120,7 +120,7 @@ class Manager:
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
         self._registry = RegistryFollower(
             registry,
-            store=store,
+            events=store.events,
             agents=self._agents,
             planner=self._planner,
             order=self._order,

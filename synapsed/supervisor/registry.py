@@ -30,7 +30,7 @@ from synapsed.agents.agent import Agent
 from synapsed.aio import TaskSet, Timers
 from synapsed.clock import Clock
 from synapsed.files import open_regular, write_whole
-from synapsed.interfaces import EventFilter, Store
+from synapsed.interfaces import EventFilter, EventLog
 from synapsed.model.events import Event
 from synapsed.model.registry import RegistryEntry
 from synapsed.store.follower import Follower
@@ -223,14 +223,14 @@ class RegistryFollower(Follower):
         self,
         registry: Registry,
         *,
-        store: Store,
+        events: EventLog,
         agents: Mapping[str, Agent],
         planner: Planner,
         order: StartOrder,
         clock: Clock,
         timers: Timers,
     ) -> None:
-        super().__init__(store, timers)
+        super().__init__(events, timers)
         self._registry = registry
         self._agents = agents
         self._planner = planner
@@ -242,12 +242,12 @@ class RegistryFollower(Follower):
 
     def start(self) -> None:
         """Follow what happens from now on."""
-        self.cursor = self._store.events.last_id
+        self.cursor = self._events.last_id
         super().start()
 
     async def restore(self) -> None:
         """Nobody knows what was missed: every agent is looked at."""
-        self.cursor = self._store.events.last_id
+        self.cursor = self._events.last_id
         self._changed = set(self._agents)
 
     async def handle(self, event: Event) -> None:
@@ -281,7 +281,7 @@ class RegistryFollower(Follower):
     async def flush(self) -> None:
         """Returns when all that the log has now is in the files, and the sweep that was begun is over."""
         await self._sweeps.finish()
-        await self.reached(self._store.events.last_id)
+        await self.reached(self._events.last_id)
         await self._registry.flush()
 
     async def close(self) -> None:
