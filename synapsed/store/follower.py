@@ -52,6 +52,10 @@ class Ended(Exception):
     """Raised by `handle`: there is nothing more to follow."""
 
 
+class Later(Exception):
+    """Raised where something cannot be done now: it is tried again as after a failure, of which nobody need be told."""
+
+
 class Follower:
     """Handles what happens from its first `restore` on, which its start does if nobody did. Life: `restore`, `start`,
     …, `close`."""
@@ -77,6 +81,8 @@ class Follower:
         self._running: asyncio.Task[None] | None = None
         self._amid = False
         """An event is being handled: memory may be ahead of the cursor."""
+        self._broken_off = False
+        """The last `catch_up` came to no end."""
         self._failed: tuple[int, int] = (0, 0)
         """The event that failed last, and how often it did."""
 
@@ -128,10 +134,12 @@ class Follower:
     async def catch_up(self) -> None:
         """Sees to what the log has now, for one that is not started: what goes wrong is raised, and nothing lost."""
         upto = self._events.last_id
-        if self.cursor < 0 or self._amid:
+        if self.cursor < 0 or self._broken_off:
             await self.restore()
+        self._broken_off = True
         while self.cursor < upto:
             await self._see_to(self.cursor)
+        self._broken_off = False
 
     async def run(self) -> None:
         """Returns when the store is closed, or at its end. Raises what `escapes`."""
@@ -156,6 +164,8 @@ class Follower:
             return True
         except self.escapes:
             raise
+        except Later as reason:
+            log.info("a follower waits", follower=self.name, why=str(reason))
         except StoreError as error:
             if error.details.get("reason") == "closed":
                 return True
@@ -200,7 +210,7 @@ class Follower:
             return _told(self.name, event)
         try:
             return await self.handle(event)
-        except (StoreError, Ended):
+        except (StoreError, Ended, Later):
             raise
         except self.escapes:
             raise

@@ -11,10 +11,13 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import EventFilter, NewEvent
 from synapsed.model.events import AgentAlert, AgentReported, Event, TurnSeen
 from synapsed.model.follower import FollowerState
-from synapsed.store.follower import PASSED_OVER, SAVE_EVERY, TRIES, Changes, DurableFollower, Ended, Follower
+from synapsed.store import follower as module
+from synapsed.store.follower import PASSED_OVER, SAVE_EVERY, Changes, DurableFollower, Ended, Follower, Later
 from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.store import MemoryStore
+
+TRIES = 3
 
 
 class Killed(BaseException):
@@ -72,6 +75,12 @@ class Hearing(Follower):
             raise self.faults.pop(0)
         assert isinstance(event.data, TurnSeen)
         self.heard.append(event.data.text)
+
+
+@pytest.fixture(autouse=True)
+def _few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them writes a traceback into the log, which is dear here."""
+    monkeypatch.setattr(module, "TRIES", TRIES)
 
 
 @pytest.fixture
@@ -281,6 +290,25 @@ async def test_catching_up_raises_and_loses_nothing(store: MemoryStore, clock: F
         await hearing.catch_up()
     await hearing.catch_up()
     assert hearing.heard == ["one", "two"]
+
+
+async def test_catching_up_after_a_fault_behind_the_events(store: MemoryStore, clock: FakeClock) -> None:
+    class Sending(Counting):
+        away = True
+
+        async def handled(self) -> None:
+            if self.away:
+                self.away = False
+                raise Later("nobody is there")
+
+    sending = Sending(store, clock)
+    await sending.restore()
+    await say(store, "quiet", "two")
+    with pytest.raises(Later):
+        await sending.catch_up()
+    assert sending.count == 2
+    await sending.catch_up()
+    assert (sending.count, sending.cursor) == (2, store.events.last_id)
 
 
 async def test_a_closed_store_ends_it(tmp_path: Path, clock: FakeClock) -> None:
