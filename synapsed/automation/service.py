@@ -12,7 +12,7 @@ from synapsed.access.vapid import PushKey
 from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.mood_events import Moods
+from synapsed.parts.moods.following import Moods
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.automation.rule_runner import Desktop, Ruler

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.automation.mood_events import Moods
+from synapsed.parts.moods.following import Moods
 from synapsed.config import AgentConfig, Config, MoodsConfig
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent

@@ -1,4 +1,4 @@
-"""Tells how the person who works with an agent seems to feel: `synapsed.moods` on the events of the log.
+"""Tells how the person who works with an agent seems to feel: `synapsed.parts.moods` on the events of the log.
 
 A follower of the log, which keeps beside its cursor, of each agent, what its scorer goes on from.
 """
@@ -14,13 +14,13 @@ from synapsed.errors import SynapsedError
 from synapsed.interfaces import Directory, EventFilter, NewEvent, Store
 from synapsed.model.events import REMOVED, Event, StateChanged
 from synapsed.model.follower import FollowerState
-from synapsed.moods.mood_record import MoodState
-from synapsed.moods.scorer import TYPES, Scorer, asks_for_text
+from synapsed.parts.moods.mood_record import MoodState
+from synapsed.parts.moods.scorer import TYPES, Scorer, asks_for_text
 from synapsed.store.follower import Changes, DurableFollower
 
 _PLAIN = AgentConfig()
 
-log = structlog.stdlib.get_logger("synapsed.moods")
+log = structlog.stdlib.get_logger("synapsed.parts.moods")
 
 
 class Moods(DurableFollower):
