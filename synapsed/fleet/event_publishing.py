@@ -44,7 +44,7 @@ class Cursors(Protocol):
 
 
 class EventTelling(Follower):
-    """`run` it, which raises NoBroker. `accepts` says of which agents others are told; `content`: with what was said."""
+    """`run` it, which raises NoBroker. `accepts` says of which agents others are told; `content`: and what was said."""
 
     name = "fleet events"
     escapes = (NoBroker,)

@@ -219,7 +219,7 @@ class Manager:
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
         async with self._reloading:
             self._check_open()
-            config = await asyncio.to_thread(load_config, self._settings.paths)
+            config = await asyncio.to_thread(load_config, self._settings.paths, type(self._settings.config))
             library = await asyncio.to_thread(self._library.again)
             _ = [library.get(agent.profile or name) for name, agent in config.agents.items()]
             check_parking(config, library, self._settings.paths)

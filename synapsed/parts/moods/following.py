@@ -3,36 +3,50 @@
 A follower of the log, which keeps beside its cursor, of each agent, what its scorer goes on from.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import structlog
 from pydantic import ValidationError
 
-from synapsed.aio import Timers
-from synapsed.config import AgentConfig, Config
 from synapsed.errors import SynapsedError
-from synapsed.interfaces import Directory, EventFilter, NewEvent, Store
+from synapsed.interfaces import EventFilter, NewEvent
+from synapsed.kernel import Kernel, Running
 from synapsed.model.events import REMOVED, Event, StateChanged
 from synapsed.model.follower import FollowerState
 from synapsed.parts.moods.mood_record import MoodState
 from synapsed.parts.moods.scorer import TYPES, Scorer, asks_for_text
 from synapsed.store.follower import Changes, DurableFollower
 
-_PLAIN = AgentConfig()
-
 log = structlog.stdlib.get_logger("synapsed.parts.moods")
 
 
-class Moods(DurableFollower):
-    """`config` is what counts now."""
+class _Running(Running):
+    def __init__(self, moods: "Moods") -> None:
+        self._moods = moods
 
+    def started(self) -> None:
+        self._moods.start()
+
+    async def stopping(self) -> None:
+        await self._moods.close()
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Running]:
+    """Goes on where the last daemon was."""
+    moods = Moods(kernel)
+    await moods.restore()
+    yield _Running(moods)
+
+
+class Moods(DurableFollower):
     name = "moods"
     wants = EventFilter(types=TYPES | {"agentState"})
 
-    def __init__(self, *, directory: Directory, store: Store, timers: Timers, config: Config) -> None:
-        super().__init__(store, timers)
-        self.config = config
-        self._directory = directory
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel.store, kernel.timers)
+        self._kernel = kernel
         self._scorers: dict[str, tuple[int, Scorer]] = {}
         """By agent, with the last event that it has taken."""
         self._ahead: set[str] = set()
@@ -70,13 +84,14 @@ class Moods(DurableFollower):
 
     def _wanted(self, agent_id: str) -> bool:
         """Whether the agent is to be told of; one that is no more is not."""
-        if not agent_id or not self.config.moods.enabled:
+        if not agent_id or not self._kernel.config.moods.enabled:
             return False
         try:
-            name = self._directory.view(agent_id).name
+            name = self._kernel.control.directory.view(agent_id).name
         except SynapsedError:
             return False
-        return self.config.agents.get(name, _PLAIN).moods
+        agent = self._kernel.agent_config(name)
+        return agent is None or agent.moods
 
     async def _score(self, agent_id: str, event: Event) -> Changes | None:
         taken, scorer = await self._scorer(agent_id)

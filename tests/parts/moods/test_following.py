@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from synapsed.parts.moods.following import Moods
-from synapsed.config import AgentConfig, Config, MoodsConfig
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent
+from synapsed.kernel import Kernel
 from synapsed.model.events import (
     AgentReported,
     EmotionUpdate,
@@ -21,6 +20,8 @@ from synapsed.model.events import (
 )
 from synapsed.model.follower import FollowerState
 from synapsed.model.sender import Sender, Tier
+from synapsed.parts.list import config_model
+from synapsed.parts.moods.following import Moods
 from synapsed.rules.rule import RuleConfig, is_for
 from synapsed.store.follower import SAVE_EVERY
 from tests.fakes.clock import until
@@ -40,7 +41,10 @@ class Home(World):
         self.followers: list[Moods] = []
 
     async def moods(self) -> Moods:
-        moods = Moods(directory=self.manager.directory, store=self.store, timers=self.clock, config=Config())
+        self.kernel = Kernel(
+            control=self.manager, store=self.store, clock=self.clock, timers=self.clock, config=config_model()()
+        )
+        moods = Moods(self.kernel)
         await moods.restore()
         moods.start()
         self.followers.append(moods)
@@ -235,12 +239,12 @@ async def test_what_was_kept_and_cannot_be_read_is_dropped(home: Home) -> None:
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "agent"])
 async def test_switched_off_and_on_again(home: Home, whole: bool) -> None:
     agent = await home.start()
-    off = Config(moods=MoodsConfig(enabled=False)) if whole else Config(agents={agent.name: AgentConfig(moods=False)})
+    said = {"moods": {"enabled": False}} if whole else {"agents": {agent.name: {"moods": False}}}
     other = await home.start("talker", name="t")
-    moods = await home.moods()
+    await home.moods()
     await home.send(agent.id, ANGRY)
     await home.seen()
-    moods.config = off
+    home.kernel.config = config_model().model_validate(said)
     await home.send(agent.id, ANGRIER)
     await home.seen()
     assert home.levels == [("frustration", 2)]
@@ -248,7 +252,7 @@ async def test_switched_off_and_on_again(home: Home, whole: bool) -> None:
     await home.send(other.id, ANGRY)
     await home.seen()
     assert home.levels[1:] == ([] if whole else [("frustration", 2)])
-    moods.config = Config()
+    home.kernel.config = config_model()()
     told = len(home.levels)
     await home.send(agent.id, ANGRY)
     await home.seen()
