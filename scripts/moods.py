@@ -6,8 +6,8 @@ python -m scripts.moods
 from collections.abc import Iterable
 
 from scripts.events import DOCUMENT
-from synapsed.moods.signals import HALF_LIFE_S, LEAVES, REACHES, SIGNALS, Signal
-from synapsed.moods.words import FACES, JAPANESE, MILD, NEGATIONS, STRONG, Terms
+from synapsed.parts.moods.signals import HALF_LIFE_S, LEAVES, REACHES, SIGNALS, Signal
+from synapsed.parts.moods.words import FACES, JAPANESE, MILD, NEGATIONS, STRONG, Terms
 
 BEGIN = "<!-- signals: made by python -m scripts.moods from here -->"
 END = "<!-- signals: to here -->"

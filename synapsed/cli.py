@@ -189,6 +189,7 @@ def _broker(args: argparse.Namespace) -> int:
     from synapsed.fleet.broker import serve
     from synapsed.fleet.member_files import Home
     from synapsed.openfiles import raise_limit
+    from synapsed.parts.list import config_model
     from synapsed.paths import Paths
 
     os.umask(0o077)
@@ -196,7 +197,7 @@ def _broker(args: argparse.Namespace) -> int:
     paths = Paths.from_environ()
     log.configure(args.log_level, file=paths.logs / "broker.log" if args.log_file else None)
     try:
-        asyncio.run(serve(Home(paths), load_config(paths).fleet, os.environ))
+        asyncio.run(serve(Home(paths), load_config(paths, config_model()).fleet, os.environ))
     except SynapsedError as error:
         return _refuse(error)
     return EXIT_OK
@@ -207,6 +208,7 @@ def _fleet(what: str) -> int:
     from synapsed.configfile import load_config
     from synapsed.errors import InvalidRequest, SynapsedError
     from synapsed.extras import FLEET_INSTALL, has_fleet
+    from synapsed.parts.list import config_model
     from synapsed.paths import Paths
 
     os.umask(0o077)
@@ -219,7 +221,11 @@ def _fleet(what: str) -> int:
 
         if what not in OPERATIONS:
             raise InvalidRequest(f"{what!r} is nothing that is done for a fleet")
-        print(json.dumps(perform(Home(paths), load_config(paths), what, json.loads(sys.stdin.read() or "{}"))))
+        print(
+            json.dumps(
+                perform(Home(paths), load_config(paths, config_model()), what, json.loads(sys.stdin.read() or "{}"))
+            )
+        )
     except SynapsedError as error:
         return _refuse(error, as_json=True)
     return EXIT_OK
@@ -352,12 +358,13 @@ def _check_config(*, as_json: bool) -> int:
     from synapsed.configfile import check_parking, load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.library import ProfileLibrary
+    from synapsed.parts.list import config_model
     from synapsed.paths import Paths
     from synapsed.telemetry.extra import missing
 
     paths = Paths.from_environ()
     try:
-        config = load_config(paths)
+        config = load_config(paths, config_model())
         profiles = ProfileLibrary.standard(paths.user_profiles)
         for name, agent in config.agents.items():
             try:

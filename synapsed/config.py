@@ -4,15 +4,17 @@ How it is read from its files, and what must fit together over several sections:
 """
 
 import re
+from collections.abc import Iterable
 from ipaddress import ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
 from synapsed.apispec import ApiConfig
 from synapsed.attention.notify import NotifyConfig
 from synapsed.fleetspec import FleetConfig
+from synapsed.kernel import Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.model.schedule import NewSchedule
@@ -20,7 +22,9 @@ from synapsed.outgoing import OutgoingConfig
 from synapsed.rules.rule import RuleConfig
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """What the configuration's models are: a key that is not known is refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -38,7 +42,7 @@ def _like(pattern: str, words: str) -> AfterValidator:
 type AttachKey = Literal["next", "previous", "inbox", "list", "scrollback", "status", "detach", "help"]
 
 
-class AttachConfig(_Section):
+class AttachConfig(Section):
     """`[attach]`: what holds in attached terminals."""
 
     mentions: bool = True
@@ -78,7 +82,7 @@ def _networks(value: list[str]) -> list[str]:
     return value
 
 
-class PushPolicy(_Section):
+class PushPolicy(Section):
     """`[a2a.push]`: notifications to clients' webhooks. Times are seconds."""
 
     enabled: bool = True
@@ -104,7 +108,7 @@ class PushPolicy(_Section):
         return self
 
 
-class A2aConfig(_Section):
+class A2aConfig(Section):
     """`[a2a]`."""
 
     repeats: bool = True
@@ -123,7 +127,7 @@ _Variable = Annotated[
 ]
 
 
-class EnvironmentConfig(_Section):
+class EnvironmentConfig(Section):
     """`[environment]`: what of a shell's environment goes to agents, and to a daemon that a verb starts, where that is
     to be otherwise than the table says (`synapsed.inherited`)."""
 
@@ -135,7 +139,7 @@ class EnvironmentConfig(_Section):
     """Variables of a person's shell that `restart` and `attach` bring besides those of its login."""
 
 
-class HostsConfig(_Section):
+class HostsConfig(Section):
     """`[hosts]`: the way to the daemons of other hosts."""
 
     ssh: list[str] = Field(default=["ssh"], min_length=1)
@@ -146,14 +150,14 @@ class HostsConfig(_Section):
     """What this host is called in the names of senders; empty: its host name up to the first dot."""
 
 
-class Keep(_Section):
+class Keep(Section):
     """`keep = {...}`: how many finished tasks are kept, and how long; 0 is for ever."""
 
     tasks: int = Field(default=100_000, ge=0)
     days: float = Field(default=90.0, ge=0, le=36_500)
 
 
-class StoreConfig(_Section):
+class StoreConfig(Section):
     """`[store]`."""
 
     keep: Keep = Keep()
@@ -161,14 +165,14 @@ class StoreConfig(_Section):
     """The database is copied once a day, and a copy kept for so many; 0: no copies are made."""
 
 
-class HistoryConfig(_Section):
+class HistoryConfig(Section):
     """`[history]`."""
 
     enabled: bool = True
     """Messages, answers and tool calls can be searched, and usage is added up."""
 
 
-class MetricsConfig(_Section):
+class MetricsConfig(Section):
     """`[metrics]`."""
 
     enabled: bool = True
@@ -189,7 +193,7 @@ def _header_names(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-class TracesConfig(_Section):
+class TracesConfig(Section):
     """`[traces]`: where OpenTelemetry spans of tasks are sent."""
 
     endpoint: Annotated[str, AfterValidator(_collector)] = ""
@@ -208,14 +212,7 @@ class TracesConfig(_Section):
         return self.sample if self.endpoint else None
 
 
-class MoodsConfig(_Section):
-    """`[moods]`."""
-
-    enabled: bool = True
-    """`emotionUpdate` is told of the person who works with an agent, by what is written and done."""
-
-
-class InstructionsConfig(_Section):
+class InstructionsConfig(Section):
     """`[instructions]`: what agents are told of themselves and the others, where their profile knows how."""
 
     enabled: bool = True
@@ -225,7 +222,7 @@ class InstructionsConfig(_Section):
     `{reply}` are filled in."""
 
 
-class RestartPolicy(_Section):
+class RestartPolicy(Section):
     """`restart = {...}`; times are seconds. What each means is said in `agents/restart_policy.py`."""
 
     policy: Literal["never", "on-failure", "always"] = "on-failure"
@@ -256,7 +253,7 @@ def _rules(value: list[str]) -> list[str]:
 Rules = Annotated[list[str], AfterValidator(_rules)]
 
 
-class ApprovalConfig(_Section):
+class ApprovalConfig(Section):
     """`approval = {...}`: which tool calls need no person. How a rule is written is said in `model/approval.py`."""
 
     default: Literal["escalate", "allow", "deny"] = "escalate"
@@ -269,7 +266,7 @@ class ApprovalConfig(_Section):
         return Policy.of(self.default, self.allow, self.deny)
 
 
-class UsageLimitPolicy(_Section):
+class UsageLimitPolicy(Section):
     """`usage_limit = {...}`: what happens when the account's limit is reached. Times are seconds."""
 
     task: Literal["fail", "continue"] = "fail"
@@ -285,7 +282,7 @@ Size = Annotated[str, _like(r"[1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%", "a size lik
 """Bytes (`"2G"`), or a share of the machine's memory (`"25%"`)."""
 
 
-class Limits(_Section):
+class Limits(Section):
     """`limits = {...}`: what one agent, with all that it starts, may use; where agents are units of systemd."""
 
     memory: Size | None = None
@@ -295,7 +292,7 @@ class Limits(_Section):
     """Processes and threads."""
 
 
-class ParkPolicy(_Section):
+class ParkPolicy(Section):
     """`park = {...}`: when the program of an idle agent is ended until the next message. What idle means is said in
     `agents/parking.py`; without either key it is never."""
 
@@ -318,7 +315,7 @@ def seconds_of(duration: str) -> int:
     return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
-class AgentConfig(_Section):
+class AgentConfig(Section):
     """`[agents.NAME]`."""
 
     profile: str | None = None
@@ -352,18 +349,16 @@ class AgentConfig(_Section):
     """Tell its program of `synapsectl mcp`, where the profile knows how."""
     instructions: bool = True
     """Tell its model what `[instructions]` says."""
-    moods: bool = True
-    """Tell how the person who works with it seems to feel, where `[moods]` is enabled."""
 
 
-class TeamConfig(_Section):
+class TeamConfig(Section):
     """`[teams.<name>]`: agents that are started and addressed together."""
 
     members: list[str] = Field(min_length=1, max_length=64)
     """Names of agents, or of profiles, of which an agent of that name is started."""
 
 
-class WebhookConfig(_Section):
+class WebhookConfig(Section):
     """`[webhooks.NAME]`; which networks may be told, and how it is tried again, `[a2a.push]` says."""
 
     url: Annotated[str, Field(min_length=1, max_length=2048)]
@@ -379,7 +374,7 @@ class WebhookConfig(_Section):
         return self
 
 
-class Config(_Section):
+class Config(Section):
     """`config.toml` and `agents.d/`."""
 
     api: ApiConfig = ApiConfig()
@@ -394,7 +389,6 @@ class Config(_Section):
     history: HistoryConfig = HistoryConfig()
     metrics: MetricsConfig = MetricsConfig()
     traces: TracesConfig = TracesConfig()
-    moods: MoodsConfig = MoodsConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
     schedule: list[NewSchedule] = Field(default=[], max_length=SCHEDULES_MAX)
@@ -406,3 +400,21 @@ class Config(_Section):
     notify: NotifyConfig = NotifyConfig()
     fleet: FleetConfig | None = None
     """None: this host is a member of no fleet."""
+
+
+def config_with(faces: Iterable[Face]) -> type[Config]:
+    """Returns the model of a configuration in which each part has its sections and its keys of agents."""
+    sections: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for face in faces:
+        sections |= {name: (one.kind, one.default) for name, one in face.sections.items()}
+        settings |= {name: (one.kind, one.default) for name, one in face.agent_settings.items()}
+    agent = create_model("AgentConfig", __base__=AgentConfig, **settings)
+    return create_model("Config", __base__=Config, agents=(dict[str, agent], {}), **sections)  # type: ignore[valid-type]
+
+
+def agent_model(config: type[Config]) -> type[AgentConfig]:
+    """Returns the model of one agent in it."""
+    _, model = get_args(config.model_fields["agents"].annotation)
+    found: type[AgentConfig] = model
+    return found

@@ -14,7 +14,7 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
-from synapsed.config import AgentConfig, Config, TeamConfig
+from synapsed.config import AgentConfig, Config, TeamConfig, agent_model
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
 from synapsed.fleetspec import FleetConfig, overlaid
@@ -25,17 +25,18 @@ from synapsed.paths import Paths
 from synapsed.toml_errors import describe_syntax, describe_validation, unreadable
 
 
-def load_config(paths: Paths) -> Config:
-    """The configuration; an empty one where there are no files. Raises ConfigError."""
-    config = Config()
+def load_config(paths: Paths, model: type[Config] = Config) -> Config:
+    """Returns the configuration, an empty one where there are no files; `model` has the parts' sections. Raises
+    ConfigError."""
+    config = model()
     if (text := _read(paths.config_file)) is not None:
-        config = _validate(paths.config_file, text, Config)
+        config = _validate(paths.config_file, text, model)
     origin = dict.fromkeys(config.agents, paths.config_file)
     agents = dict(config.agents)
     for path in sorted(paths.agents_d.glob("*.toml")) if paths.agents_d.is_dir() else ():
         if path.stem in agents:
             raise ConfigError(f"{path}: the agent {path.stem!r} stands in {origin[path.stem]} already", file=str(path))
-        agents[path.stem] = _validate(path, _read(path) or "", AgentConfig)
+        agents[path.stem] = _validate(path, _read(path) or "", agent_model(model))
         origin[path.stem] = path
     for name in agents:
         try:

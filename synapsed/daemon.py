@@ -58,6 +58,7 @@ from synapsed.installed import commit
 from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
+from synapsed.kernel import Kernel, Parts, open_parts
 from synapsed.library import ProfileLibrary
 from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
@@ -65,6 +66,7 @@ from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
+from synapsed.parts.list import config_model, faces
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
 from synapsed.premises import DECIDE_SOCKET, HOOKS_SOCKET
@@ -138,6 +140,7 @@ class _Parts:
     backups: Backups
     telemetry: Telemetry
     fleet: "Fleet | None"
+    parts: Parts
     hooks: Mapping[str, HookSocket]
     """By their names among the premises."""
 
@@ -186,7 +189,7 @@ class Daemon:
             up.callback(self._service.close)
             up.enter_context(collecting(asyncio.get_running_loop()))
             await up.enter_async_context(self._service.beating())
-            config = await asyncio.to_thread(load_config, self._paths)
+            config = await asyncio.to_thread(load_config, self._paths, config_model())
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
             up.enter_context(self._signals(stop, manager))  # before anybody can know that it is there
@@ -221,6 +224,7 @@ class Daemon:
             # Before the agents: attached terminals are told that the daemon goes, not that their programs ended.
             servers.end_streams()
             await parts.automation.close()
+            await parts.parts.stopping()
             await manager.close(keep_agents=stop.keep_agents)
             if stop.failure is not None:
                 raise StoreError(f"{stop.failure}; the next daemon finds its agents running", reason="failed")
@@ -250,6 +254,10 @@ class Daemon:
             await hook.make()
             up.push_async_callback(hook.close)
         return listen, tls
+
+    def _kernel(self, manager: Manager, store: SqliteStore, config: Config) -> Kernel:
+        timers = asyncio.get_running_loop()
+        return Kernel(control=manager, store=store, clock=self._clock, timers=timers, config=config)
 
     def _upkeep(self, lock: HomeLock, parts: _Parts) -> Upkeep:
         return Upkeep(
@@ -299,7 +307,7 @@ class Daemon:
                 tool_dir=_tool_directory(),
                 attributes=self._started_with,
                 mcp=has_mcp(),
-                on_config=lambda config: automation.reconfigure(config),  # noqa: PLW0108 - it is made later
+                on_config=lambda config: _reconfigure(config, automation, parts),
             ),
             store=store,
             profiles=profiles,
@@ -355,6 +363,7 @@ class Daemon:
         )
         up.push_async_callback(automation.close)
         await automation.restore(config)
+        parts = await up.enter_async_context(open_parts(faces(), self._kernel(manager, store, config)))
         security = Security(
             directory=manager.directory,
             visitors=Visitors(book, self._clock),
@@ -394,8 +403,8 @@ class Daemon:
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
         up.push_async_callback(servers.close)
-        if carriers.problem is not None:
-            servers.alert(f"this host takes no part in its fleet: {carriers.problem}; then restart the daemon")
+        for alert in _left_out(parts, carriers.problem):
+            servers.alert(alert)
         retention = Retention(
             store,
             config.store.keep,
@@ -409,7 +418,19 @@ class Daemon:
             DECIDE_SOCKET: HookSocket(lambda: answering(paths.decide_socket, manager.terminals.decide)),
         }
         return _Parts(
-            manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry, fleet, hooks
+            manager=manager,
+            externals=externals,
+            hosts=hosts,
+            automation=automation,
+            servers=servers,
+            retention=retention,
+            store=store,
+            token=token,
+            backups=backups,
+            telemetry=telemetry,
+            fleet=fleet,
+            parts=parts,
+            hooks=hooks,
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
@@ -452,6 +473,7 @@ class Daemon:
                 parts.fleet.waiting.source = parts.automation.inbox.items
                 await parts.fleet.start()
             parts.automation.start()
+            parts.parts.started()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
         try:
@@ -496,6 +518,19 @@ async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
             await parts.store.commit(events=[NewEvent("", told)])
     except (StoreError, TimeoutError) as error:
         log.warning("the daemon's state is not in the log of events", state=state, why=str(error))
+
+
+def _reconfigure(config: Config, automation: Automation, parts: Parts) -> None:
+    automation.reconfigure(config)
+    parts.reconfigure(config)
+
+
+def _left_out(parts: Parts, fleet_problem: str | None) -> Iterator[str]:
+    """What does not work since the daemon came up, for people."""
+    for name, problem in parts.problems.items():
+        yield f"the part {name} is left out: {problem}; the daemon's log says more"
+    if fleet_problem is not None:
+        yield f"this host takes no part in its fleet: {fleet_problem}; then restart the daemon"
 
 
 def _push_key(paths: Paths) -> PushKey | None:

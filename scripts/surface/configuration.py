@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from scripts.surface.schemas import compact, untitled
 from scripts.surface.wrong_files import OF_CONFIGURATION, OF_PROFILES, SAMPLES, Wrong
-from synapsed.config import Config
 from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.library import ProfileLibrary
+from synapsed.parts.list import config_model
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
 
@@ -24,7 +24,7 @@ _UNKNOWN = "zzz"
 
 def keys() -> Iterator[str]:
     """`config.toml`; a file of `agents.d` has what stands below `agents.NAME`."""
-    yield from _described(Config)
+    yield from _described(config_model())
 
 
 def profile_keys() -> Iterator[str]:
@@ -107,7 +107,7 @@ def _plain(schema: Any, defs: Mapping[str, Any], inside: tuple[str, ...]) -> Any
 def errors() -> Iterator[str]:
     """Wrong configurations, and what is said of each: every key with a value that it does not take, and the table of
     `wrong_files`."""
-    yield from _messages([*_of_every_key(Config, "config.toml"), *OF_CONFIGURATION], _configuration)
+    yield from _messages([*_of_every_key(config_model(), "config.toml"), *OF_CONFIGURATION], _configuration)
 
 
 def profile_errors() -> Iterator[str]:
@@ -116,7 +116,7 @@ def profile_errors() -> Iterator[str]:
 
 
 def _configuration(home: Path) -> None:
-    load_config(Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)}))
+    load_config(Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)}), config_model())
 
 
 def _profile(home: Path) -> None:

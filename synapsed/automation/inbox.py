@@ -7,12 +7,12 @@ end by then; what it tells and how far it has come are one commit, so that nothi
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import structlog
 
-from synapsed.aio import Timers, pause
+from synapsed.aio import Timers, cancel_all, pause
 from synapsed.attention import board as boards
 from synapsed.attention import consequences
 from synapsed.attention.board import Board, OpenItem
@@ -22,9 +22,7 @@ from synapsed.interfaces import Directory, EventFilter, Store, Terminals
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.attention import AttentionItem
 from synapsed.model.events import AttentionChanged, Event, Origin
-from synapsed.model.follower import FollowerState
-
-FOLLOWER: Final = "attention"
+from synapsed.store.follower import Changes, DurableFollower, Follower
 
 LOOK_EVERY_S = 1.0
 """Between two looks at what no event tells of: who looks at which agent, which tasks were read."""
@@ -33,8 +31,7 @@ AROUND = 2000
 """Ids before an item was opened among which a new daemon looks for what its program was about to do."""
 
 PAGE = 500
-PAGE_SIZE = 4 * 1024 * 1024
-STORE_RETRY_S = 5.0
+RETRY_S = 5.0
 
 log = structlog.stdlib.get_logger("synapsed.attention")
 
@@ -51,48 +48,31 @@ class PersonInbox:
         self._clock = clock
         self._ages = Ages(clock)
         self._timers = timers
-        self._board = Board()
+        self._keeper = BoardKeeper(directory, store, timers, on_change=self._wake)
+        self._board = self._keeper.board
+        self._conclusions = Conclusions(self._keeper, directory, terminals, store=store, clock=clock, timers=timers)
         self._made: dict[str, _Made] = {}
         """What is shown of the items that are open, until something of it changes."""
-        self._cursor = 0
-        """Of the board."""
-        self._concluded = self._saved = 0
         self._moved = asyncio.Event()
-        self._advanced = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._looking: asyncio.Task[None] | None = None
 
     async def restore(self) -> None:
-        """Take up what the log says is open."""
-        events = self._store.events
-        self._cursor = events.last_id
-        for view in self._directory.agents():
-            opened = await events.open_attention(view.id)
-            if opened:
-                around = await self._around(view.id, opened)
-                self._board.restore(opened, around)
-        state = await self._store.follower(FOLLOWER)
-        self._concluded = self._saved = state.cursor if state is not None else self._cursor
-        if state is None:
-            await self._store.keep_follower(FOLLOWER, FollowerState(cursor=self._cursor))
+        await self._keeper.restore()
+        await self._conclusions.restore()
 
     def start(self) -> None:
-        if not self._tasks:
-            loop = asyncio.get_running_loop()
-            self._tasks = [
-                loop.create_task(self._repeated(self._keep), name="inbox"),
-                loop.create_task(self._repeated(self._conclude), name="inbox conclusions"),
-                loop.create_task(self._repeated(self._look), name="inbox looks"),
-            ]
+        if self._looking is None:
+            self._keeper.start()
+            self._conclusions.start()
+            self._looking = asyncio.get_running_loop().create_task(self._look(), name="inbox looks")
 
     async def close(self) -> None:
         """May be called again."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        self._advanced.set()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if tasks:
-            await self._save()
+        if (looking := self._looking) is not None:
+            self._looking = None
+            await cancel_all([looking])
+            await self._conclusions.close()
+            await self._keeper.close()
 
     # --- what is in it ---
 
@@ -156,101 +136,88 @@ class PersonInbox:
         if item.asks:
             raise NotWaiting("its program waits for an answer: approve, deny or answer it", id=item.id)
         await self._store.commit(events=[consequences.closed(item, by=origin)])
-        await self._caught_up(self._store.events.last_id)
+        await self._keeper.reached(self._store.events.last_id)
 
-    # --- in step with the log ---
+    # --- inside ---
 
-    async def _repeated(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do it until the store is closed; one fault does not end it."""
+    async def _look(self) -> None:
+        """Looks now and then at what no event tells of. Returns when the store is closed."""
         while True:
+            await pause(self._timers, LOOK_EVERY_S)
             try:
-                await work()
+                await self._conclusions.save()
+                await self._look_once()
             except StoreError as error:
                 if error.details.get("reason") == "closed":
                     return
                 log.warning("the store refused", error=error.message)
-                await pause(self._timers, STORE_RETRY_S)
+                await pause(self._timers, RETRY_S)
             except Exception:
                 log.exception("the inbox has a fault")
-                await pause(self._timers, STORE_RETRY_S)
-            else:
-                return
+                await pause(self._timers, RETRY_S)
 
-    async def _keep(self) -> None:
-        """Keep the board."""
-        which = EventFilter(types=boards.TYPES)
-        events = self._store.events
-        while (after := await events.changed(self._cursor, which)) is not None:
-            page = await events.page(max(after, self._cursor), which, limit=PAGE, size=PAGE_SIZE)
-            before = self._board.items if page.events else []
-            for event in page.events:
-                self._board.take(event)
-            self._cursor = page.upto
-            self._advanced.set()
-            if page.events and before != self._board.items:
-                self._wake()
+    async def _look_once(self) -> None:
+        items, heard = self._board.items, self._store.events.heard
+        over = [
+            *consequences.stable(self._board, age=lambda agent_id, since: self._ages.of(f"{agent_id} {since}", since)),
+            *consequences.seen(
+                self._board,
+                (item.task_id for item in items if item.task_id is not None and item.task_id in heard),
+                {item.agent_id for item in items if self._looked_at(item.agent_id)},
+            ),
+        ]
+        if over:
+            await self._store.commit(events=over)
+            await self._keeper.reached(self._store.events.last_id)
 
-    async def _conclude(self) -> None:
-        """Tell what follows from what happened."""
-        which = EventFilter(types=consequences.TYPES)
-        events = self._store.events
-        while (after := await events.changed(self._concluded, which)) is not None:
-            page = await events.page(max(after, self._concluded), which, limit=PAGE, size=PAGE_SIZE)
-            for event in page.events:
-                left = event.at + consequences.GRACE_S - self._clock.wall()
-                await pause(self._timers, min(left, consequences.GRACE_S))
-                await self._conclude_from(event)
-            self._concluded = page.upto
+    def _wake(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
 
-    async def _conclude_from(self, event: Event) -> None:
-        await self._caught_up(event.id)
-        if event.id <= self._store.events.born(event.agent_id):
-            return  # of an agent that was removed, while another has its id
-        task, heard = None, False
-        if consequences.needs_task(event) and event.task_id is not None:
-            heard = event.task_id in self._store.events.heard
-            task = None if heard else await self._store.task(event.task_id)
-        facts = consequences.Facts(self._state(event.agent_id), task, heard or self._looked_at(event.agent_id))
-        if told := consequences.follows(event, self._board, facts):
-            await self._store.keep_follower(FOLLOWER, FollowerState(cursor=event.id), events=told)
-            self._saved = event.id
-            await self._caught_up(self._store.events.last_id)
-        self._concluded = event.id
+    def _view(self, agent_id: str) -> AgentView | None:
+        try:
+            return self._directory.view(agent_id)
+        except SynapsedError:
+            return None
 
-    def _age(self, agent_id: str, since: float) -> float:
-        return self._ages.of(f"{agent_id} {since}", since)
+    def _looked_at(self, agent_id: str) -> bool:
+        return self._terminals.looked_at(agent_id)
 
-    async def _look(self) -> None:
-        while True:
-            await pause(self._timers, LOOK_EVERY_S)
-            await self._save()
-            items = self._board.items
-            if not items:
-                continue
-            heard = self._store.events.heard
-            over = [
-                *consequences.stable(self._board, age=self._age),
-                *consequences.seen(
-                    self._board,
-                    (item.task_id for item in items if item.task_id is not None and item.task_id in heard),
-                    {item.agent_id for item in items if self._terminals.looked_at(item.agent_id)},
-                ),
-            ]
-            if over:
-                await self._store.commit(events=over)
-                await self._caught_up(self._store.events.last_id)
 
-    async def _save(self) -> None:
-        """Make durable how far the conclusions have come; not for each event, of which most have none."""
-        if self._concluded > self._saved:
-            self._saved = self._concluded
-            await self._store.keep_follower(FOLLOWER, FollowerState(cursor=self._concluded))
+class BoardKeeper(Follower):
+    """Keeps the board, a moment behind the log. `on_change` is called when something else needs a person."""
 
-    async def _caught_up(self, upto: int) -> None:
-        """Returns when the board has taken the event `upto`, and all before it."""
-        while self._cursor < upto and self._tasks and not self._tasks[0].done():
-            self._advanced.clear()
-            await self._advanced.wait()
+    name = "inbox"
+    wants = EventFilter(types=boards.TYPES)
+
+    def __init__(self, directory: Directory, store: Store, timers: Timers, *, on_change: Callable[[], None]) -> None:
+        super().__init__(store.events, timers)
+        self._store = store
+        self.board = Board()
+        self._directory = directory
+        self._on_change = on_change
+        self._items = self.board.items
+
+    async def restore(self) -> None:
+        """Takes up what the log says is open."""
+        if self.cursor >= 0:
+            return
+        self.cursor = self._events.last_id
+        for view in self._directory.agents():
+            opened = await self._events.open_attention(view.id)
+            if opened:
+                self.board.restore(opened, await self._around(view.id, opened))
+
+    async def handle(self, event: Event) -> None:
+        self.board.take(event)
+
+    async def keep(self, event_id: int, changes: Changes) -> None:
+        await self._store.commit(events=changes.events)
+
+    async def handled(self) -> None:
+        before, self._items = self._items, self.board.items
+        if before != self._items:
+            self._on_change()
 
     async def _around(self, agent_id: str, opened: Iterable[Event]) -> list[Event]:
         """Events of the agent that say what its items are about: no other items. Calls only around what is asked: an
@@ -264,28 +231,63 @@ class PersonInbox:
         first = min((event.id for event in opened), default=None)
         if first is None:
             return []
-        events, after, found = self._store.events, max(0, first - AROUND), list[Event]()
-        while batch := await events.read(after, agent_id=agent_id, types=types, limit=PAGE):
+        after, found = max(0, first - AROUND), list[Event]()
+        while batch := await self._events.read(after, agent_id=agent_id, types=types, limit=PAGE):
             found += batch
             after = batch[-1].id
         return found
 
-    def _wake(self) -> None:
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
 
-    def _view(self, agent_id: str) -> AgentView | None:
-        try:
-            return self._directory.view(agent_id)
-        except SynapsedError:
-            return None
+class Conclusions(DurableFollower):
+    """Tells what follows from what happened, GRACE_S later."""
+
+    name = "attention"
+    wants = EventFilter(types=consequences.TYPES)
+
+    def __init__(
+        self,
+        keeper: BoardKeeper,
+        directory: Directory,
+        terminals: Terminals,
+        *,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+    ) -> None:
+        super().__init__(store, timers)
+        self._keeper = keeper
+        self._directory = directory
+        self._terminals = terminals
+        self._clock = clock
+
+    async def due(self, event: Event) -> None:
+        left = event.at + consequences.GRACE_S - self._clock.wall()
+        await self._pause(min(left, consequences.GRACE_S))
+        await self._keeper.reached(event.id)
+
+    async def handle(self, event: Event) -> Changes | None:
+        if event.id <= self._store.events.born(event.agent_id):
+            return None  # of an agent that was removed, while another has its id
+        task, heard = None, False
+        if consequences.needs_task(event) and event.task_id is not None:
+            heard = event.task_id in self._store.events.heard
+            task = None if heard else await self._store.task(event.task_id)
+        looked_at = heard or self._terminals.looked_at(event.agent_id)
+        told = consequences.follows(
+            event, self._keeper.board, consequences.Facts(self._state(event.agent_id), task, looked_at)
+        )
+        return Changes(told) if told else None
+
+    async def keep(self, event_id: int, changes: Changes) -> None:
+        await super().keep(event_id, changes)
+        if changes.events:
+            await self._keeper.reached(self._store.events.last_id)
 
     def _state(self, agent_id: str) -> ProcessState | None:
-        view = self._view(agent_id)
-        return view.state if view is not None else None
-
-    def _looked_at(self, agent_id: str) -> bool:
-        return self._terminals.looked_at(agent_id)
+        try:
+            return self._directory.view(agent_id).state
+        except SynapsedError:
+            return None
 
 
 class _About(NamedTuple):

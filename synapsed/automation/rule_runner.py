@@ -18,12 +18,12 @@ import shutil
 import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import Any, Literal
 
 import structlog
 
-from synapsed.aio import cancel_all
+from synapsed.aio import Timers
 from synapsed.choices import choice
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, StoreError, SynapsedError
@@ -33,12 +33,7 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message
 from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RATE_S, Rate, RuleConfig, answers, depth_of, fill, is_for
-
-CURSOR = "rules"
-"""Name of the follower."""
-
-SAVE_EVERY = 200
-"""Events for which no rule is, after which the cursor is written all the same."""
+from synapsed.store.follower import DurableFollower
 
 ACT_S = 90.0
 """Seconds that one action may take: the others wait for it."""
@@ -46,51 +41,33 @@ ACT_S = 90.0
 SEEN_S = 15.0
 """Seconds that somebody waits for rules at most: an answer takes less; an action for another agent may take longer."""
 
-STORE_RETRY_S = 5.0
-
 log = structlog.stdlib.get_logger("synapsed.rules")
 
 type Notifier = Callable[[str], Awaitable[None]]
 """Tells the person a text."""
 
 
-class Ruler:
-    """Life: `restore`, `start`, …, `close`."""
+class Ruler(DurableFollower):
+    """Life: `restore`, `reconfigure`, `start`, …, `close`."""
 
-    def __init__(self, *, control: Control, store: Store, clock: Clock, notify: Notifier) -> None:
+    name = "rules"
+
+    def __init__(self, *, control: Control, store: Store, clock: Clock, timers: Timers, notify: Notifier) -> None:
+        super().__init__(store, timers)
         self._control = control
-        self._store = store
         self._clock = clock
         self._notify = notify
         self._rules: list[RuleConfig] = []
         self._rates: dict[str, Rate] = {}
-        self._cursor = 0
-        self._saved = 0
         self._done: list[str] = []
         """Rules that have seen to the event that is looked at."""
-        self._moved = asyncio.Event()
-        """Set and cleared with every event that all rules have seen to."""
-        self._running: asyncio.Task[None] | None = None
 
-    async def restore(self, rules: Iterable[RuleConfig]) -> None:
-        """Go on where the last daemon was; without one, with what happens from now on."""
-        state = await self._store.follower(CURSOR)
-        self._cursor = self._saved = self._store.events.last_id if state is None else state.cursor
-        self._done = [] if state is None else list(state.partly)
-        if state is None:
-            await self._store.keep_follower(CURSOR, FollowerState(cursor=self._cursor))
-        self.reconfigure(rules)
+    async def restore(self) -> None:
+        await super().restore()
+        self._done = list(self.state.partly)
 
     def reconfigure(self, rules: Iterable[RuleConfig]) -> None:
         self._rules = list(rules)
-
-    def start(self) -> None:
-        self._running = self._running or asyncio.get_running_loop().create_task(self._run())
-
-    async def close(self) -> None:
-        """May be called again."""
-        if self._running is not None:
-            await cancel_all([self._running])
 
     async def seen(self, agent_id: str) -> None:
         """Returns once the rules have seen to all that has happened by now, so that what this agent still asks is for a
@@ -98,33 +75,11 @@ class Ruler:
         names = self._names(agent_id)
         if not any(answers(rule, names) for rule in self._rules):
             return
-        last = self._store.events.last_id
         with suppress(TimeoutError):
             async with asyncio.timeout(SEEN_S):
-                while self._cursor < last:
-                    await self._moved.wait()
+                await self.reached(self._store.events.last_id)
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                async with aclosing(self._store.events.follow(self._cursor)) as events:
-                    async for event in events:
-                        await self._take(event)
-                        self._cursor = event.id
-                        self._moved.set()
-                        self._moved.clear()
-            except StoreError as error:
-                if error.details.get("reason") == "closed":
-                    return
-                log.warning("the store refused", error=error.message)
-                await asyncio.sleep(STORE_RETRY_S)
-            except Exception:  # one event's fault must not end the rules
-                log.exception("a rule failed", cause=self._cursor + 1)
-                await asyncio.sleep(STORE_RETRY_S)
-            else:
-                return  # the store is closed
-
-    async def _take(self, event: Event) -> None:
+    async def handle(self, event: Event) -> None:
         kind = event.data.type
         chosen = [rule for rule in self._rules if rule.on.event == kind]
         if chosen:
@@ -133,10 +88,10 @@ class Ruler:
             for rule in chosen:
                 if rule.name not in self._done and is_for(rule, kind, data, names):
                     await self._fire(rule, event, data, names)
-            self._done = []
-        if event.id - self._saved >= SAVE_EVERY:
-            await self._store.keep_follower(CURSOR, FollowerState(cursor=event.id))
-            self._saved = event.id
+        self._done = []
+
+    async def pass_over(self, event: Event) -> None:
+        self._done = []
 
     async def _fire(self, rule: RuleConfig, event: Event, data: dict[str, Any], names: list[str]) -> None:
         depth = await self._depth(event)
@@ -240,8 +195,7 @@ class Ruler:
         state = FollowerState(cursor=event.id - 1, partly=tuple(self._done))
         whose = "" if self._is_former(event) else event.agent_id
         told = NewEvent(whose, fired, event.task_id, event.context_id)
-        await self._store.keep_follower(CURSOR, state, events=[told])
-        self._saved = event.id - 1
+        await self.keep_state(state, events=[told])
         log.info("rule", rule=rule.name, cause=event.id, action=rule.do.action, outcome=outcome, problem=problem)
 
     def _is_former(self, event: Event) -> bool:

@@ -12,7 +12,6 @@ from synapsed.access.vapid import PushKey
 from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.mood_events import Moods
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.automation.rule_runner import Desktop, Ruler
@@ -91,20 +90,18 @@ class Automation:
             )
         )
         self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)
-        self.ruler = Ruler(control=control, store=store, clock=clock, notify=Desktop(environ))
-        self._moods = Moods(directory=directory, store=store, timers=timers, config=config)
+        self.ruler = Ruler(control=control, store=store, clock=clock, timers=timers, notify=Desktop(environ))
 
     async def restore(self, config: Config) -> None:
         await self.scheduler.restore(config.schedule)
-        await self.ruler.restore(config.rule)
-        await self._moods.restore()
+        await self.ruler.restore()
+        self.ruler.reconfigure(config.rule)
         await self.inbox.restore()
         self._webhooks.reconfigure(config.webhooks)
 
     def start(self) -> None:
         self.scheduler.start()
         self.ruler.start()
-        self._moods.start()
         self.inbox.start()
         self.notifier.reconfigure(self.health.config.notify)
 
@@ -112,7 +109,7 @@ class Automation:
         """The configuration was read again."""
         self.scheduler.reconfigure(config.schedule)
         self.ruler.reconfigure(config.rule)
-        self._moods.config = self.health.config = config
+        self.health.config = config
         self._webhooks.reconfigure(config.webhooks)
         self.notifier.reconfigure(config.notify)
 
@@ -121,6 +118,5 @@ class Automation:
         await self.scheduler.close()
         await self.ruler.close()
         await self._webhooks.close()
-        await self._moods.close()
         await self.notifier.close()
         await self.inbox.close()

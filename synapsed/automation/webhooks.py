@@ -23,19 +23,16 @@ from synapsed.automation.secrets import SecretPlaces
 from synapsed.clock import Clock, iso
 from synapsed.config import PushPolicy, WebhookConfig
 from synapsed.documents.writing import Texts
-from synapsed.errors import InvalidRequest, StoreError
-from synapsed.interfaces import NewEvent, Store
+from synapsed.errors import InvalidRequest
+from synapsed.interfaces import EventFilter, NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
 from synapsed.model.follower import FollowerState
 from synapsed.model.push import PushRecord
 from synapsed.rules import signing
+from synapsed.store.follower import Changes, DurableFollower, Ended
 
 GIVEN_UP = "WEBHOOK_GIVEN_UP"
 """Code of the alert."""
-
-STORE_RETRY_S = 5.0
-SAVE_EVERY = 200
-"""Events that do not concern a receiver, after which its cursor is written all the same."""
 
 log = structlog.stdlib.get_logger("synapsed.webhooks")
 
@@ -95,72 +92,48 @@ class Webhooks:
         await self._means.poster.close()
 
 
-class _Receiver:
+class _Receiver(DurableFollower):
+    wants = EventFilter(types=frozenset({"ruleFired"}))
+
     def __init__(self, name: str, config: WebhookConfig, means: WebhookMeans) -> None:
-        self._name = name
+        super().__init__(means.store, means.timers)
+        self.name = f"webhook:{name}"
+        self._webhook = name
         self.config = config
         self._means = means
-        self.state = FollowerState(cursor=0)
-
-    @property
-    def _follower(self) -> str:
-        return f"webhook:{self._name}"
+        self._key = b""
+        self._where = ""
 
     async def run(self) -> None:
         try:
-            key = await asyncio.to_thread(
+            self._key = await asyncio.to_thread(
                 read_secret, self.config, environ=self._means.environ, config=self._means.config
             )
             await self._means.poster.check(self.config.url)
-            where = origin_of(checked_url(self.config.url))
+            self._where = origin_of(checked_url(self.config.url))
         except InvalidRequest as error:
             self.state = self.state.model_copy(update={"state": "given_up", "problem": error.message})
-            await self._alert(f"webhook {self._name} is not told anything: {error.message}")
+            await self._alert(f"webhook {self._webhook} is not told anything: {error.message}")
             return
-        while True:
-            try:
-                await self._restore()
-                await self._tell(key, where)
-            except StoreError as error:
-                if error.details.get("reason") == "closed":
-                    return
-                log.warning("the store refused", webhook=self._name, error=error.message)
-                await pause(self._means.timers, STORE_RETRY_S)
-            else:
-                return
+        await super().run()
 
-    async def _restore(self) -> None:
+    async def restore(self) -> None:
         """One that is new, or was given up, begins with what comes from now on."""
-        state = await self._means.store.follower(self._follower)
-        if state is None or state.state == "given_up":
-            state = FollowerState(cursor=self._means.store.events.last_id)
-            await self._means.store.keep_follower(self._follower, state)
-        self.state = state
+        await super().restore()
+        if self.state.state == "given_up":
+            self.cursor = self._means.store.events.last_id
+            await self.keep_state(FollowerState(cursor=self.cursor))
 
-    async def _tell(self, key: bytes, where: str) -> None:
-        """Until it is given up, or the store is closed."""
-        events = self._means.store.events
-        async with aclosing(events.follow(self.state.cursor)) as following:
-            async for event in following:
-                if (
-                    isinstance(event.data, RuleFired)
-                    and event.data.webhook == self._name
-                    and event.data.outcome == "done"
-                ):
-                    if not await self._deliver(event, event.data, key, where):
-                        return
-                elif event.id - self.state.cursor >= SAVE_EVERY:
-                    await self._keep(self.state.model_copy(update={"cursor": event.id}))
-
-    async def _deliver(self, event: Event, fired: RuleFired, key: bytes, where: str) -> bool:
-        """Until the receiver has taken it; False once it is given up."""
-        means = self._means
+    async def handle(self, event: Event) -> Changes | None:
+        """Delivers it, until the receiver has taken it or is given up."""
+        fired, means = event.data, self._means
+        if not isinstance(fired, RuleFired) or fired.webhook != self._webhook or fired.outcome != "done":
+            return None
         while True:
             await pause(means.timers, schedule.waiting(self._record(), means.policy, now=means.clock.wall()))
-            receipt = await self._attempt(event, fired, key)
+            receipt = await self._post(event, fired)
             if receipt.accepted:
-                await self._keep(FollowerState(cursor=event.id))
-                return True
+                return Changes()
             now = means.clock.wall()
             asked = schedule.retry_after(receipt.retry_after, now=now)
             after = schedule.failed(self._record(), means.policy, now=now, asked=asked, roll=means.rng())
@@ -168,13 +141,15 @@ class _Receiver:
             update: dict[str, Any] = {"attempt": after.attempt, "failing_since": after.failing_since}
             update |= {"retry_at": after.retry_at, "state": "given_up" if gone else "active"}
             update["problem"] = receipt.problem
-            log.info("webhook failed", webhook=self._name, to=where, attempt=after.attempt, why=receipt.problem)
-            await self._keep(self.state.model_copy(update=update))
+            log.info(
+                "webhook failed", webhook=self._webhook, to=self._where, attempt=after.attempt, why=receipt.problem
+            )
+            await self.keep_state(self.state.model_copy(update=update))
             if gone:
-                await self._alert(f"webhook {self._name} ({where}) is not told any more: {receipt.problem}")
-                return False
+                await self._alert(f"webhook {self._webhook} ({self._where}) is not told any more: {receipt.problem}")
+                raise Ended
 
-    async def _attempt(self, event: Event, fired: RuleFired, key: bytes) -> Receipt:
+    async def _post(self, event: Event, fired: RuleFired) -> Receipt:
         """Send it once. What it was for may be large: it is read when there is room for it, and for this attempt."""
         means = self._means
         headers = {"Content-Type": "application/json", "User-Agent": means.user_agent}
@@ -182,21 +157,17 @@ class _Receiver:
         async with aclosing(reading) as found:
             body = await means.texts.whole(_document(fired, await anext(found, None), at=event.at))
             webhook_id, at = f"{fired.rule}_{fired.cause}", int(means.clock.wall())
-            headers |= await asyncio.to_thread(signing.headers, key, webhook_id=webhook_id, at=at, body=body.data)
+            headers |= await asyncio.to_thread(signing.headers, self._key, webhook_id=webhook_id, at=at, body=body.data)
             return await means.poster.post(self.config.url, [body.data], headers)
 
     def _record(self) -> PushRecord:
         """The state in the form of what decides on further attempts."""
         fields = self.state.model_dump(include={"cursor", "state", "attempt", "failing_since", "retry_at"})
-        return PushRecord(task_id="", id=self._name, agent_id="", url="", **fields)
-
-    async def _keep(self, state: FollowerState) -> None:
-        await self._means.store.keep_follower(self._follower, state)
-        self.state = state
+        return PushRecord(task_id="", id=self._webhook, agent_id="", url="", **fields)
 
     async def _alert(self, message: str) -> None:
-        log.warning("webhook", webhook=self._name, why=message)
-        alert = AgentAlert(code=GIVEN_UP, message=message, details={"state": "happened", "webhook": self._name})
+        log.warning("webhook", webhook=self._webhook, why=message)
+        alert = AgentAlert(code=GIVEN_UP, message=message, details={"state": "happened", "webhook": self._webhook})
         await self._means.store.commit(events=[NewEvent("", alert)])
 
 

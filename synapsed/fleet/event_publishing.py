@@ -22,18 +22,15 @@ from synapsed.fleet.outgoing import Outgoing
 from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker
 from synapsed.interfaces import Directory, EventFilter, EventLog
 from synapsed.model.events import Event
+from synapsed.store.follower import Follower, Later
 
 BEHIND_MAX: Final = 100_000
 """Events."""
 BEHIND_MAX_S: Final = 3600.0
-PAGE: Final = 256
-PAGE_SIZE: Final = 256 * 1024
 IN_FLIGHT: Final = 32
 """Events whose ack is awaited; messages do not wait for them."""
 KEPT: Final = "events"
 """The cursor's name; with the stream's, how far that one was told."""
-REFUSED_S: Final = 30.0
-"""Until it is tried again where the broker takes no events, as one of an older version."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
@@ -46,8 +43,11 @@ class Cursors(Protocol):
     async def keep_cursor(self, name: str, cursor: int) -> None: ...
 
 
-class EventTelling:
-    """`run` it. `accepts` says of which agents others are told; `content`: with what was said."""
+class EventTelling(Follower):
+    """`run` it, which raises NoBroker. `accepts` says of which agents others are told; `content`: and what was said."""
+
+    name = "fleet events"
+    escapes = (NoBroker,)
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class EventTelling:
         accepts: Callable[[str], bool],
         content: bool,
     ) -> None:
-        self._name = name
-        self._events = events
+        super().__init__(events)
+        self._host = name
         self._cursors = cursors
         self._directory = directory
         self._broker = broker
@@ -71,43 +71,31 @@ class EventTelling:
         self._clock = clock
         self._accepts = accepts
         self._content = content
-        self._which = EventFilter(types=told_types(content=content))
+        self.wants = EventFilter(types=told_types(content=content))
+        self._told: list[Event] = []
+        """What is to be told before the cursor is kept."""
         self._names: dict[str, str] = {}
         """Of agents that are no more, by id: of this daemon's life."""
-        self._cursor: int | None = None
         self._stream = ""
+        self._kept = 0
 
     async def run(self) -> None:
-        """For ever. Raises NoBroker."""
-        while True:
-            try:
-                while await self.tell():
-                    pass
-            except BrokerRefused as error:
-                log.info("the broker takes no events", why=str(error))
-                self._stream = ""
-                await asyncio.sleep(REFUSED_S)
-                continue
-            except NoBroker:
-                self._stream = ""  # it may be another stream when there is one again
-                raise
-            if await self._events.changed(self._cursor or 0, self._which) is None:
-                return
+        self.cursor = -1  # it may be another stream than the last time
+        await super().run()
 
-    async def tell(self) -> bool:
-        """One page of events; whether there may be more. Raises NoBroker, BrokerRefused."""
-        cursor = await self._place()
-        page = await self._events.page(cursor, self._which, limit=PAGE, size=PAGE_SIZE)
-        for begin in range(0, len(page.events), IN_FLIGHT):
-            some = page.events[begin : begin + IN_FLIGHT]
+    async def handle(self, event: Event) -> None:
+        self._told.append(event)
+
+    async def handled(self) -> None:
+        told, self._told = self._told, []
+        for begin in range(0, len(told), IN_FLIGHT):
+            some = told[begin : begin + IN_FLIGHT]
             done = await asyncio.gather(*map(self._publish, some), return_exceptions=True)
             for error in done:
                 if isinstance(error, BaseException):
-                    raise error
-        more = page.upto > cursor
-        if more:
-            await self._keep(page.upto)
-        return more
+                    raise Later(str(error)) if isinstance(error, BrokerRefused) else error
+        if self.cursor > self._kept:
+            await self._keep(self.cursor)
 
     async def _publish(self, event: Event) -> None:
         agent = self._agent(event.agent_id)
@@ -118,7 +106,7 @@ class EventTelling:
             await self._broker.publish(self._signed(event.data.type, event_id(event), body))
 
     def _signed(self, kind: str, named: str, body: bytes) -> Envelope:
-        return self._outgoing.sign(str(EventSubject(self._name, kind)), named, body)
+        return self._outgoing.sign(str(EventSubject(self._host, kind)), named, body)
 
     def _agent(self, agent_id: str) -> str | None:
         """The name of an agent here that others may know of; None for another, and for one elsewhere."""
@@ -130,10 +118,15 @@ class EventTelling:
 
     # --- the cursor ---
 
-    async def _place(self) -> int:
-        """After which event it goes on in the stream that there is now."""
-        if self._cursor is not None and self._stream:
-            return self._cursor
+    async def restore(self) -> None:
+        """Goes on in the stream that there is now. Raises NoBroker."""
+        self._told = []
+        try:
+            await self._place()
+        except BrokerRefused as error:
+            raise Later(str(error)) from None
+
+    async def _place(self) -> None:
         facts = await self._broker.facts(streams.EVENTS, "syn.ev._")
         self._stream = facts.created
         cursor = await self._cursors.cursor(f"{KEPT} {facts.created}")
@@ -145,8 +138,8 @@ class EventTelling:
             now = self._clock.wall()
             named = f"gap{cursor:010d}-{int(now * 1000):x}"
             await self._broker.publish(self._signed(GAP, named, gap_body(cursor + 1, first, at=now)))
+        self.cursor = first
         await self._keep(first)
-        return first
 
     async def _first(self, cursor: int) -> int:
         """Where to go on, which is later than `cursor` where that is too far behind."""
@@ -169,6 +162,6 @@ class EventTelling:
         return found[0] if found else None
 
     async def _keep(self, cursor: int) -> None:
-        self._cursor = cursor
+        self._kept = cursor
         await self._cursors.keep_cursor(KEPT, cursor)
         await self._cursors.keep_cursor(f"{KEPT} {self._stream}", cursor)

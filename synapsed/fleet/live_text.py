@@ -4,7 +4,6 @@
 Neither way holds up anything else: what cannot be told now is not told, and the answer comes by the mail.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
@@ -26,49 +25,46 @@ from synapsed.model.external import carried_by_fleet
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.task import ANSWER_ID, Task
 from synapsed.store.fleet import FleetTable
+from synapsed.store.follower import Follower
 from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 
 SAY_EVERY_S: Final = 0.05
 """What is said within so long goes in one piece."""
-PAGE: Final = 256
-PAGE_SIZE: Final = 256 * 1024
 QUARANTINE_EVERY_S: Final = 1.0
 """Live text may come faster than a database keeps what is wrong with it."""
-_PIECES: Final = EventFilter(types=frozenset({"taskArtifact"}))
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
-class LiveTelling:
-    """What agents here say, told to the hosts that have sent them their tasks. `run` it."""
+class LiveTelling(Follower):
+    """What agents here say from now on, told to the hosts that have sent them their tasks. `run` it."""
+
+    name = "live text"
+    wants = EventFilter(types=frozenset({"taskArtifact"}))
+    pace = SAY_EVERY_S
 
     def __init__(
         self, *, me: Speaker, events: EventLog, store: Store, table: FleetTable, broker: Broker, outgoing: Outgoing
     ) -> None:
+        super().__init__(events)
         self._me = me
-        self._events = events
         self._store = store
         self._table = table
         self._broker = broker
         self._outgoing = outgoing
         self._places: Bounded[tuple[FleetOrigin, Place] | None] = Bounded()
         """How far each task was told; None for those that no other host has sent."""
+        self._said: list[tuple[str, SaidPiece]] = []
 
-    async def run(self) -> None:
-        """For ever: what is said from now on."""
-        cursor: int | None = self._events.last_id
-        while cursor is not None and (cursor := await self._events.changed(cursor, _PIECES)) is not None:
-            cursor = await self.tell(cursor)
-            await asyncio.sleep(SAY_EVERY_S)
+    async def handle(self, event: Event) -> None:
+        if (found := await self._piece(event)) is not None:
+            self._said.append(found)
 
-    async def tell(self, cursor: int) -> int:
-        """Some of what was said after `cursor`; up to where."""
-        page = await self._events.page(cursor, _PIECES, limit=PAGE, size=PAGE_SIZE)
-        said = [found for event in page.events if (found := await self._piece(event)) is not None]
+    async def handled(self) -> None:
+        said, self._said = self._said, []
         for dst, piece in _joined(said):
             await self._say(dst, piece)
-        return page.upto
 
     async def again(self, src: str, named: str) -> None:
         """All that was said of the task that the host `src` calls so."""

@@ -37,7 +37,6 @@ from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.directory import agent_of
-from synapsed.supervisor.registry import RegistryFollower
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
@@ -66,14 +65,12 @@ class Dispatcher:
         clock: Clock,
         agents: Mapping[str, Agent],
         reply_broker: ReplyBroker,
-        registry: RegistryFollower,
         elsewhere: Elsewhere | None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._agents = agents
         self._reply_broker = reply_broker
-        self._registry = registry
         self._elsewhere = elsewhere
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
@@ -87,7 +84,6 @@ class Dispatcher:
             own = host_of(alias) is not None or is_any(alias)
             sender = self._name_of(Sender.of(request.metadata)) if own else None
             return await self._elsewhere.send(alias, request, self.asking, sender=sender)
-        self._registry.sweep_soon()
         agent = self._agent(agent_id)
         if request.task_id is not None:
             task = await self._find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt

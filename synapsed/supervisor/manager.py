@@ -119,7 +119,13 @@ class Manager:
         self._planner = Planner(settings, self._roster, self._agents)
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
         self._registry = RegistryFollower(
-            registry, events=store.events, agents=self._agents, planner=self._planner, order=self._order, clock=clock
+            registry,
+            events=store.events,
+            agents=self._agents,
+            planner=self._planner,
+            order=self._order,
+            clock=clock,
+            timers=timers,
         )
         self.directory = AgentDirectory(
             self._agents,
@@ -136,7 +142,6 @@ class Manager:
             clock=clock,
             agents=self._agents,
             reply_broker=self._reply_broker,
-            registry=self._registry,
             elsewhere=elsewhere,
         )
         mentioned = MentionedAgents(self.directory, self.tasks, store.events)
@@ -214,7 +219,7 @@ class Manager:
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
         async with self._reloading:
             self._check_open()
-            config = await asyncio.to_thread(load_config, self._settings.paths)
+            config = await asyncio.to_thread(load_config, self._settings.paths, type(self._settings.config))
             library = await asyncio.to_thread(self._library.again)
             _ = [library.get(agent.profile or name) for name, agent in config.agents.items()]
             check_parking(config, library, self._settings.paths)

@@ -20,18 +20,20 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import psutil
 import structlog
 
 from synapsed.agents import views
 from synapsed.agents.agent import Agent
-from synapsed.aio import TaskSet
+from synapsed.aio import TaskSet, Timers
 from synapsed.clock import Clock
 from synapsed.files import open_regular, write_whole
-from synapsed.interfaces import EVERY_EVENT, EventLog
+from synapsed.interfaces import EventFilter, EventLog
+from synapsed.model.events import Event
 from synapsed.model.registry import RegistryEntry
+from synapsed.store.follower import Follower
 from synapsed.supervisor.launch_planner import Planner
 from synapsed.supervisor.startup_order import StartOrder
 
@@ -210,15 +212,12 @@ def _is_dead(path: Path) -> bool:
     return type(pid) is int and pid > 0 and not psutil.pid_exists(pid)
 
 
-BATCH: Final = 500
-"""Events that are looked at in one go."""
-
-_TYPES: Final = frozenset({"agentState", "activity"})
-"""Of all that an entry says only state, activity and pid ever change."""
-
-
-class RegistryFollower:
+class RegistryFollower(Follower):
     """`agents` are all there are, by id. Life: `start`, …, `close`."""
+
+    name = "registry"
+    wants = EventFilter(types=frozenset({"agentState", "activity"}))
+    """Of all that an entry says only state, activity and pid ever change."""
 
     def __init__(
         self,
@@ -229,23 +228,38 @@ class RegistryFollower:
         planner: Planner,
         order: StartOrder,
         clock: Clock,
+        timers: Timers,
     ) -> None:
+        super().__init__(events, timers)
         self._registry = registry
-        self._events = events
         self._agents = agents
         self._planner = planner
         self._order = order
         self._clock = clock
-        self._cursor = events.last_id
-        self._moved = asyncio.Event()
+        self._changed: set[str] = set()
         self._sweep_due = clock.monotonic()
         self._sweeps = TaskSet()
-        self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Follow what happens from now on."""
-        self._cursor = self._events.last_id
-        self._running = asyncio.get_running_loop().create_task(self._run(), name="registry follower")
+        self.cursor = self._events.last_id
+        super().start()
+
+    async def restore(self) -> None:
+        """Nobody knows what was missed: every agent is looked at."""
+        self.cursor = self._events.last_id
+        self._changed = set(self._agents)
+
+    async def handle(self, event: Event) -> None:
+        self._changed.add(event.agent_id)
+
+    async def handled(self) -> None:
+        if changed := self._changed:
+            self._changed = set()
+            agents = [agent for agent_id in changed if (agent := self._agents.get(agent_id)) is not None]
+            await asyncio.gather(*(agent.believed() for agent in agents))
+            self._show(changed)
+            self._order.changed()
 
     def look(self) -> None:
         """Look at every agent and at the files. Call it on a timer."""
@@ -267,42 +281,13 @@ class RegistryFollower:
     async def flush(self) -> None:
         """Returns when all that the log has now is in the files, and the sweep that was begun is over."""
         await self._sweeps.finish()
-        upto = self._events.last_id
-        while self._cursor < upto and self._running is not None and not self._running.done():
-            self._moved.clear()
-            await self._moved.wait()
+        await self.reached(self._events.last_id)
         await self._registry.flush()
 
     async def close(self) -> None:
         """The agents' actors have ended: nothing more happens. Returns when the files say so."""
         await self.flush()
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
-
-    async def _run(self) -> None:
-        try:
-            while (after := await self._events.changed(self._cursor, EVERY_EVENT)) is not None:
-                changed, upto = await self._changed(after)
-                if changed:
-                    agents = [agent for agent_id in changed if (agent := self._agents.get(agent_id)) is not None]
-                    await asyncio.gather(*(agent.believed() for agent in agents))
-                    self._show(changed)
-                    self._order.changed()
-                self._cursor = upto
-                self._moved.set()
-        finally:
-            self._moved.set()
-
-    async def _changed(self, after: int) -> tuple[frozenset[str], int]:
-        """The agents that events after `after` tell of, and how far that goes."""
-        upto = self._events.last_id
-        try:
-            found = await self._events.read(after, limit=BATCH, types=_TYPES)
-        except Exception:  # one fault must not end it
-            log.exception("every agent is looked at, as the events cannot be read", after=after)
-            return frozenset(self._agents), upto
-        return frozenset(event.agent_id for event in found), found[-1].id if found else upto
+        await super().close()
 
     def _reachable(self) -> frozenset[str]:
         return frozenset(agent.id for agent in self._agents.values() if views.is_reachable(agent))

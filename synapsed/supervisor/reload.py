@@ -101,14 +101,15 @@ def _at_once(old: Config, new: Config) -> list[ConfigChange]:
         *((after[same].called, "changed") for same in before.keys() & after.keys() if before[same] != after[same]),
     ]
     changes = [ConfigChange(None, "update", f"[[schedule]] {name} {what}") for name, what in sorted(words)]
+    parts = [name for name in type(new).model_fields if name not in Config.model_fields]
     sections = (
         ("[[rule]]", old.rule != new.rule),
         ("[webhooks]", old.webhooks != new.webhooks),
-        ("[moods]", old.moods != new.moods),
         ("[attach]", old.attach != new.attach),
         ("[instructions]", old.instructions != new.instructions),
         ("[teams]", old.teams != new.teams),
         ("[environment]", old.environment != new.environment),
+        *((f"[{name}]", getattr(old, name) != getattr(new, name)) for name in parts),
     )
     changes += [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
     if old.notify != new.notify:

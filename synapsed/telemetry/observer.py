@@ -8,14 +8,13 @@ because the beginning of a task that is met in the middle is read from the log.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Container
-from contextlib import aclosing
 
 from synapsed.interfaces import EventLog
 from synapsed.model.events import TokensUsed
 from synapsed.model.external import alias_of
 from synapsed.model.figures import SLOW_S, Histogram
 from synapsed.model.task import TaskState
-from synapsed.telemetry.reader import LogReader, News
+from synapsed.telemetry.reader import LifeFollower, News
 from synapsed.telemetry.task_lives import OTHER, Life, Period, TaskPhase, ToolLife, tokens_of
 
 ELSEWHERE = "external"
@@ -28,12 +27,14 @@ CODES_MAX = 100
 """Codes of errors that are told apart; an agent elsewhere may make up its own. Others are counted as OTHER."""
 
 
-class Observer:
+class Observer(LifeFollower):
     """`profile_of` gives the profile of an agent that there is."""
 
+    name = "metrics"
+
     def __init__(self, log: EventLog, *, profile_of: Callable[[str], str | None]) -> None:
+        super().__init__(log)
         self._profile_of = profile_of
-        self._reader = LogReader(log, log.last_id)
         self._reading = asyncio.Lock()
         self.submitted: Counter[str] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
@@ -52,12 +53,11 @@ class Observer:
         """By agent's id, in US dollars."""
 
     async def catch_up(self) -> None:
-        """Count what was written up to now. Raises StoreError."""
-        async with self._reading, aclosing(self._reader.news()) as every:
-            async for news in every:
-                self._take(news)
+        """Counts what was written up to now. Raises StoreError."""
+        async with self._reading:
+            await super().catch_up()
 
-    def _take(self, news: News) -> None:
+    async def take(self, news: News) -> None:
         event, life = news.event, news.life
         if isinstance(event.data, TokensUsed):
             self._use(event.agent_id, event.data)

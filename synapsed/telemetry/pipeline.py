@@ -58,7 +58,7 @@ class Telemetry:
             if self.metrics is not None:
                 group.create_task(_alone(self.metrics.run(), "metrics"))
             if self.tracer is not None:
-                group.create_task(_alone(self.tracer.run(alert), "traces"))
+                group.create_task(_alone(self.tracer.trace(alert), "traces"))
 
     async def close(self) -> None:
         if self.tracer is not None:

@@ -1,15 +1,14 @@
 """Reads the log for those who look at lives of tasks: event by event, each with its task's life up to there."""
 
-import asyncio
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-from synapsed.interfaces import EventLog
+from synapsed.interfaces import EventFilter, EventLog
 from synapsed.model.events import Event, TaskStatusChanged
+from synapsed.store.follower import Follower
 from synapsed.telemetry.task_lives import TYPES, Life, Lives, Period, ToolLife, begins
 
 BATCH = 200
-"""Events that are looked at before other work has its turn."""
+"""Events of a task's past that are read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +21,24 @@ class News:
     fresh: bool = False
 
 
-class LogReader:
-    """`cursor` is the id of the last event that was given."""
+class LifeFollower(Follower):
+    """Follows the log with the lives of its tasks."""
 
-    def __init__(self, log: EventLog, cursor: int) -> None:
-        self._log = log
+    wants = EventFilter(types=TYPES)
+
+    def __init__(self, events: EventLog) -> None:
+        super().__init__(events)
+        self.cursor = events.last_id
         self._lives = Lives()
-        self.cursor = cursor
 
-    async def news(self) -> AsyncGenerator[News]:
-        """What was written up to now. Raises StoreError; nothing is lost by that, nor by leaving in the middle."""
-        upto = self._log.last_id
-        while batch := await self._log.read(self.cursor, limit=BATCH, types=TYPES):
-            for event in batch:
-                news = await self._look(event)
-                self.cursor = event.id
-                yield news
-            await asyncio.sleep(0)
-        self.cursor = max(self.cursor, upto)
+    async def restore(self) -> None:
+        self._lives = Lives()
+
+    async def handle(self, event: Event) -> None:
+        await self.take(await self._look(event))
+
+    async def take(self, news: News) -> None:
+        raise NotImplementedError
 
     async def _look(self, event: Event) -> News:
         if event.task_id is None:
@@ -55,7 +54,7 @@ class LogReader:
     async def _recall(self, task_id: str, before: int) -> None:
         """Take what is told of the task before `before`: that was somebody else's news."""
         cursor = 0
-        while batch := await self._log.read(cursor, task_id=task_id, limit=BATCH, types=TYPES):
+        while batch := await self._events.read(cursor, task_id=task_id, limit=BATCH, types=TYPES):
             for event in batch:
                 if event.id >= before:
                     return

@@ -12,7 +12,6 @@ import importlib
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -28,10 +27,11 @@ from synapsed.interfaces import EventLog
 from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
+from synapsed.store.follower import Later
 from synapsed.store.store import SqliteStore
 from synapsed.telemetry.extra import MISSING
 from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
-from synapsed.telemetry.reader import LogReader, News
+from synapsed.telemetry.reader import LifeFollower, News
 from synapsed.telemetry.spans import Span, spans_of
 from synapsed.telemetry.task_lives import Life, Period, TaskPhase
 
@@ -107,9 +107,11 @@ class Exporter(Protocol):
     def close(self) -> None: ...
 
 
-class Tracer:
-    """`agents` gives the figures of all agents. `run` it once the daemon serves; `close` it before
-    the store."""
+class Tracer(LifeFollower):
+    """`agents` gives the figures of all agents. `trace` once the daemon serves; `close` it before the store."""
+
+    name = "traces"
+    pace = EVERY_S
 
     def __init__(
         self,
@@ -120,18 +122,21 @@ class Tracer:
         agents: Callable[[], Iterable[AgentFigures]],
         clock: Clock,
     ) -> None:
+        super().__init__(log)
         self._settings = settings
-        self._log = log
         self._tasks = tasks
         self._agents = agents
         self._names: dict[str, tuple[str, str]] = {}
         self._clock = clock
-        self._reader = LogReader(log, log.last_id)
+        self._spans: list[Span] = []
+        """Of tasks up to the cursor, which the collector does not have yet."""
+        self._patient = True
+        """It waits for a collector that is away."""
         self._exporter: Exporter | None = None
         self._sending = False
         self.figures = TraceFigures()
 
-    async def run(self, alert: Callable[[str], None]) -> None:
+    async def trace(self, alert: Callable[[str], None]) -> None:
         """Until cancelled; `alert` is told where it cannot work at all."""
         try:
             otlp = await asyncio.to_thread(importlib.import_module, "synapsed.telemetry.otlp")
@@ -139,14 +144,9 @@ class Tracer:
             log.error("no traces", why=MISSING)  # noqa: TRY400 - told in words
             alert(MISSING)
             return
-        self._reader.cursor = await asyncio.to_thread(self._load)
         self._exporter = otlp.exporter_of(self._settings)
-        while True:
-            try:
-                await self._catch_up(patient=True)
-            except StoreError as error:
-                log.warning("traces are made later", why=error.message)
-            await asyncio.sleep(EVERY_S)
+        await self.restore()
+        await self.run()
 
     async def close(self) -> None:
         """Send what is left, if that takes no more than a moment."""
@@ -155,28 +155,38 @@ class Tracer:
         if not self._sending:
             try:
                 async with asyncio.timeout(LAST_WORDS_S):
-                    await self._catch_up(patient=False)
+                    await self.send_now()
             except (TimeoutError, StoreError) as error:
                 log.debug("the next daemon sends the rest", why=str(error))
         self._exporter.close()
 
-    async def _catch_up(self, *, patient: bool) -> None:
-        """Send what was over up to now. Not `patient`: at one attempt."""
-        spans: list[Span] = []
-        async with aclosing(self._reader.news()) as every:
-            async for news in every:
-                life = news.life
-                if life is None or life.end is None or not any(one.stage is TaskPhase.WHOLE for one in _periods(news)):
-                    continue
-                spans += await self._spans(life)
-                if len(spans) >= SPANS_MAX:
-                    if not await self._deliver(spans, news.event.id, patient=patient):
-                        return
-                    spans = []
-        if spans:
-            await self._deliver(spans, self._reader.cursor, patient=patient)
+    async def send_now(self) -> None:
+        """Sends what there is, at one attempt; what that does not do is left to the next one."""
+        self._patient = False
+        await self.restore()
+        with contextlib.suppress(Later):
+            await self.catch_up()
 
-    async def _spans(self, life: Life) -> list[Span]:
+    async def restore(self) -> None:
+        """Goes on where the last daemon was, else where this one has begun, which is noted for the next one. Raises
+        StoreError."""
+        await super().restore()
+        self._spans = []
+        self.cursor = await asyncio.to_thread(self._load)
+
+    async def take(self, news: News) -> None:
+        life = news.life
+        if life is None or life.end is None or not any(one.stage is TaskPhase.WHOLE for one in _periods(news)):
+            return
+        self._spans += await self._spans_of(life)
+        if len(self._spans) >= SPANS_MAX:
+            await self._deliver(news.event.id)
+
+    async def handled(self) -> None:
+        if self._spans:
+            await self._deliver(self.cursor)
+
+    async def _spans_of(self, life: Life) -> list[Span]:
         assert life.end is not None
         if life.by_reply:
             return []  # what it waits for is a task of its own
@@ -194,26 +204,24 @@ class Tracer:
             self._names = {one.id: (one.name, one.profile) for one in self._agents()}
         return self._names.get(agent_id, (agent_id, UNKNOWN))
 
-    async def _deliver(self, spans: list[Span], cursor: int, *, patient: bool) -> bool:
-        """Have the collector take the spans, however long it is away; whether that is over, and the cursor moved."""
-        failures = 0
-        while True:
-            outcome, status = await self._send(spans)
-            if outcome == "later":
-                if failures == 0:
-                    log.warning("the collector takes no spans; they are sent later", status=status)
-                if not patient:
-                    return False
-                await asyncio.sleep(backoff(failures, initial=FIRST_PAUSE_S, factor=2.0, maximum=LAST_PAUSE_S))
-                failures += 1
-                continue
-            if outcome == "refused":
-                log.error("the collector refuses spans; they are dropped", status=status, spans=len(spans))
-                self.figures.dropped += len(spans)
-            else:
-                self.figures.exported += len(spans)
-            await asyncio.to_thread(self._save, cursor)
-            return True
+    async def _deliver(self, cursor: int) -> None:
+        """Has the collector take the spans, however long it is away, and moves the durable cursor. Raises Later where
+        it does not wait."""
+        failures, spans = 0, self._spans
+        while (sent := await self._send(spans))[0] == "later":
+            if failures == 0:
+                log.warning("the collector takes no spans; they are sent later", status=sent[1])
+            if not self._patient:
+                raise Later
+            await asyncio.sleep(backoff(failures, initial=FIRST_PAUSE_S, factor=2.0, maximum=LAST_PAUSE_S))
+            failures += 1
+        if sent[0] == "refused":
+            log.error("the collector refuses spans; they are dropped", status=sent[1], spans=len(spans))
+            self.figures.dropped += len(spans)
+        else:
+            self.figures.exported += len(spans)
+        self._spans = []
+        await asyncio.to_thread(self._save, cursor)
 
     async def _send(self, spans: list[Span]) -> Outcome:
         """In a thread of its own, which nobody waits for when the daemon ends."""
@@ -240,14 +248,12 @@ class Tracer:
         return await sent
 
     def _load(self) -> int:
-        """The event after which to go on: where the last daemon was, else where this one has begun, which is noted for
-        the next one. Raises StoreError."""
         with contextlib.suppress(OSError, ValueError):
             cursor = int(self._settings.cursor.read_text(encoding="ascii"))
-            if 0 <= cursor <= self._log.last_id:
+            if 0 <= cursor <= self._events.last_id:
                 return cursor
-        self._save(self._reader.cursor)
-        return self._reader.cursor
+        self._save(self.cursor)
+        return self.cursor
 
     def _save(self, cursor: int) -> None:
         write_private(self._settings.cursor, f"{cursor}\n".encode())

@@ -52,9 +52,10 @@ class Home(World):
     async def kill(self) -> None:
         """As by a signal: nothing is saved that was not."""
         for inbox in self.inboxes:
-            for task in inbox._tasks:
-                task.cancel()
-            inbox._tasks.clear()
+            for task in (inbox._keeper._running, inbox._conclusions._running, inbox._looking):
+                if task is not None:
+                    task.cancel()
+            inbox._looking = None
 
     async def asks(self) -> Task:
         task = await self.send(AGENT)
@@ -113,7 +114,7 @@ async def settled(home: Home, seconds: float = GRACE_S + LOOK_EVERY_S) -> None:
     for _ in range(int(seconds / 0.25) + 1):
         home.clock.advance(0.25)
         await turns()
-    await until(lambda: home.inboxes[-1]._concluded >= upto)
+    await until(lambda: home.inboxes[-1]._conclusions.cursor >= upto)
 
 
 async def test_a_permission_until_it_is_answered(home: Home) -> None:

@@ -11,7 +11,7 @@ from standardwebhooks.webhooks import Webhook
 
 from synapsed.a2a.push.poster import Receipt
 from synapsed.api.task_stream import frames_until_settled
-from synapsed.automation.rule_runner import CURSOR, Ruler
+from synapsed.automation.rule_runner import Ruler
 from synapsed.automation.webhooks import GIVEN_UP, WebhookMeans, Webhooks
 from synapsed.config import PushPolicy, WebhookConfig
 from synapsed.documents.writing import Parts, Texts, joined
@@ -69,8 +69,9 @@ class Home(World):
         async def notify(text: str) -> None:
             self.notes.append(text)
 
-        ruler = Ruler(control=self.manager, store=self.store, clock=self.clock, notify=notify)
-        await ruler.restore(rules)
+        ruler = Ruler(control=self.manager, store=self.store, clock=self.clock, timers=self.clock, notify=notify)
+        await ruler.restore()
+        ruler.reconfigure(rules)
         self.rulers.append(ruler)
         ruler.start()
         hooks = Webhooks(
@@ -117,7 +118,7 @@ async def test_notify(home: Home) -> None:
 
 async def test_what_a_removed_agent_told_moves_no_other_with_its_id(home: Home) -> None:
     """The rules come to it late."""
-    await home.store.keep_follower(CURSOR, FollowerState(cursor=0))
+    await home.store.keep_follower(Ruler.name, FollowerState(cursor=0))
     first = await home.start()
     await home.report("the first", first.id)
     await home.manager.stop(first.id, remove=True)
@@ -277,7 +278,7 @@ async def test_a_flood_ends_by_rate_and_is_told_once(home: Home) -> None:
     await home.rules(rule("n", "agentReported", {"notify": "x"}))
     for _ in range(RATE_MAX + 5):
         await home.report()
-    await until(lambda: home.rulers[-1]._cursor == home.store.events.last_id)
+    await until(lambda: home.rulers[-1].cursor == home.store.events.last_id)
     assert [one.outcome for one in home.told(RuleFired)] == ["done"] * RATE_MAX + ["held"]
     home.clock.advance(61)
     await home.report()

@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel
 
 from synapsectl.parsing import command_line, parsers
-from synapsed.config import AgentConfig, Config
+from synapsed.config import agent_model
+from synapsed.parts.list import config_model
 from synapsed.profiles import Profile
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -28,14 +29,14 @@ def test_every_option_of_every_verb() -> None:
         assert [options for options in names if options and not options & known] == [], parser.prog
 
 
-@pytest.mark.parametrize(("page", "model"), [("configuration.md", Config), ("profiles.md", Profile)])
+@pytest.mark.parametrize(("page", "model"), [("configuration.md", config_model()), ("profiles.md", Profile)])
 def test_every_key(page: str, model: type[BaseModel]) -> None:
     assert keys_of(model) - said(page) == set()
 
 
 def test_every_key_of_an_agent_stands_in_its_table() -> None:
     section = (DOCS / "configuration.md").read_text().partition("## `[agents.NAME]`\n")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| \[?`(\w+)`", section, re.MULTILINE)) == set(AgentConfig.model_fields)
+    assert set(re.findall(r"^\| \[?`(\w+)`", section, re.MULTILINE)) == set(agent_model(config_model()).model_fields)
 
 
 def keys_of(model: type[BaseModel]) -> set[str]:

@@ -51,8 +51,7 @@ async def reports(host: Host, *kinds: str) -> None:
 
 
 async def tell(host: Host) -> None:
-    while await host.telling.tell():
-        pass
+    await host.telling.catch_up()
 
 
 async def heard(reader: Host, after: str | None = "0", **more: Any) -> list[FleetEvent]:
@@ -172,7 +171,7 @@ async def test_who_was_away_for_long_tells_a_gap_and_not_everything(world: World
     world.clock.advance(4000)
     await reports(box, "new")
     with pytest.raises(NoBroker):
-        await box.telling.tell()
+        await box.telling.catch_up()
     world.broker.away = False
     await box.kill()
     await tell(box)

@@ -349,7 +349,7 @@ class Host:
             clock=world.clock,
             again=self.says.again,
         )
-        self.said_upto = self.store.events.last_id
+        self.says.cursor = self.store.events.last_id
         self.hearing = EventHearing(self.wire, self.peers, world.clock)
         await self.peers.load()
         token = f"{self.name}|{self.pair.public}"
@@ -388,8 +388,7 @@ class Host:
 
     async def live(self) -> None:
         """Tell what agents have said since, and hear what was told."""
-        while self.said_upto < self.store.events.last_id:
-            self.said_upto = await self.says.tell(self.said_upto)
+        await self.says.catch_up()
         told = self.world.broker.live.pop(self.name, [])
         for came in told:
             await self.hears.take(came)

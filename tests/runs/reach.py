@@ -69,7 +69,7 @@ LATENT: Mapping[str, str] = {
     "synapsed.attention": r"inbox|notify|notice|sink|next",
     "synapsed.automation": r"schedule|rule|webhook|notify|sink|inbox",
     "synapsed.fleet": r"fleet",
-    "synapsed.moods": r"mood",
+    "synapsed.parts.moods": r"mood",
     "synapsed.pipes": r"pipes|acp",
     "synapsed.rules": r"rule",
     "synapsed.schedules": r"schedule",

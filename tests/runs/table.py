@@ -75,7 +75,7 @@ SECTIONS = (
         rooms=(
             "a2a", "access", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
             "examples",
-            "keeper", "keepers", "model", "moods", "profiles", "rules", "schedules", "store", "supervisor", "tasks",
+            "keeper", "keepers", "model", "parts", "profiles", "rules", "schedules", "store", "supervisor", "tasks",
             "telemetry",
         ),
     ),

@@ -87,7 +87,7 @@ def test_a_mutant_that_tells_nothing_is_left_out(text: str) -> None:
 
 
 def texts() -> dict[str, str]:
-    folders = ("moods", "schedules", "tasks")
+    folders = ("parts/moods", "schedules", "tasks")
     return {f"synapsed/{a}/{p.name}": p.read_text() for a in folders for p in (ROOT / "synapsed" / a).glob("*.py")}
 
 
@@ -146,9 +146,9 @@ def test_a_test_is_told_with_the_wanted_lines_that_it_executes(tmp_path: Path) -
 
 
 def test_a_mutant_is_judged_by_the_tests_that_execute_it_those_of_its_room_first() -> None:
-    reach, tests = Reach(), ["tests/daemon/test_moods.py", "tests/moods/test_scorer.py"]
-    room, others, night, later = stages("synapsed/moods/scorer.py", tests, reach)
-    assert (room.paths, others.paths) == (("tests/moods/test_scorer.py",), ("tests/daemon/test_moods.py",))
+    reach, tests = Reach(), ["tests/daemon/test_moods.py", "tests/parts/moods/test_scorer.py"]
+    room, others, night, later = stages("synapsed/parts/moods/scorer.py", tests, reach)
+    assert (room.paths, others.paths) == (("tests/parts/moods/test_scorer.py",), ("tests/daemon/test_moods.py",))
     assert (night.paths, later.paths) == (room.paths, others.paths)
     assert ["night" in one.marks for one in (room, others, night, later)] == [True, True, False, False]
     assert [one.verdict for one in (room, others, night, later)] == ["new", "new, by others", "old only", "old only"]

@@ -3,7 +3,11 @@
 import pytest
 
 from synapsed.errors import StoreError
+from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.agent import Activity
+from synapsed.store.follower import RETRY_S
+from synapsed.supervisor.registry import RegistryFollower
+from tests.fakes.clock import until
 from tests.support.world import World
 
 AGENT = "synapse-fake-8190"
@@ -58,20 +62,21 @@ async def test_it_comes_back_after_a_kill(quiet_world: World) -> None:
 async def test_events_that_cannot_be_read_hold_up_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.start()
     refused = []
-    read = world.store.events.read
+    page = world.store.events.page
 
-    async def refuse(*args, **kwargs):
-        if not refused and kwargs.get("types") == {"agentState", "activity"}:
+    async def refuse(after: int, which: EventFilter, **bounds: int) -> EventPage:
+        if not refused and which == RegistryFollower.wants:
             refused.append(1)
             raise StoreError("the disk is gone", reason="io")
-        return await read(*args, **kwargs)
+        return await page(after, which, **bounds)
 
-    monkeypatch.setattr(world.store.events, "read", refuse)
+    monkeypatch.setattr(world.store.events, "page", refuse)
     await changes_to(world, Activity.BUSY)
+    await until(lambda: bool(refused))
+    world.clock.advance(RETRY_S)
     assert await shown(world) == "BUSY"
     await changes_to(world, Activity.READY)
     assert await shown(world) == "IDLE"
-    assert refused
 
 
 async def test_an_agent_that_is_removed_is_withdrawn(world: World) -> None:

@@ -79,13 +79,13 @@ class Traced:
             agents=lambda: figures_of(self.world.manager.directory.all()),
             clock=self.world.clock,
         )
-        tracer._reader.cursor = tracer._load()
+        tracer.cursor = tracer._load()
         tracer._exporter = self.exporter
         self.tracer = tracer
         return tracer
 
     async def look(self) -> None:
-        await self.tracer._catch_up(patient=False)
+        await self.tracer.send_now()
 
     async def turn(self, text: str = "hello", **request: Any) -> Task:
         """A task that has run its course, in 1, 2 and 4 seconds."""
@@ -241,7 +241,7 @@ async def test_one_daemon_tries_again_and_again(traced: Traced, monkeypatch: pyt
     monkeypatch.setattr(room, "FIRST_PAUSE_S", 0.0)
     traced.exporter.outcomes = [("later", None)] * 5
     task = await traced.turn()
-    await traced.tracer._catch_up(patient=True)
+    await traced.tracer.catch_up()
     assert traced.exporter.attempts == 6
     assert traced.exporter.spans[0].context.span_id == span_id(task.id)
 
@@ -318,7 +318,7 @@ async def test_without_the_extra_a_person_is_told(traced: Traced, monkeypatch: p
 
     monkeypatch.setattr(room.importlib, "import_module", missing)
     alerts: list[str] = []
-    await traced.tracer.run(alerts.append)
+    await traced.tracer.trace(alerts.append)
     assert alerts == [MISSING]
     assert "synapsed[otel]" in MISSING
 

@@ -23,11 +23,11 @@ from synapsed.model.events import (
 from synapsed.model.message_excerpt import Said, ends
 from synapsed.model.sender import Sender
 from synapsed.model.task import TERMINAL_STATES, Prompt, TaskState
-from synapsed.moods.likeness import alike, sketch
-from synapsed.moods.mood_record import Feeling, MoodState, Open, OpenQuestion
-from synapsed.moods.signals import HALF_LIFE_S, LEAVES, PATTERN, REACHES, SIGNALS, TEXT, points
-from synapsed.moods.text import own_words, signs
-from synapsed.moods.words import Emotion
+from synapsed.parts.moods.likeness import alike, sketch
+from synapsed.parts.moods.mood_record import Feeling, MoodState, Open, OpenQuestion
+from synapsed.parts.moods.signals import HALF_LIFE_S, LEAVES, PATTERN, REACHES, SIGNALS, TEXT, points
+from synapsed.parts.moods.text import own_words, signs
+from synapsed.parts.moods.words import Emotion
 
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion.__value__)
 

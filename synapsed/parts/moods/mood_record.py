@@ -2,9 +2,9 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.moods.likeness import Sketch
-from synapsed.moods.signals import Source
-from synapsed.moods.words import Emotion
+from synapsed.parts.moods.likeness import Sketch
+from synapsed.parts.moods.signals import Source
+from synapsed.parts.moods.words import Emotion
 
 
 class _Kept(BaseModel):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from synapsed.model.message_excerpt import END_MAX, Said, ends
 from synapsed.model.task import DataPart, Message, TextPart
-from synapsed.moods import text as module
-from synapsed.moods.likeness import SKETCH, alike, sketch
-from synapsed.moods.signals import PATTERN, SIGNALS, TEXT, points
-from synapsed.moods.text import own_words, signs
+from synapsed.parts.moods import text as module
+from synapsed.parts.moods.likeness import SKETCH, alike, sketch
+from synapsed.parts.moods.signals import PATTERN, SIGNALS, TEXT, points
+from synapsed.parts.moods.text import own_words, signs
 
 CALM = [
     "Kill the process that is dead and find the fatal error: the build failed.",

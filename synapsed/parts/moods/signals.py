@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from synapsed.moods.words import Emotion
+from synapsed.parts.moods.words import Emotion
 
 type Source = Literal["text_analysis", "interaction_pattern"]
 

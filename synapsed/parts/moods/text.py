@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from synapsed.moods.words import FACES, JAPANESE, MILD, NEGATIONS, NOT_BEHIND, STRONG, Emotion, Terms
+from synapsed.parts.moods.words import FACES, JAPANESE, MILD, NEGATIONS, NOT_BEHIND, STRONG, Emotion, Terms
 
 _NARROW = {0xFF01 + offset: 0x21 + offset for offset in range(94)} | {0x3000: 0x20, ord("’"): 0x27}
 """Wide forms, and the curly apostrophe. Not NFKC, which makes up to 18 characters of one."""

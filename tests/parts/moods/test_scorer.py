@@ -18,9 +18,9 @@ from synapsed.model.events import (
 )
 from synapsed.model.message_excerpt import Said
 from synapsed.model.task import Prompt, PromptOption, TaskState
-from synapsed.moods.mood_record import MoodState
-from synapsed.moods.scorer import EMOTIONS, HOLD_S, Scorer, level_of
-from synapsed.moods.signals import LEAVES, REACHES, SIGNALS
+from synapsed.parts.moods.mood_record import MoodState
+from synapsed.parts.moods.scorer import EMOTIONS, HOLD_S, Scorer, level_of
+from synapsed.parts.moods.signals import LEAVES, REACHES, SIGNALS
 
 type Told = tuple[str, int, str]
 

@@ -1,0 +1,123 @@
+"""What a part of the daemon says of itself, and what the kernel gives it.
+
+A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
+object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
+that parts use: `choices`, `config` (for sections), `errors`, `interfaces`, `model`, `store.follower`.
+"""
+
+import importlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from synapsed.aio import Timers
+from synapsed.clock import Clock
+from synapsed.interfaces import Control, Store
+
+log = structlog.stdlib.get_logger("synapsed.parts")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key of the configuration: what it may be, as pydantic understands it, and what it is without one."""
+
+    kind: Any
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Face:
+    """`opened` of the module `opens` takes a `Kernel` and gives a context manager with what runs."""
+
+    name: str
+    opens: str
+    sections: Mapping[str, Setting] = field(default_factory=dict)
+    """At the top of the configuration. The names that were released stay; a new one begins with the part's name."""
+    agent_settings: Mapping[str, Setting] = field(default_factory=dict)
+    """Keys in `[agents.NAME]`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Kernel:
+    """What a part is given. `config` is what counts now, with the part's sections."""
+
+    control: Control
+    store: Store
+    clock: Clock
+    timers: Timers
+    config: Any
+
+    def agent_config(self, name: str) -> Any:
+        """Returns what is configured for the agent; None if it is not in the configuration."""
+        return self.config.agents.get(name)
+
+
+class Running:
+    """A part at work. What it does not need of this it leaves as it is."""
+
+    def started(self) -> None:
+        """The agents are there: it may act from here on."""
+
+    async def stopping(self) -> None:
+        """The agents are about to go: it does nothing from here on. May be called again."""
+
+    def reconfigured(self) -> None:
+        """Another configuration counts."""
+
+
+type Opened = AbstractAsyncContextManager[Running]
+
+
+class Parts:
+    """The parts that are open, in the order of their list. `problems` has by name why one is not."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._running: dict[str, Running] = {}
+        self.problems: dict[str, str] = {}
+
+    def started(self) -> None:
+        self._each(lambda running: running.started())
+
+    def reconfigure(self, config: Any) -> None:
+        self._kernel.config = config
+        self._each(lambda running: running.reconfigured())
+
+    async def stopping(self) -> None:
+        for name, running in reversed(self._running.items()):
+            try:
+                await running.stopping()
+            except Exception:
+                log.exception("a part does not end as it should", part=name)
+
+    async def open(self, face: Face, up: AsyncExitStack) -> None:
+        """A part that does not open is left out: agents are worth more."""
+        try:
+            module = importlib.import_module(face.opens)
+            self._running[face.name] = await up.enter_async_context(module.opened(self._kernel))
+        except Exception as error:
+            log.exception("a part is left out", part=face.name)
+            self.problems[face.name] = f"{type(error).__name__}: {error}"
+
+    def _each(self, told: Callable[[Running], None]) -> None:
+        for name, running in self._running.items():
+            try:
+                told(running)
+            except Exception:
+                log.exception("a part has a fault", part=name)
+
+
+@asynccontextmanager
+async def open_parts(faces: Sequence[Face], kernel: Kernel) -> AsyncIterator[Parts]:
+    """All of them, until the end; they are closed in the opposite order."""
+    parts = Parts(kernel)
+    async with AsyncExitStack() as up:
+        for face in faces:
+            await parts.open(face, up)
+        try:
+            yield parts
+        finally:
+            await parts.stopping()

@@ -1,0 +1,73 @@
+"""What the kernel knows of its parts, and what they use of it. Each of these only shrinks."""
+
+import re
+from pathlib import Path
+
+import grimp
+import pytest
+
+from synapsed import kernel
+from synapsed.parts.list import NAMES, faces
+
+PACKAGE = Path(kernel.__file__).parent
+KERNEL_MAX = 25
+"""Modules of the kernel that all parts together use."""
+
+ROOTS = {"synapsed.cli", "synapsed.daemon"}
+"""Who puts the parts together."""
+
+WORDS = {"moods": r"mood|emotion"}
+
+WORD_LINES = {
+    # By part and file: lines of the kernel with its words. `emotionUpdate` is what an agent may report, too.
+    "moods": {
+        "api/request_models.py": 4,
+        "fleet/event_body.py": 1,
+        "interfaces/store.py": 1,
+        "model/events/__init__.py": 2,
+        "model/events/kinds.py": 4,
+        "store/store.py": 1,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("synapsed")
+
+
+def test_a_part_is_named_as_its_folder() -> None:
+    assert [face.name for face in faces()] == list(NAMES)
+
+
+@pytest.mark.parametrize("part", NAMES)
+def test_the_kernel_imports_no_part(part: str, graph: grimp.ImportGraph) -> None:
+    whole = f"synapsed.parts.{part}"
+    own = {whole, *graph.find_descendants(whole)}
+    importers = {other for module in own for other in graph.find_modules_that_directly_import(module)}
+    assert importers <= own, "a part is loaded by its name in the list, and by nobody else"
+
+
+def test_only_who_puts_them_together_knows_the_list(graph: grimp.ImportGraph) -> None:
+    assert graph.find_modules_that_directly_import("synapsed.parts.list") == ROOTS
+
+
+def test_parts_use_what_the_kernel_says_that_they_may(graph: grimp.ImportGraph) -> None:
+    parts = graph.find_descendants("synapsed.parts") - {"synapsed.parts.list"}
+    used = {other for part in parts for other in graph.find_modules_directly_imported_by(part)}
+    used = {one for one in used if one.startswith("synapsed.") and not one.startswith("synapsed.parts.")}
+    told = {f"synapsed.{name}" for name in re.findall(r"`([\w.]+)`", (kernel.__doc__ or "").partition("use: ")[2])}
+    allowed = {one for one in used for name in told | {"synapsed.kernel"} if one == name or one.startswith(f"{name}.")}
+    assert used - allowed == set(), "a module that no part used before: say so in the docstring of synapsed/kernel.py"
+    assert len(used) <= KERNEL_MAX
+
+
+@pytest.mark.parametrize("part", NAMES)
+def test_the_kernel_has_few_words_of_a_part(part: str) -> None:
+    found: dict[str, int] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if not name.startswith("parts/"):
+            lines = [line for line in path.read_text().splitlines() if re.search(WORDS[part], line, re.IGNORECASE)]
+            found |= {name: len(lines)} if lines else {}
+    assert found == WORD_LINES[part]

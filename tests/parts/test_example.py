@@ -1,0 +1,68 @@
+"""The part that docs/parts.md writes, word for word."""
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from synapsed.config import config_with
+from synapsed.kernel import Face, Kernel, open_parts
+from synapsed.model.events import AgentReported
+from tests.fakes.clock import until
+from tests.support.world import World
+
+PAGE = Path(__file__).parents[2] / "docs" / "parts.md"
+
+
+@pytest.fixture
+def face(monkeypatch: pytest.MonkeyPatch) -> Face:
+    """The example's, installed under its names."""
+    blocks = re.findall(r"^   ```python\n(.*?)^   ```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    made = []
+    for name, block in zip(("face", "following"), blocks, strict=True):
+        module = ModuleType(f"synapsed.parts.greetings.{name}")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        exec(re.sub(r"^   ", "", block, flags=re.MULTILINE), module.__dict__)
+        made.append(module)
+    found: Face = made[0].FACE
+    return found
+
+
+def kernel_of(world: World, face: Face, **said: object) -> Kernel:
+    config = config_with([face]).model_validate(said)
+    return Kernel(control=world.manager, store=world.store, clock=world.clock, timers=world.clock, config=config)
+
+
+async def test_it_greets_each_agent(world: World, face: Face) -> None:
+    async with open_parts([face], kernel_of(world, face, greetings={"words": "good morning"})) as parts:
+        assert parts.problems == {}
+        parts.started()
+        await world.start()
+        await until(lambda: bool(world.told(AgentReported)))
+    (told,) = world.told(AgentReported)
+    assert (told.kind, told.message) == ("greeting", "good morning")
+
+
+async def test_one_that_cannot_be_opened_is_left_out(world: World, face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Kernel) -> None:
+        raise OSError("no such place")
+
+    monkeypatch.setattr(sys.modules[face.opens], "opened", broken)
+    async with open_parts([face], kernel_of(world, face)) as parts:
+        assert parts.problems == {"greetings": "OSError: no such place"}
+        parts.started()
+
+
+async def test_a_fault_of_one_is_no_other_ones(world: World, face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Face(name="other", opens=face.opens)
+    async with open_parts([face, other], kernel_of(world, face)) as parts:
+        running = parts._running["greetings"]
+        for name in ("started", "reconfigured", "stopping"):
+            monkeypatch.setattr(running, name, lambda: 1 / 0)
+        parts.started()
+        parts.reconfigure(parts._kernel.config)
+        await world.start()
+        await until(lambda: bool(world.told(AgentReported)))
+    assert len(world.told(AgentReported)) == 1

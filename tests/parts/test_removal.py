@@ -1,0 +1,62 @@
+"""A part is removed by removing its folder: the rest starts, takes a message, and has every line of its own surface."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.surface import FOLDER, ROOT, written
+from synapsed.parts.list import NAMES
+from tests.support.daemon import Daemon
+
+COPIED = ("synapsed", "synapsectl", "profiles", "scripts", "docs", "examples", "packaging")
+
+GONE = {"moods": {"config-errors.txt", "config-keys.txt"}}
+"""The files of the surface that have lines of the part."""
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def part(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def source(part: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package without the part's folder."""
+    source = tmp_path_factory.mktemp(part) / "source"
+    for name in COPIED:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(source / "synapsed" / "parts" / part)
+    return source
+
+
+@pytest.mark.slow
+def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "home", source=source)
+    daemon.start()
+    try:
+        daemon.start_agent()
+        done = daemon.task_in(daemon.send("echo exactly this"), "completed")
+        assert done["artifacts"][0]["parts"][0]["text"].strip() == "exactly this"
+        assert daemon.get("/control/automation").status == 200
+        listed = subprocess.run(
+            [sys.executable, "-m", "synapsectl", "--help"], cwd=source, capture_output=True, text=True, check=True
+        )
+        assert "send" in listed.stdout
+    finally:
+        assert daemon.end() == 0
+    assert "Traceback" not in daemon.log()
+
+
+@pytest.mark.night
+def test_the_surface_is_the_whole_one_without_its_lines(part: str, source: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "scripts.surface", "--folder", tmp_path], cwd=source, check=True)
+    whole, left = written(FOLDER, []), written(tmp_path, [])
+    for name, text in whole.items():
+        lines, rest = text.splitlines(), left[name].splitlines()
+        gone = [line for line in lines if line not in set(rest)]
+        assert [line for line in rest if line not in set(lines)] == [], name
+        assert bool(gone) == (name in GONE[part]), (name, gone)
+        assert all(part in line for line in gone), (name, gone)
