@@ -134,6 +134,17 @@ class AgentTurns:
         return self._turn.task if self._turn else None
 
     @property
+    def works_on_message(self) -> bool:
+        """A message was submitted that is no command, and nobody stops its turn."""
+        turn = self._turn
+        return (
+            turn is not None
+            and transitions.is_submitted(turn.record)
+            and not transitions.is_command(turn.task)
+            and self._interruption.pending is None
+        )
+
+    @property
     def at_rest(self) -> bool:
         """No task waits, is worked on, or is being interrupted."""
         return not self._mailbox and self._turn is None and self._interruption.pending is None
