@@ -509,7 +509,9 @@ class AgentTurns:
     async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:
         if isinstance(event, LinkTurnEnded):
             return await self._completed(event, turn)
-        return outcome(event, turn.task, asked=self._interruption.pending, now=self._clock.wall())
+        launch = self._process.record.launch
+        keys = launch.keys if launch is not None else ""
+        return outcome(event, turn.task, asked=self._interruption.pending, keys=keys, now=self._clock.wall())
 
     # --- operations ---
 
