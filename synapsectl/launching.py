@@ -59,6 +59,11 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
         help="let other agents write to it, also where it is a shell or the like, which runs what they write",
     )
     parser.add_argument(
+        "--without-approval",
+        action="store_true",
+        help="start it also where the program's own settings keep deny rules of its approval from being enforced",
+    )
+    parser.add_argument(
         "--resume-at-reset",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -111,6 +116,7 @@ def unasked(profile: str, **wanted: Any) -> argparse.Namespace:
         "rows": None,
         "save": False,
         "allow_agents": False,
+        "without_approval": False,
         "prompt": None,
         "resume_at_reset": True,
         "no_spawn_daemon": False,
@@ -135,6 +141,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "rows": rows,
         "save": args.save,
         "accept_agents": args.allow_agents or None,
+        "without_approval": args.without_approval or None,
         "conversation": conversation,
         "prompt": args.prompt,
         "resume_at_reset": None if args.resume_at_reset else False,
@@ -244,7 +251,7 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
             raise
     if withheld := withheld_from(agent):
         ctx.out.note(withheld)
-    for note in notes_on(agent):
+    for note in (*notes_on(agent), *agent.get("settings", ())):
         ctx.out.note(f"{agent['name']}: {note}")
     if as_json:
         ctx.out.document(agent)

@@ -202,6 +202,9 @@ class DecisionSpec(_Section):
     any other whatever its rules do not look at."""
     allow: dict[str, Any] = {}
     deny: dict[str, Any] = {}
+    rules_only: bool = False
+    """The program tells of each call here, asked for or not: only what a deny rule means is decided, all else where it
+    asks."""
     dialog: str | None = None
     """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
     called: str | None = None

@@ -343,6 +343,8 @@ class AgentConfig(Section):
     accept_agents: bool = False
     """Type what other agents write also where no model reads it (`model` of the profile): each line is run as a
     command."""
+    without_approval: bool = False
+    """Start it also where the program's own settings keep the deny rules of `approval` from being enforced."""
     prompt: Annotated[str, Field(max_length=200)] | None = None
     """Its program's prompt, where no profile describes that: its first message waits for nothing else."""
     mcp: bool = True

@@ -40,6 +40,7 @@
     │   ├── ProgramNotFound          PROGRAM_NOT_FOUND
     │   ├── PortsExhausted           PORTS_EXHAUSTED
     │   ├── LaunchError              LAUNCH_FAILED
+    │   ├── NotEnforced              NOT_ENFORCED
     │   ├── KeeperLost               KEEPER_LOST
     │   ├── ChannelAway              CHANNEL_AWAY
     │   └── MessageRefused           MESSAGE_REFUSED
@@ -231,6 +232,12 @@ class PortsExhausted(AgentError):
 
 class LaunchError(AgentError):
     code, http = "LAUNCH_FAILED", 500
+
+
+class NotEnforced(AgentError):
+    """The program's own settings keep what an approval policy denies from being denied."""
+
+    code, http = "NOT_ENFORCED", 409
 
 
 class KeeperLost(AgentError):

@@ -26,6 +26,7 @@ from synapsed.screenspec import (
     Signs,
     StreamSpec,
 )
+from synapsed.settingspec import SettingsSpec
 from synapsed.variants import Variant, VersionCheck
 
 EXAMPLES = Path(__file__).parent / "_examples"
@@ -222,6 +223,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     mcp: McpInjection = McpInjection()
     instructions: Instructions = Instructions()
     acp: AcpSpec = AcpSpec()
+    settings: SettingsSpec = SettingsSpec()
     parsers: Parsers = Parsers()
     model: bool = False
     """A model reads what is typed. To another program, a shell or what reads commands, each line is an order: what

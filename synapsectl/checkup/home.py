@@ -45,6 +45,7 @@ def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
         yield _daemon(status, len(agents or ()))
         yield from _files(status)
         yield from look_at_agents(agents or [])
+        yield from _settings(agents or [])
     yield from _sockets(ctx)
     yield from _permissions(ctx)
     yield from _room(ctx)
@@ -57,6 +58,15 @@ def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
         yield from _automation(ctx)
         yield from _environments(ctx, agents)
     yield _registry(ctx, stale, daemon=agents is not None)
+
+
+def _settings(agents: list[dict[str, Any]]) -> Iterator[Finding]:
+    """What a person's own settings of a program keep synapsed from."""
+    for agent in agents:
+        for note in agent.get("settings", ()):
+            yield Finding(
+                f"agent {agent['name']}", NOTE, note, f"change it there, then: synapsectl restart {agent['name']}"
+            )
 
 
 def _no_daemon(ctx: CommandContext, error: NoDaemon) -> Finding:

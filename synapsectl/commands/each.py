@@ -42,6 +42,11 @@ class EachAgent(NamedTuple):
                 help="give it the whole environment of this shell, for good; without this a person's shell brings how "
                 "its login is reached (SSH_AUTH_SOCK, DISPLAY, …)",
             )
+            parser.add_argument(
+                "--without-approval",
+                action="store_true",
+                help="also where the program's own settings keep deny rules of its approval from being enforced",
+            )
 
     def run(self, args: argparse.Namespace, ctx: CommandContext) -> int:
         """POST the verb for the agents asked for. One that is refused does not keep the others from being served; the
@@ -55,6 +60,7 @@ class EachAgent(NamedTuple):
         else:
             names = list(dict.fromkeys(args.agents))
         body = {self.option: chosen} if self.option is not None else None
+        body = {**(body or {}), "without_approval": True} if self._unapproved(args) else body
         code, after = DONE, []
         with ctx.busy(f"{self.verb} {', '.join(names)}"):
             if self.starts:
@@ -75,6 +81,9 @@ class EachAgent(NamedTuple):
         elif not names:
             ctx.out.note("no agent is known: there is nothing to do")
         return code
+
+    def _unapproved(self, args: argparse.Namespace) -> bool:
+        return self.starts and bool(args.without_approval)
 
     def _bring(self, names: list[str], ctx: CommandContext, *, whole: bool) -> None:
         if not whole:

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     ctx.out.remark(f"[{agent['name']} ({agent['id']}) at {agent['endpoint']}; {args.detach_keys or 'no key'} detaches]")
     if withheld := withheld_from(agent):
         ctx.out.remark(f"[{withheld}]")
-    if drift := agent.get("drift"):
-        ctx.out.remark(f"[{drift}]")
+    for note in (*([agent["drift"]] if agent.get("drift") else []), *agent.get("settings", ())):
+        ctx.out.remark(f"[{note}]")
     code = attach(ctx, agent["id"], detach, read_only=False, ends_as_program=True)
     return DONE if code is None else code

@@ -57,7 +57,8 @@ def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContex
                 agent = start_agent(argparse.Namespace(**{**vars(args), "profile": name, "name": name}), ctx)
             elif known[name]["pid"] is None:
                 bring(ctx, [name])
-                agent = ctx.client.post(agent_path(name, "restart", control=True), timeout=SLOW_TIMEOUT)
+                body = {"without_approval": True} if args.without_approval else None
+                agent = ctx.client.post(agent_path(name, "restart", control=True), body, timeout=SLOW_TIMEOUT)
             else:
                 agent = known[name]
         except ApiError as error:

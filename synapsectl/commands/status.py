@@ -146,6 +146,7 @@ def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
         "evidence": agent["evidence"],
         "version": agent.get("version"),
         "drift": agent.get("drift"),
+        "settings": "; ".join(agent.get("settings") or []) or None,
         "error": agent.get("error"),
         "alert": "; ".join(agent.get("alerts") or []) or None,
         "gone": _gone(agent),

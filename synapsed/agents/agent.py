@@ -441,6 +441,9 @@ class Agent:
 
     # --- ProgramOwner ---
 
+    def works_on_message(self) -> bool:
+        return self.turns.works_on_message
+
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         if (link := self.process.last_link) is not None and not self.record.parking:
             await self._screen.keep(link)

@@ -83,6 +83,8 @@ class Approvals:
             return None
         call = read_call(spec, told, self._owner.record.cwd)
         decision = Decision("escalate") if _too_long(call) else policy.decide(call)
+        if spec.rules_only and (decision.verdict != "deny" or decision.rule is None):
+            return None
         if not await self._tell(call, decision, task_id):
             decision = Decision("escalate")
         self._remember(spec, call, decision)

@@ -7,6 +7,16 @@ A program that refuses its arguments prints why and ends. Pure; the rule rests o
 - its last words say that an option or argument was wrong (`REFUSALS`).
 
 Such a program would end the same way each time it is started, so that is not tried (`Parting.refused`).
+
+An exit code may be a wrapper's: a script that ends with `exit 0` whatever became of the program. One that says success
+is not believed (`Parting.crashed`) of a program with a model, at whose terminal nobody has pressed a key within
+`BY_HAND_S`,
+
+- in the middle of a turn that a message began (a command, such as `/quit`, may be what ends it),
+- before it was ready in the conversation that it was to go on with (the next start is in a new one), or
+- where the last thing on the screen is a shell's word for the signal that ended a process (`KILLED`).
+
+That it never was ready proves nothing: a program that is asked to print one answer ends so, and would do it again.
 """
 
 import re
@@ -25,6 +35,15 @@ SIGNALED = 128
 """Exit codes from here on, and 126 and 127, are a shell's: for a signal, and for what could not be run."""
 
 WORDS_MAX = 300
+
+BY_HAND_S = 30.0
+"""A program that is told to end by keys may take so long for it: hooks run first."""
+
+KILLED = re.compile(
+    r"(?:^|[:\s])(?:Killed|Terminated|Aborted|Hangup|Bus error|Segmentation fault|Illegal instruction|Floating point "
+    r"exception|Trace/breakpoint trap|Bad system call)(?: \(core dumped\)|(?: {2,}\S.*))?$"
+)
+"""In the last line of the screen; bash names the command behind it."""
 
 _THING = r"(?:options?|arguments?|flags?|switch(?:es)?|parameters?|subcommands?|commands?)"
 _OPTION = r"['\"`‘“]?--?[A-Za-z][\w-]*['\"`’”]?"
@@ -55,6 +74,8 @@ class Parting:
 
     how: str
     refused: bool = False
+    crashed: bool = False
+    """Its exit code says success, and is not believed."""
 
     def because(self, why: str | None) -> "Parting":
         """The same with what may explain it, if there is anything."""
@@ -75,6 +96,21 @@ def parting(exited: LinkExited, screen: str, *, ready: bool, uptime: float) -> P
     said = (refusal is not None or _last(_USAGE, lines) is not None) and uptime <= REFUSAL_S
     refused = said and 0 < code < SIGNALED and code not in (126, 127)
     return Parting(how=f"{words[:WORDS_MAX]} ({how})", refused=refused)
+
+
+def doubted(end: Parting, screen: str, *, in_turn: bool, unresumable: bool = False) -> Parting:
+    """The parting of a program with a model that nobody ended by hand, and whose exit code says success. `in_turn`: it
+    worked on a message; `unresumable`: it ended before it was ready in the conversation that it was to go on with."""
+    lines = [line.rstrip() for line in screen.splitlines() if line.strip()]
+    if lines and KILLED.search(lines[-1]):
+        why = f"its last words are {lines[-1].strip()[:WORDS_MAX]!r}"
+    elif in_turn:
+        why = "nobody ended it, and it worked on a message"
+    elif unresumable:
+        why = "it did not go on with its conversation"
+    else:
+        return end
+    return replace(end, how=f"{end.how}; {why}: that is no success", crashed=True)
 
 
 def told_of(decision: Decision, end: Parting) -> tuple[tuple[ProcessEvent, ...], str]:

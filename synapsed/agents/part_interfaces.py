@@ -91,6 +91,10 @@ class PromptOwner(Protocol):
 class ProgramOwner(Protocol):
     """What a program tells its agent. All are called in the actor."""
 
+    def works_on_message(self) -> bool:
+        """Whether a turn runs that a message began, and that nobody stops."""
+        ...
+
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         """What becomes of the turn in flight; committed together with the exit. `interrupted`: the program did not end
         by itself, it was taken down with its keeper, by a reboot, by the daemon's own end."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
-from synapsed.agents.exit_report import Parting, parting, told_of
+from synapsed.agents.exit_report import BY_HAND_S, Parting, doubted, parting, told_of
 from synapsed.agents.last_screen import last_screen
 from synapsed.agents.launch_conversation import LaunchConversation
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
@@ -409,9 +409,16 @@ class AgentProcess:
             and not self._conversation.ready_seen
             and found_dead is None
         )
+        if self.profile.model and exited.exit_code in self._restart.fine_codes and not self._by_hand():
+            end = doubted(end, screen, in_turn=self._owner.works_on_message(), unresumable=unresumable)
         await self._decide(ProcessEvent.EXITED, exited, end, found_dead=found_dead, unresumable=unresumable)
         self._waiters.wake()
         await self._close_link()
+
+    def _by_hand(self) -> bool:
+        """Somebody pressed keys at its terminal just before its end."""
+        at = self._link.person_at if self._link is not None else None
+        return at is not None and self._clock.monotonic() - at < BY_HAND_S
 
     async def _decide(
         self,
@@ -428,7 +435,9 @@ class AgentProcess:
             # It did not end, it was ended, or never begun: that is nothing for the policy.
             decision: Decision = Retry(0.0)
         else:
-            decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime, refused=end.refused)
+            decision = self._restart.exited(
+                exited.exit_code, now=now, uptime=uptime, refused=end.refused, crashed=end.crashed
+            )
         then, reason = told_of(decision, end)
         interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
         settled = await self._owner.settle(exited, interrupted=interrupted)

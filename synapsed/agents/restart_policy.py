@@ -59,15 +59,17 @@ class RestartState:
         self._exits: deque[float] = deque(maxlen=policy.limit + 1)
         self._consecutive = 0
 
-    def exited(self, code: int | None, *, now: float, uptime: float, refused: bool = False) -> Decision:
+    def exited(
+        self, code: int | None, *, now: float, uptime: float, refused: bool = False, crashed: bool = False
+    ) -> Decision:
         """What to do after an exit with `code` (None: not known) at `now`, after `uptime` seconds. `refused`: it would
-        not take its arguments."""
+        not take its arguments; `crashed`: whatever its code says."""
         policy = self._policy
         if uptime >= policy.stable:
             self.forgive()
         if policy.policy == "never":
             return Rest("the restart policy is 'never'")
-        if policy.policy == "on-failure" and code in self._fine:
+        if policy.policy == "on-failure" and code in self._fine and not crashed:
             return Rest(f"exit code {code} {FINE}")
         self._exits.append(now)
         while self._exits and self._exits[0] <= now - policy.window:
@@ -77,6 +79,11 @@ class RestartState:
         delay = self._backoff()
         self._consecutive += 1
         return Retry(delay)
+
+    @property
+    def fine_codes(self) -> frozenset[int]:
+        """Exit codes that are no failure."""
+        return self._fine
 
     def first_delay(self) -> float:
         """Seconds before a restart of which it is not known how many came before."""

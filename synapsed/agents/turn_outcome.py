@@ -23,9 +23,12 @@ RATE_LIMITED = "RATE_LIMITED"
 """Code of a task that met a usage limit."""
 
 
-def outcome(event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, now: float) -> Commit | None:
+def outcome(
+    event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, keys: str = "", now: float
+) -> Commit | None:
     """What becomes of `task`; None if nothing does, and for an answer, which `AgentTurns` tells with its blocks.
-    `asked` is the interruption that is under way."""
+    `asked` is the interruption that is under way; `keys` says which of the program's keys a person has bound
+    otherwise."""
     match event:
         case LinkTurnProgress():
             return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)
@@ -36,7 +39,8 @@ def outcome(event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, now
                 return transitions.stopped(task, reason=asked.reason, failure=asked.failure, now=now)
             return transitions.stopped(task, reason=event.reason, failure="", now=now)
         case LinkUndelivered():
-            return transitions.undelivered(task, reason=event.reason, screen=event.screen, now=now)
+            reason = f"{event.reason}; {keys}" if keys else event.reason
+            return transitions.undelivered(task, reason=reason, screen=event.screen, now=now)
         case _:
             return None
 

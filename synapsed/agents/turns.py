@@ -134,6 +134,17 @@ class AgentTurns:
         return self._turn.task if self._turn else None
 
     @property
+    def works_on_message(self) -> bool:
+        """A message was submitted that is no command, and nobody stops its turn."""
+        turn = self._turn
+        return (
+            turn is not None
+            and transitions.is_submitted(turn.record)
+            and not transitions.is_command(turn.task)
+            and self._interruption.pending is None
+        )
+
+    @property
     def at_rest(self) -> bool:
         """No task waits, is worked on, or is being interrupted."""
         return not self._mailbox and self._turn is None and self._interruption.pending is None
@@ -498,7 +509,9 @@ class AgentTurns:
     async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:
         if isinstance(event, LinkTurnEnded):
             return await self._completed(event, turn)
-        return outcome(event, turn.task, asked=self._interruption.pending, now=self._clock.wall())
+        launch = self._process.record.launch
+        keys = launch.keys if launch is not None else ""
+        return outcome(event, turn.task, asked=self._interruption.pending, keys=keys, now=self._clock.wall())
 
     # --- operations ---
 

@@ -246,6 +246,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "verified": agent.profile.verified,
         "drift": agent.profile.drift(version),
         "withheld": "; ".join(withheld) or None,
+        "settings": record.launch.settings if record.launch is not None else [],
         "until": iso(limit.resume_at) if limited and limit is not None else None,
         "asks": _gist(telling(agent.prompt.type, agent.prompt.prompt)) if agent.prompt is not None else None,
         "doing": _gist(task.message.text) if task is not None else None,

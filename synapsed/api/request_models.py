@@ -323,6 +323,7 @@ class StartBody(_Body):
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX), _Whole] = 40
     save: bool = False
     accept_agents: bool = False
+    without_approval: bool = False
     resume_at_reset: bool = True
     prompt: Annotated[_NoNul, StringConstraints(max_length=200)] | None = None
     conversation: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")] | None = None
@@ -337,6 +338,7 @@ class StopBody(_Body):
 
 class RestartBody(_Body):
     when_idle: bool = False
+    without_approval: bool = False
 
 
 class EnvironmentBody(_Body):

@@ -191,17 +191,22 @@ def plan(
     mcp: bool = True,
     instructions: str | None = None,
     taken: Collection[str] = (),
+    withheld: Collection[tuple[str, ...]] = (),
+    documents: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> InjectedLaunch:
     """The command line is: command, arguments that resume (or begin) a conversation, the inbox's, the profile's, the
     channels' in order of rank, those for the MCP server (with `mcp`) and for `instructions`, and `args`, the
     person's own. Where these have `chosen` the conversation, nothing else does; a subcommand that does so stays the
     first, with all that follows it. A variable that is `taken` in the person's environment is not set for these two: it
-    may name a configuration of the person's.
+    may name a configuration of the person's. Of the profile's arguments those that are `withheld` are left out. The
+    person's own `documents` go into the files of these names, and win there.
 
     `resume` goes on with `context.conversation` where the profile knows how. ConfigError names the profile's file
     where a placeholder leads nowhere.
     """
     command, *fixed = profile.argv(context.python)
+    for words in withheld:
+        fixed = _without(fixed, words)
     beside = context.companion
     channels = [
         channel
@@ -229,6 +234,7 @@ def plan(
         env |= {name: expand(value) for name, value in injection.env.items() if name not in given}
     for name, content in (item for files_of in written_for for item in files_of.items()):
         files[name] = files.get(name, {}) | _expanded(content, expand)
+    files |= {name: merged(files[name], own) for name, own in (documents or {}).items() if name in files}
     written = {name: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()}
     if any(channel.adapter == "event-files" for channel in channels):
         written |= {context.events_file.name: b"", context.commands_file.name: b""}
@@ -251,9 +257,34 @@ def plan(
     )
 
 
+def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Both documents in one: lists have what both have, of all else the person's counts."""
+    both = {**ours, **theirs}
+    for key in ours.keys() & theirs.keys():
+        mine, own = ours[key], theirs[key]
+        if isinstance(mine, Mapping) and isinstance(own, Mapping):
+            both[key] = merged(mine, own)
+        elif isinstance(mine, list) and isinstance(own, list):
+            both[key] = [*own, *mine]
+    return both
+
+
+def _without(words: Sequence[str], left_out: Sequence[str]) -> list[str]:
+    """`words` without the first place where `left_out` stands."""
+    size = len(left_out)
+    at = next((n for n in range(len(words) - size + 1) if list(words[n : n + size]) == list(left_out)), None)
+    return list(words) if at is None else [*words[:at], *words[at + size :]]
+
+
 def _companion(profile: Profile) -> Channel | None:
     """The channel of the profile whose server runs beside the program."""
     return next((channel for channel in profile.channels.values() if channel.companion), None)
+
+
+def replaced_channels(profile: Profile) -> list[str]:
+    """The names of those that a companion's channel stands in the place of."""
+    server = _companion(profile)
+    return list(server.replaces) if server is not None else []
 
 
 def program_mark(path: str) -> str:

@@ -67,6 +67,8 @@ class StartRequest:
     """The program's own id of an earlier conversation to go on with."""
     accept_agents: bool = False
     """Type what other agents write also where no model reads it."""
+    without_approval: bool = False
+    """Start it also where deny rules cannot be enforced."""
     prompt: str | None = None
     """The program's prompt, where no profile describes it."""
     resume_at_reset: bool = False
@@ -162,9 +164,9 @@ class Processes(Protocol):
 
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
 
-    async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
+    async def restart(self, agent_id: str, *, when_idle: bool = False, without_approval: bool = False) -> AgentView:
         """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
-        of the daemon does not forget it."""
+        of the daemon does not forget it. `without_approval`: also where deny rules cannot be enforced, from now on."""
         ...
 
     async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:

@@ -295,7 +295,12 @@ class AgentLink(Protocol):
 
     @property
     def hands_at(self) -> float:
-        """When a person last pressed a key there, on the monotonic clock."""
+        """When a person last pressed a key there, or what was typed was read late, on the monotonic clock."""
+        ...
+
+    @property
+    def person_at(self) -> float | None:
+        """When a person last pressed a key there, as far as this daemon knows."""
         ...
 
     @property

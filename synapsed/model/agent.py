@@ -216,6 +216,8 @@ class AgentView(BaseModel):
     """What a person should know where these differ."""
     withheld: str | None = None
     """Attributes of the shell that started it which its process could not have: a lower nice value, limits, CPUs."""
+    settings: list[str] = []
+    """What the person's own settings of its program mean here: no hooks, another mode, other keys."""
     host: str | None = None
     """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
     they are there."""

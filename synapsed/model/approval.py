@@ -156,6 +156,12 @@ class Policy:
         """Everything is asked about: there is nothing to decide."""
         return self.default == "escalate" and not self.allow and not self.deny
 
+    @property
+    def refusing(self) -> frozenset[str]:
+        """What of it may refuse a call."""
+        may = {"deny": bool(self.deny), "default": self.default == "deny"}
+        return frozenset(name for name, so in may.items() if so)
+
     def decide(self, call: ToolCall) -> Decision:
         for rule in self.deny:
             if rule.denies(call):

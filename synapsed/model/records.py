@@ -34,6 +34,10 @@ class LaunchRecord(_Record):
     """When the program told of the conversation that it is in (CLOCK_MONOTONIC)."""
     withheld: list[str] = []
     """Attributes that the program could not have, in words for people."""
+    settings: list[str] = []
+    """What the person's own settings of the program mean here, in words for people."""
+    keys: str = ""
+    """Which keys that are pressed here do something else, in words."""
 
 
 class LimitRecord(_Record):
@@ -81,6 +85,8 @@ class AgentRecord(_Record):
     from_config: bool = False
     accept_agents: bool = False
     """What other agents write is typed although no model reads it."""
+    without_approval: bool = False
+    """It is started, too, where deny rules cannot be enforced."""
     resume_at_reset: bool = False
     """A task that meets the account's usage limit goes on when that ends, where no configuration says what it does."""
     restart_pending: bool = False

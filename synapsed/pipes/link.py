@@ -164,6 +164,10 @@ class AcpLink:
         return self._hands_at
 
     @property
+    def person_at(self) -> float | None:
+        return self._hands_at or None
+
+    @property
     def output(self) -> int:
         return self._output
 

@@ -156,6 +156,10 @@ class StructuredLink:
         return self._terminal.hands_at
 
     @property
+    def person_at(self) -> float | None:
+        return self._terminal.person_at
+
+    @property
     def output(self) -> int:
         return self._terminal.output
 

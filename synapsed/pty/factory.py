@@ -131,6 +131,8 @@ class PtyLinkFactory:
             mcp=launch.mcp,
             instructions=launch.instructions,
             taken=launch.env,
+            withheld=launch.settings.withheld,
+            documents=launch.settings.documents,
         )
         argv, more = with_companion(context, command, launch.program)
         checkpoint = await self.store.checkpoint(record.id)
@@ -165,6 +167,8 @@ class PtyLinkFactory:
             started_at=keeper.started_at,
             resumed=launch.resumed,
             withheld=list(keeper.withheld),
+            settings=list(launch.settings.notes),
+            keys=launch.settings.keys,
         )
         if launched.withheld:
             log.warning(

@@ -190,6 +190,10 @@ class PtyLink:
         return self._session.hands_at
 
     @property
+    def person_at(self) -> float | None:
+        return self._session.person_at
+
+    @property
     def output(self) -> int:
         return self._session.offset
 

@@ -2,21 +2,22 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from synapsed.agents import views
 from synapsed.agents.agent import Agent
 from synapsed.agents.instructions import colleague, instructions
+from synapsed.channels.launch_additions import replaced_channels
 from synapsed.config import Config
-from synapsed.errors import LaunchError
-from synapsed.launch_plan import LaunchPlan
+from synapsed.errors import LaunchError, NotEnforced
+from synapsed.launch_plan import LaunchPlan, PersonSettings
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.records import AgentRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
-from synapsed.supervisor import environment
+from synapsed.supervisor import environment, person_settings
 from synapsed.supervisor.environment import with_env_file
 from synapsed.supervisor.roster import Roster
 
@@ -50,7 +51,7 @@ class Planner:
         self.listen = settings.config.api.listen
 
     def plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
-        """Raises ProgramNotFound, and ConfigError for a file of variables that cannot be read."""
+        """Raises ProgramNotFound, ConfigError for a file of variables that cannot be read, and NotEnforced."""
         settings, config = self._settings, self._roster.config_of(record)
         record = with_env_file(record, config.env_file, settings.paths.config)
         env = environment.agent_environment(
@@ -66,9 +67,22 @@ class Planner:
         command = config.command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         plan = environment.launch_plan(record, profile, program=program, env=env)
+        theirs = person_settings.read(profile.settings, env=env, cwd=record.cwd, args=plan.args)
+        judged = person_settings.judge(profile.settings, theirs, replaced_channels(profile))
+        if not (record.without_approval or config.without_approval):
+            check_enforced(record.name, config.approval.policy.refusing, judged)
         told = self._instructions(record, profile) if config.instructions else None
-        mcp = config.mcp and settings.mcp
-        return replace(plan, limits=config.limits, attributes=self.attributes(record), mcp=mcp, instructions=told)
+        if told is not None and judged.instructions:
+            told = f"{judged.instructions}\n\n{told}"
+        return replace(
+            plan,
+            args=theirs.args,
+            limits=config.limits,
+            attributes=self.attributes(record),
+            mcp=config.mcp and settings.mcp,
+            instructions=told,
+            settings=judged,
+        )
 
     def check(self, record: AgentRecord, profile: Profile) -> None:
         """See `LaunchPlanner.check`."""
@@ -103,3 +117,17 @@ class Planner:
         )
         mcp = profile.mcp.used and self._settings.mcp and self._roster.config_of(record).mcp
         return instructions(colleague(record), others, language=wanted.language, text=wanted.text, mcp=mcp)
+
+
+def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings) -> None:
+    """Raises NotEnforced where a part of the agent's approval policy that may refuse a call would not count."""
+    parts = (("deny rules", "deny"), ('default = "deny"', "default"))
+    lost = [said for said, part in parts if part in refusing and part in judged.loses]
+    if lost:
+        raise NotEnforced(
+            f"{name} is not started: its approval has {' and '.join(lost)}, which cannot be enforced: "
+            f"{'; '.join(judged.notes)}; change that, or start it with --without-approval "
+            "(in the configuration: without_approval = true)",
+            agent=name,
+            settings=list(judged.notes),
+        )

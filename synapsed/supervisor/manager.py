@@ -353,8 +353,11 @@ class Manager:
             await self._forget(agent.record)
         return view
 
-    async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
-        await agent_of(self._agents, agent_id).restart(when_idle=when_idle)
+    async def restart(self, agent_id: str, *, when_idle: bool = False, without_approval: bool = False) -> AgentView:
+        agent = agent_of(self._agents, agent_id)
+        if without_approval:
+            await agent.amend(without_approval=True)
+        await agent.restart(when_idle=when_idle)
         return self.directory.view(agent_id)
 
     async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:

@@ -75,6 +75,7 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
         port=(record.port or False) if config.port is not None else None,
         args=record.args,
         accept_agents=record.accept_agents,
+        without_approval=record.without_approval,
         prompt=record.prompt,
         usage_limit=UsageLimitPolicy(task="continue" if record.resume_at_reset else "fail"),
         env=record.extra_env,

@@ -132,6 +132,7 @@ class Roster:
             cols=request.cols,
             rows=request.rows,
             accept_agents=request.accept_agents,
+            without_approval=request.without_approval,
             prompt=request.prompt,
             resume_at_reset=request.resume_at_reset,
             created_at=self._clock.wall(),
@@ -217,6 +218,7 @@ async def save_started(paths: Paths, record: AgentRecord, request: StartRequest)
         port=False if record.port is None else record.port,
         autostart=True,
         accept_agents=record.accept_agents,
+        without_approval=record.without_approval,
         prompt=record.prompt,
         usage_limit=(RESUMING if record.resume_at_reset else DEFAULTS).usage_limit,
     )
@@ -240,6 +242,7 @@ def _configure(record: AgentRecord, name: str, config: AgentConfig) -> None:
         raise InvalidRequest(f"there is an agent {name!r} of profile {record.profile!r}: 'stop --remove' it first")
     record.from_config = True
     record.accept_agents = config.accept_agents
+    record.without_approval = config.without_approval
     record.prompt = config.prompt
     record.args = list(config.args)
     record.extra_env = dict(config.env)

@@ -623,3 +623,49 @@ async def test_a_program_is_killed_while_a_fact_waits(world: World) -> None:
     await fact_refused(world)
     await world.manager.kill(AGENT)
     assert world.link.signals == [signal.SIGKILL]
+
+
+async def test_success_in_the_middle_of_a_turn_is_a_crash_and_in_a_commands_none(world: World) -> None:
+    """The exit code may be a wrapper's; and a command, like `/quit`, ends a program."""
+    await world.start()
+    task = await world.send(AGENT, "work")
+    await world.delivered()
+    world.link.submit()
+    await until(lambda: world.link.records)
+    world.link.die(0)
+    await world.task_is(task.id, TaskState.FAILED)
+    view = await world.agent_is(AGENT, ProcessState.BACKOFF)
+    assert "nobody ended it, and it worked on a message: that is no success" in view.evidence
+    world.clock.advance(1)
+    await world.agent_is(AGENT, ProcessState.RUNNING)
+    world.link.ready()
+    await world.send(AGENT, "/quit", command=True)
+    await world.delivered()
+    world.link.submit()
+    await until(lambda: world.link.records)
+    world.link.die(0)
+    await world.agent_is(AGENT, ProcessState.EXITED)
+
+
+@pytest.mark.parametrize(("ago", "state"), [(1.0, ProcessState.EXITED), (60.0, ProcessState.BACKOFF)])
+async def test_whoever_pressed_a_key_just_before_has_ended_it(world: World, ago: float, state: ProcessState) -> None:
+    await world.start()
+    await world.send(AGENT, "work")
+    await world.delivered()
+    world.link.submit()
+    await until(lambda: world.link.records)
+    world.clock.advance(100)
+    world.link.person_at = world.clock.monotonic() - ago
+    world.link.die(0)
+    await world.agent_is(AGENT, state)
+
+
+async def test_success_at_rest_is_success_unless_a_shell_says_what_ended_it(world: World) -> None:
+    await world.start()
+    world.link.die(0)
+    await world.agent_is(AGENT, ProcessState.EXITED)
+    await world.manager.restart(AGENT)
+    world.link.ready()
+    world.link.screen = "wrapper: line 2:  7 Killed   claude"
+    world.link.die(0)
+    await world.agent_is(AGENT, ProcessState.BACKOFF)

@@ -456,3 +456,17 @@ async def test_a_send_that_is_stored_is_taken_though_its_turn_is_not_begun(world
     world.link.end("done")
     await world.task_is(first.id, TaskState.COMPLETED)
     await world.delivered(2)
+
+
+async def test_keys_that_the_person_has_bound_otherwise_are_named(world: World) -> None:
+    await world.start()
+    record = world.manager._agents[AGENT].record
+    assert record.launch is not None
+    launch = record.launch.model_copy(update={"keys": "keys.json binds enter otherwise"})
+    world.manager._agents[AGENT].process.record = record.model_copy(update={"launch": launch})
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.emit(LinkUndelivered(task.id, "the composer is gone", "Update now?"))
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert failed.error.message.endswith("the composer is gone; keys.json binds enter otherwise")

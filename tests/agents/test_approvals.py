@@ -33,6 +33,9 @@ adapter = "hooks"
 [channels.hooks.decisions.Asked]
 allow = { ok = true, why = ["{reason}"] }
 deny = { ok = false, why = { text = "{reason}" } }
+[channels.hooks.decisions.Each]
+rules_only = true
+deny = { ok = false }
 [channels.hooks.decisions.Before]
 deny = { ok = false }
 dialog = "yes"
@@ -306,3 +309,17 @@ async def test_what_is_no_question_ends_nothing(maildir: Path) -> None:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
     assert failed == []
+
+
+async def test_where_each_call_is_told_only_a_deny_rule_decides_and_the_rest_where_it_asks(quiet_world: World) -> None:
+    agent = await asker(quiet_world, ApprovalConfig(default="deny", allow=["Bash(git status*)"], deny=["Bash(rm *)"]))
+    for command in ("git status", "touch x"):
+        assert await quiet_world.manager.terminals.decide(agent.id, "Each", bash(command)) is None
+    assert decided(quiet_world) == []
+    assert await quiet_world.manager.terminals.decide(agent.id, "Each", bash("rm x")) == {"ok": False}
+    assert decided(quiet_world) == [("deny", "Bash(rm *)")]
+
+
+def test_claude_tells_each_call_before_it_runs() -> None:
+    call = call_of("claude", "PreToolUse", bash("rm x"))
+    assert (call.tool, call.command) == ("Bash", "rm x")

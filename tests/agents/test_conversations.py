@@ -345,3 +345,19 @@ async def test_what_a_person_begins_later_in_the_program_is_no_choice_of_the_arg
     await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
     world.link.emit(LinkSession("new"))
     await until(lambda: world.manager.directory.detail(TALKER).conversation.id is None)
+
+
+async def test_behind_a_wrapper_that_ends_well_a_refused_conversation_is_left_for_a_new_one(world: World) -> None:
+    """Its exit code says success, which is not believed: else it would stay down. That of a new one is."""
+    await world.start("talker")
+    await worked(world)
+    await world.manager.restart(TALKER)
+    assert plans(world)[-1][0]
+    world.link.die(0)
+    view = await world.agent_is(TALKER, ProcessState.BACKOFF)
+    assert "it did not go on with its conversation" in view.evidence
+    world.clock.advance(2)
+    await world.agent_is(TALKER, ProcessState.RUNNING)
+    assert not plans(world)[-1][0]
+    world.link.die(0)
+    await world.agent_is(TALKER, ProcessState.EXITED)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.agents.exit_report import REFUSAL_S, parting
+from synapsed.agents.exit_report import REFUSAL_S, Parting, doubted, parting
 from synapsed.model.link import LinkExited
 
 REFUSED = {
@@ -68,3 +68,35 @@ def test_each_piece_of_evidence_is_needed(exited: LinkExited, ready: bool, uptim
 
 def test_an_end_without_words_has_its_code() -> None:
     assert parting(LinkExited(3, ""), " \n\n", ready=False, uptime=0.1).how == "exit code 3"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Killed",
+        '/home/u/bin/wrapper: line 2: 12345 Killed                  claude "$@"',
+        "Segmentation fault (core dumped)",
+        "sh: line 1:  7 Aborted  gemini",
+    ],
+)
+def test_success_is_not_believed_behind_a_shells_word_for_a_signal(words: str) -> None:
+    end = doubted(Parting(how="exit code 0"), f"❯ \n\n{words}\n\n", in_turn=False)
+    assert end.crashed
+    assert end.how == f"exit code 0; its last words are {words!r}: that is no success"
+
+
+def test_nor_in_the_middle_of_a_turn() -> None:
+    end = doubted(Parting(how="exit code 0"), "✻ Working\n", in_turn=True)
+    assert end.crashed
+    assert end.how == "exit code 0; nobody ended it, and it worked on a message: that is no success"
+
+
+@pytest.mark.parametrize("screen", ["", "Goodbye!", "● The word Killed\n  stands in an answer.", "Killed\nBye"])
+def test_else_it_is(screen: str) -> None:
+    end = Parting(how="exit code 0")
+    assert doubted(end, screen, in_turn=False) == end
+
+
+def test_nor_of_one_that_does_not_go_on_with_its_conversation() -> None:
+    end = doubted(Parting(how="exit code 0"), "No conversation found\n", in_turn=False, unresumable=True)
+    assert (end.crashed, end.how) == (True, "exit code 0; it did not go on with its conversation: that is no success")

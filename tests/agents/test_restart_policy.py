@@ -98,3 +98,8 @@ def test_every_delay_is_within_its_bounds(
                 assert policy.retry * (1 - jitter) * 0.999 <= delay <= policy.retry * (1 + jitter) * 1.001
             case Rest():
                 assert code == 0
+
+
+def test_a_crash_is_one_whatever_its_code() -> None:
+    assert isinstance(state().exited(0, now=0, uptime=1, crashed=True), Retry)
+    assert isinstance(state(policy="never").exited(0, now=0, uptime=1, crashed=True), Rest)

@@ -348,3 +348,20 @@ async def test_keys(api: Api, control: FakeControl) -> None:
     for wrong in ({"keys": []}, {"keys": [""]}, {"keys": ["a"] * 65}, {"keys": ["a" * 5000]}, {"keys": "Up"}, {}):
         status, body = await api.json(api.unix, "POST", path, json=wrong)
         assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST"), wrong
+
+
+async def test_only_a_person_has_an_agent_started_whose_deny_rules_count_for_nothing(api: Api):
+    path, wanted = "/control/agents/claude/restart", {"without_approval": True}
+    assert (await api.json(api.unix, "POST", path, json=wanted))[0] == 200
+    assert api.control.calls == [("restart", CLAUDE)]
+
+
+async def test_no_agent_may_even_where_it_may_restart_others(control: FakeControl, tmp_path):
+    control.pids[os.getpid()] = CLAUDE
+    control.rights[CLAUDE] = frozenset({"stop_agents"})
+    async with serving(control, tmp_path) as api:
+        path = "/control/agents/codex/restart"
+        assert (await api.json(api.unix, "POST", path, json={}))[0] == 200
+        status, body = await api.json(api.unix, "POST", path, json={"without_approval": True})
+    assert (status, body["error"]["code"]) == (403, "FORBIDDEN")
+    assert len(control.calls) == 1

@@ -27,7 +27,7 @@ async def test_agents(api: Api):
     assert [agent["name"] for agent in agents] == ["claude", "codex"]
     assert list(agents[0]) == [
         "name", "id", "type", "port", "pid", "state", "activity", "since", "evidence", "held", "queue", "task",
-        "restarts", "cwd", "endpoint", "until", "version", "verified", "drift", "withheld", "host",
+        "restarts", "cwd", "endpoint", "until", "version", "verified", "drift", "withheld", "settings", "host",
         "asks", "doing",
     ]  # fmt: skip
 

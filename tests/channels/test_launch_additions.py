@@ -7,6 +7,7 @@ import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from synapsed.channels.launch_additions import (
     InjectedLaunch,
     LaunchContext,
     free_port,
+    merged,
     needs_port,
     plan,
     prepare,
@@ -70,13 +72,13 @@ def test_codex_gets_its_hooks_as_toml_on_the_command_line(launch: Launch, tmp_pa
 
 def test_no_program_is_started_with_a_flag_that_calls_itself_dangerous(library: ProfileLibrary) -> None:
     for name in library.names():
-        assert "dangerous" not in library.get(name).model_dump_json().lower(), name
+        assert "dangerous" not in library.get(name).model_dump_json(exclude={"settings"}).lower(), name
 
 
 @pytest.mark.parametrize("launch", ["gemini"], indirect=True)
 def test_gemini_gets_its_hooks_by_the_environment(launch: Launch) -> None:
     got = plan(launch.profile, launch.context, resume=False)
-    path = Path(got.env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"])
+    path = Path(got.env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"])
     content = json.loads(path.read_bytes())
     assert content["hooksConfig"] == {"enabled": True}
     command = content["hooks"]["AfterAgent"][0]["hooks"][0]["command"]
@@ -267,3 +269,36 @@ def test_each_launch_has_its_own_hook_client(tmp_path: Path) -> None:
     prepare(context, InjectedLaunch(argv=("true",), env={}, files={}))
     assert context.hook_client.read_bytes() == Path(hookclient.__file__).read_bytes()
     assert context.hook_client.parent == context.launch_dir
+
+
+def test_what_the_person_has_said_otherwise_is_not_given(launch: Launch) -> None:
+    said = ("--permission-mode", "default")
+    got = plan(launch.profile, launch.context, resume=False, withheld=[said], args=["--permission-mode", "plan"])
+    assert [word for word in got.argv if "permission" in word] == ["--permission-mode"]
+    assert plan(launch.profile, launch.context, resume=False, withheld=[("--other",)]).argv == (
+        plan(launch.profile, launch.context, resume=False).argv
+    )
+
+
+def test_the_persons_document_goes_into_ours_and_wins(launch: Launch) -> None:
+    own = {"model": "x", "hooks": {"Stop": [{"hooks": ["{python}"]}], "Mine": [1]}}
+    got = plan(launch.profile, launch.context, resume=False, documents={"claude-settings.json": own})
+    content = json.loads(got.files[launch.context.launch_dir / "claude-settings.json"])
+    assert content["model"] == "x"
+    assert content["hooks"]["Mine"] == [1]
+    mine, ours = content["hooks"]["Stop"]
+    assert mine == {"hooks": ["{python}"]}, "nothing is replaced in it"
+    assert shlex.split(ours["hooks"][0]["command"]) == hook(launch.context, "Stop")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "both"),
+    [
+        ({}, {"a": 1, "b": {"c": [1]}}),
+        ({"a": 2}, {"a": 2, "b": {"c": [1]}}),
+        ({"b": {"c": [2], "d": 3}}, {"a": 1, "b": {"c": [2, 1], "d": 3}}),
+        ({"b": None}, {"a": 1, "b": None}),
+    ],
+)
+def test_two_documents_in_one(theirs: dict[str, Any], both: dict[str, Any]) -> None:
+    assert merged({"a": 1, "b": {"c": [1]}}, theirs) == both

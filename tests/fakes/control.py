@@ -361,7 +361,7 @@ class FakeProcesses:
             await self._fake.tell(agent_id_, StateChanged(state=REMOVED))
         return view
 
-    async def restart(self, agent_id_: str, *, when_idle: bool = False) -> AgentView:
+    async def restart(self, agent_id_: str, *, when_idle: bool = False, without_approval: bool = False) -> AgentView:
         self._fake.calls.append(("restart", agent_id_, "idle") if when_idle else ("restart", agent_id_))
         self._fake.views[agent_id_] = self._fake.directory.view(agent_id_).model_copy(
             update={"state": ProcessState.RUNNING, "pid": 4243}

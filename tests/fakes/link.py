@@ -66,6 +66,7 @@ class FakeLink:
         self.watches = Watches()
         self.writers = 0
         self.hands_at = -1e9
+        self.person_at: float | None = None
         self.output = 0
         self.screens_kept = 0
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.errors import InvalidChoice
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.terminal.composer import puts_off
@@ -108,3 +109,20 @@ def test_a_panel_that_a_person_has_opened_is_told_and_closed_by_a_verb() -> None
     assert [option.key for option in asked.prompt.options] == ["close", "keep"]
     assert keys_for(asked, "close") == ([b"\x1b"], "close")
     assert keys_for(asked, "keep") == ([b"k"], "keep")
+
+
+@pytest.mark.parametrize(("mark", "auto"), [("yes", b"\r"), ("no", b"\x1b[A\r")])
+def test_claudes_question_about_auto_mode_is_asked_and_yes_is_no_answer_to_it(mark: str, auto: bytes) -> None:
+    """Asked once, where the person's settings have another mode; with it tools run unasked."""
+    verdict = observed(f"claude-auto-mode-{mark}").look(1.0).verdict
+    asked = verdict.asked
+    assert verdict.activity is Activity.WAITING
+    assert asked is not None
+    assert asked.prompt.prompt.startswith("Make auto mode your default permission mode?")
+    assert "blocks the rest." in asked.prompt.prompt
+    assert [option.key for option in asked.prompt.options] == ["no", "auto"]
+    assert keys_for(asked, "no") == ([b"\x1b"], "no")
+    assert b"".join(keys_for(asked, "auto")[0]) == auto
+    for word in ("yes", "y", "approve", "allow"):
+        with pytest.raises(InvalidChoice):
+            keys_for(asked, word)

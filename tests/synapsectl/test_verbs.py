@@ -215,3 +215,21 @@ def test_status_explained_marks_what_decided(daemon: FakeDaemon, ctl: Ctl) -> No
     chain = json.loads(ctl("status", "claude", "--explain", "--json").out)["explain"]
     assert [row["channel"] for row in chain if row["decides"]] == ["composer"]
     assert "explain" not in json.loads(ctl("status", "claude", "--json").out)
+
+
+def test_what_a_persons_settings_mean_is_said_at_the_start_and_by_status_and_doctor(
+    daemon: FakeDaemon, ctl: Ctl
+) -> None:
+    said = "disableAllHooks = true in ~/.claude/settings.json: it runs no hooks"
+    daemon.starts_as = {"settings": [said]}
+    assert ctl("start", "dummy").err == f"synapsectl: dummy: {said}\n"
+    assert f"  settings      {said}" in ctl("status", "dummy").out.splitlines()
+    assert ctl("list").err == ""
+
+
+def test_without_approval_goes_along(daemon: FakeDaemon, ctl: Ctl) -> None:
+    ctl("start", "dummy", "--without-approval")
+    assert daemon.requests[-1][2]["without_approval"] is True
+    ctl("restart", "claude", "--without-approval")
+    restarts = [body for _, path, body in daemon.requests if path.endswith("/restart")]
+    assert restarts[-1] == {"when_idle": False, "without_approval": True}

@@ -46,6 +46,7 @@ from synapsed.errors import (
     InvalidRequest,
     LaunchError,
     NameTaken,
+    NotEnforced,
     NotReady,
     NotTaken,
     NotWaiting,
@@ -80,7 +81,7 @@ OUTPUT = Response(
         "Synapsed-Ended": "1: the program has ended for good and nothing is left",
     },
 )
-LAUNCHING: tuple[type[SynapsedError], ...] = (ProgramNotFound, LaunchError, NotReady)
+LAUNCHING: tuple[type[SynapsedError], ...] = (ProgramNotFound, LaunchError, NotEnforced, NotReady)
 
 
 class OutputQuery(Query):
@@ -156,7 +157,12 @@ async def stop(request: web.Request, body: StopBody, control: Control) -> AgentV
 
 @operation("Restart an agent", "the agent", allowed=granted("stop_agents", "restart agents"), errors=LAUNCHING)
 async def restart(request: web.Request, body: RestartBody, control: Control) -> AgentView:
-    return (await to_the_end(control.processes.restart(agent_id_of(request), when_idle=body.when_idle))).unseen()
+    if body.without_approval:
+        rights_of(request).require_person("have an agent started whose deny rules cannot be enforced")
+    asked = control.processes.restart(
+        agent_id_of(request), when_idle=body.when_idle, without_approval=body.without_approval
+    )
+    return (await to_the_end(asked)).unseen()
 
 
 @operation(

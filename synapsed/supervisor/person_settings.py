@@ -1,0 +1,340 @@
+"""The person's own settings of an agent's program, as far as what is added to a launch depends on them.
+
+`read` looks at their files, their arguments and their variables by the profile's `SettingsSpec`. `judge` is pure: what
+is not given because they have said otherwise, what of theirs goes into a file of ours, and what that means, in words.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from synapsed.launch_plan import PersonSettings
+from synapsed.settingspec import KeysSpec, Rules, SettingsNote, SettingsSpec, Yields
+
+__all__ = ["Read", "judge", "read"]
+
+SIZE_MAX = 1 << 20
+"""Characters of a file of settings; what is larger is passed over, and told."""
+
+_VARIABLE = re.compile(r"\$(\w+)")
+_COMMENTS = re.compile(r'("(?:\\.|[^"\\])*+")|/\*[\s\S]*?\*/|//[^\n]*|,(?=\s*[\]}])')
+_SAME_KEYS = {"return": "enter", "esc": "escape"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Settings from one place, which `source` names for people."""
+
+    source: str
+    values: Mapping[str, Any]
+    in_folder: bool = False
+    """It is of the agent's folder, and may be a repository's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What was found: `layers` from the weakest to the strongest; `args` are the person's own, without a document that
+    goes into a file of ours."""
+
+    layers: tuple[Layer, ...] = ()
+    keys: Layer | None = None
+    documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    args: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Files that are there and could not be read, and why."""
+
+
+def read(spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str]) -> Read:
+    """Reads some small files. Never raises."""
+    reader = _Reader(env, cwd)
+    layers = [layer for paths in spec.files if (layer := reader.load(paths, spec.format)) is not None]
+    layers += [Layer(name, _filled(values, env[name])) for name, values in spec.env.items() if env.get(name)]
+    documents = {}
+    for name, places in spec.merged.items():
+        if (found := reader.first(places, spec.format)) is not None:
+            documents[name] = dict(found.values)
+            layers.insert(0, found)
+    rest: list[str] = []
+    end = args.index("--") if "--" in args else len(args)  # what stands behind it is no option
+    for words, value in _options(args[:end], spec):
+        name = words[0].partition("=")[0]
+        if spec.into is not None and name == spec.document and value is not None:
+            if (document := reader.document(name, value, spec.format)) is not None:
+                documents[spec.into] = dict(document.values)
+                layers.append(document)
+                continue
+        elif (values := _stands_for(spec, name, value)) is not None:
+            layers.append(Layer(name if value is None else f"{name} {value}", values))
+        rest += words
+    keys = None
+    for paths in spec.keys.files if spec.keys is not None else ():
+        keys = reader.load(paths, spec.keys.format if spec.keys is not None else "json") or keys
+    return Read(
+        layers=tuple(layers), keys=keys, documents=documents, args=(*rest, *args[end:]), unread=tuple(reader.unread)
+    )
+
+
+class _Reader:
+    """Files of settings, as the program finds them."""
+
+    def __init__(self, env: Mapping[str, str], cwd: str) -> None:
+        self._env = env
+        self._cwd = cwd
+        self.unread: list[str] = []
+
+    def load(self, paths: str | list[str], form: str) -> Layer | None:
+        """The file at the first of `paths` whose variables are set; None if no such file can be read."""
+        path = self._place(paths)
+        if path is None:
+            return None
+        try:
+            in_folder = isinstance(paths, str) and paths[0] not in "/$~"
+            return Layer(self._shown(path), _parsed(_text(path), form), in_folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, RecursionError) as error:
+            self.unread.append(f"{self._shown(path)} cannot be read ({error}): what it says is not known")
+            return None
+
+    def first(self, places: Sequence[str], form: str) -> Layer | None:
+        """The first of these files that is there."""
+        return next((layer for place in places if (layer := self.load(place, form)) is not None), None)
+
+    def document(self, option: str, value: str, form: str) -> Layer | None:
+        """An option's value, or the file that it names. None where that is neither: the program says so itself."""
+        if not value.lstrip().startswith("{"):
+            found = self.load(value, form)
+            return None if found is None else replace(found, in_folder=False)
+        try:
+            return Layer(option, _parsed(value, form))
+        except (ValueError, RecursionError):
+            return None
+
+    def _place(self, paths: str | list[str]) -> Path | None:
+        for path in [paths] if isinstance(paths, str) else paths:
+            if all(self._env.get(name) for name in _VARIABLE.findall(path)):
+                return Path(self._cwd, _VARIABLE.sub(lambda match: self._env[match[1]], path)).expanduser()
+        return None
+
+    def _shown(self, path: Path) -> str:
+        home = self._env.get("HOME")
+        return f"~/{path.relative_to(home)}" if home and path.is_relative_to(home) else str(path)
+
+
+def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> PersonSettings:
+    """Returns what follows of the person's settings, where channels are `replaced` by others."""
+    notes, loses = list(found.unread), set[Rules]()
+    layers = list(found.layers)
+    for each in spec.yields:
+        layers, refused = _without_folders(layers, each)
+        notes += refused
+    for note in spec.notes:
+        if note.channel not in replaced and (said := _said(note, layers)) is not None:
+            notes.append(said)
+            loses |= set(note.loses)
+    keys = _bound_otherwise(spec.keys, found.keys) if spec.keys and found.keys else ""
+    own = _at(layers, spec.instructions) if spec.instructions else None
+    return PersonSettings(
+        notes=(*notes, *([keys] if keys else ())),
+        withheld=tuple(tuple(each.args) for each in spec.yields if _at(layers, each.to) is not None),
+        documents=found.documents,
+        loses=frozenset(loses),
+        keys=keys,
+        instructions=own[0] if own is not None and isinstance(own[0], str) else "",
+    )
+
+
+def _without_folders(layers: Sequence[Layer], said: Yields) -> tuple[list[Layer], list[str]]:
+    """The layers without those that say what a repository may not say, and what that means."""
+    kept, notes = [], []
+    for layer in layers:
+        value = _value(layer.values, said.to)
+        if layer.in_folder and isinstance(value, str | bool) and value in said.not_by_folder:
+            where = f"{said.to} = {_word(value)} in {layer.source}"
+            notes.append(f"{where}: not followed, as that may be a repository's; say so in settings of your own")
+            layer = Layer(layer.source, _less(layer.values, said.to), in_folder=True)  # noqa: PLW2901
+        kept.append(layer)
+    return kept, notes
+
+
+def _less(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The document without what stands at `path`."""
+    first, _, rest = path.partition(".")
+    if not rest:
+        return {key: value for key, value in values.items() if key != first}
+    return {key: _less(value, rest) if key == first else value for key, value in values.items()}
+
+
+def _said(note: SettingsNote, layers: Sequence[Layer]) -> str | None:
+    if note.lacks:
+        values = [value for layer in layers for value in _every(_value(layer.values, note.path))]
+        return note.says if not any(value in note.lacks for value in values) else None
+    if (found := _at(layers, note.path)) is None:
+        return None
+    value, source = found
+    if "*" not in note.values and not any(value == each and type(value) is type(each) for each in note.values):
+        return None
+    place = f"{note.path} = {_word(value)} in {source}" if "/" in source else source
+    return f"{place}: {note.says}"
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _at(layers: Sequence[Layer], path: str) -> tuple[Any, str] | None:
+    """The value at `path` that counts, and where it stands."""
+    for layer in reversed(layers):
+        if (value := _value(layer.values, path)) is not None:
+            return value, layer.source
+    return None
+
+
+def _value(values: Any, path: str) -> Any:
+    for part in path.split(".") if path else ():
+        if not isinstance(values, Mapping):
+            return None
+        values = values.get(part)
+    return values
+
+
+def _every(value: Any) -> Iterator[Any]:
+    """All that stands in a document but its keys."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _every(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _every(item)
+    else:
+        yield value
+
+
+# --- keys ---
+
+
+def _bound_otherwise(spec: KeysSpec, found: Layer) -> str:
+    """Which keys that are pressed here do something else, in words; empty where none does."""
+    at = _value(found.values, spec.at)
+    otherwise = _taken if spec.adapter == "bindings" else _moved
+    lost = [f"{key} ({action})" for action, key in spec.pressed.items() if otherwise(at, spec, action, key)]
+    return f"{found.source} binds {', '.join(lost)} otherwise: what is pressed here may not do it" if lost else ""
+
+
+def _taken(at: Any, spec: KeysSpec, action: str, key: str) -> bool:
+    """The last binding of a key counts; `-command` takes one away."""
+    lost = False
+    for bound, does in _bindings(at, spec):
+        if _key(bound) == _key(key):
+            lost = (lost or does == f"-{action}") if does is not None and does.startswith("-") else does != action
+    return lost
+
+
+def _bindings(at: Any, spec: KeysSpec) -> Iterator[tuple[str, str | None]]:
+    listed = at.get("") if isinstance(at, Mapping) else at
+    for item in listed if isinstance(listed, list) else ():
+        if not isinstance(item, Mapping):
+            continue
+        if isinstance(item.get("bindings"), Mapping):
+            if not spec.contexts or item.get("context") in spec.contexts:
+                yield from ((str(key), _text_or_none(does)) for key, does in item["bindings"].items())
+        elif isinstance(item.get("key"), str):
+            yield item["key"], _text_or_none(item.get("command"))
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _moved(at: Any, spec: KeysSpec, action: str, key: str) -> bool:
+    """An action that is named has the keys that are named, and no others."""
+    keys = _value(at, action)
+    if keys is None:
+        return False
+    named = keys if isinstance(keys, list) else str(keys).split(",")
+    return _key(key) not in [_key(each) for each in named if isinstance(each, str)]
+
+
+def _key(name: str) -> str:
+    name = name.strip().casefold()
+    return _SAME_KEYS.get(name, name)
+
+
+# --- files and arguments ---
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():  # a pipe would be waited for
+        raise FileNotFoundError(path)
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(SIZE_MAX + 1)
+    if len(text) > SIZE_MAX:
+        raise ValueError(f"more than {SIZE_MAX} characters")
+    return text
+
+
+def _parsed(text: str, form: str) -> dict[str, Any]:
+    if form == "toml":
+        return tomllib.loads(text)
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = json.loads(_COMMENTS.sub(lambda match: match[1] or "", text))
+    if isinstance(found, list):
+        return {"": found}
+    if not isinstance(found, dict):
+        raise ValueError("no object of JSON")  # noqa: TRY004 - as whatever else is wrong in it
+    return found
+
+
+def _assigned(text: str) -> dict[str, Any]:
+    name, _, value = text.partition("=")
+    try:
+        return tomllib.loads(f"{name}={value}")
+    except ValueError:  # a word without quotes is a string there
+        try:
+            return tomllib.loads(f"{name}={json.dumps(value.strip())}")
+        except ValueError:
+            return {}
+
+
+def _options(args: Sequence[str], spec: SettingsSpec) -> Iterator[tuple[list[str], str | None]]:
+    """The arguments, those with a value of their own together with it."""
+    valued = {name.partition(" ")[0] for name in spec.options if " " in name} | {*spec.assignments, spec.document}
+    words = iter(args)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in valued or not name.startswith("-"):
+            yield [word], None
+        elif equals:
+            yield [word], value
+        else:
+            follows = next(words, None)
+            yield [word, *([follows] if follows is not None else [])], follows
+
+
+def _stands_for(spec: SettingsSpec, name: str, value: str | None) -> dict[str, Any] | None:
+    """The settings that this argument stands for; None if it stands for none."""
+    if value is not None and name in spec.assignments:
+        return _assigned(value)
+    named = [(option.partition(" "), given) for option, given in spec.options.items()]
+    wanted = [given for (own, takes, _), given in named if own == name and bool(takes) is (value is not None)]
+    return _filled(wanted[0], value or "") if wanted else None
+
+
+def _filled(template: Mapping[str, Any], value: str) -> dict[str, Any]:
+    """With the option's value; a dotted path leads where it says."""
+    filled: dict[str, Any] = {}
+    for path, wanted in template.items():
+        *above, last = path.replace("{value}", value).split(".")
+        at = filled
+        for part in above:
+            at = at.setdefault(part, {})
+        at[last] = wanted.replace("{value}", value) if isinstance(wanted, str) else wanted
+    return filled

@@ -1,0 +1,72 @@
+"""An agent whose deny rules could not be enforced is not started, unless a person says so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synapsed.config import AgentConfig, ApprovalConfig
+from synapsed.errors import NotEnforced, NotReady
+from synapsed.model.agent import ProcessState
+from tests.fakes.clock import until
+from tests.support.world import World
+
+CAREFUL = """
+command = "sh"
+args = ["--careful"]
+ports = [8150, 8159]
+[settings]
+files = ["settings.json"]
+[[settings.yields]]
+args = ["--careful"]
+to = "mode"
+[[settings.notes]]
+path = "off"
+values = [true]
+says = "it runs no hooks"
+loses = ["deny", "default"]
+"""
+CAREFUL_ID = "synapse-careful-8150"
+
+
+async def careful(world: World, folder: Path, settings: str, **config: Any) -> None:
+    approval = ApprovalConfig(deny=["Bash(rm *)"])
+    world.agents["careful"] = AgentConfig(cwd=str(folder), approval=approval, **config)
+    (world.paths.config.parent / "profiles" / "careful.toml").write_text(CAREFUL)
+    (folder / "settings.json").write_text(settings)
+    world.library.reload()
+    await world.daemon()
+
+
+async def test_it_is_not_started_and_the_way_out_is_named(quiet_world: World, tmp_path: Path) -> None:
+    await careful(quiet_world, tmp_path, '{"off": true}')
+    with pytest.raises(NotEnforced, match=r"it runs no hooks.*--without-approval"):
+        await quiet_world.manager.restart(CAREFUL_ID)
+    assert quiet_world.factory.launched == []
+    await quiet_world.manager.restart(CAREFUL_ID, without_approval=True)
+    assert len(quiet_world.factory.launched) == 1
+    await quiet_world.manager.restart(CAREFUL_ID)
+    assert len(quiet_world.factory.launched) == 2, "that counts from then on"
+
+
+async def test_one_that_runs_is_not_ended_for_it(quiet_world: World, tmp_path: Path) -> None:
+    await careful(quiet_world, tmp_path, "{}")
+    await quiet_world.manager.restart(CAREFUL_ID)
+    (tmp_path / "settings.json").write_text('{"off": true}')
+    with pytest.raises(NotReady, match=r"its program runs on.*it runs no hooks"):
+        await quiet_world.manager.restart(CAREFUL_ID)
+    assert quiet_world.manager.directory.view(CAREFUL_ID).state is ProcessState.RUNNING
+
+
+async def test_with_a_daemon_it_waits_until_the_settings_are_others(quiet_world: World, tmp_path: Path) -> None:
+    await careful(quiet_world, tmp_path, '{"off": true}', autostart=True)
+    view = await quiet_world.agent_is(CAREFUL_ID, ProcessState.BACKOFF)
+    assert "cannot be enforced" in view.evidence
+    (tmp_path / "settings.json").write_text('{"mode": "mine"}')
+    quiet_world.clock.advance(2)
+    await until(lambda: len(quiet_world.factory.launched) == 1, "it is started")
+
+
+async def test_the_configuration_may_say_so(quiet_world: World, tmp_path: Path) -> None:
+    await careful(quiet_world, tmp_path, '{"off": true}', autostart=True, without_approval=True)
+    await until(lambda: len(quiet_world.factory.launched) == 1, "it is started")
