@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded, TurnInterrupted
-from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed, LinkUndelivered
+from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TakeOut, TurnState, Type
@@ -240,12 +240,12 @@ def test_a_message_that_stands_above_the_composer_was_taken() -> None:
     assert commands[:2] == [Save(), says_accepted("screen: the message left the composer")]
 
 
-def test_a_paste_that_never_shows_is_undelivered_and_never_submitted() -> None:
+def test_a_paste_that_never_shows_is_taken_out_and_never_submitted() -> None:
     machine = pasted()
     assert machine.seen(seen(1.0, offset=11)) == []
-    commands = machine.seen(seen(3.2, offset=11))
-    assert [kind(command) for command in commands] == [LinkUndelivered]
+    assert machine.seen(seen(3.2, offset=11)) == [TakeOut()]
     assert not machine.state.submitted
+    assert machine.withdrawn(False, 14.0) == [says_undelivered("the program did not take the text into its composer")]
 
 
 def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
@@ -350,7 +350,7 @@ def test_a_restart_while_working_goes_on() -> None:
 def test_an_illegal_step_raises_and_changes_nothing() -> None:
     machine = turn()
     with pytest.raises(ValueError, match="does not go"):
-        machine._go(Phase.WORKING)
+        machine._go(Phase.SUBMITTED)
     assert machine.phase is Phase.PREPARED
 
 

@@ -10,11 +10,15 @@ from tests.tui.conftest import Tui
 @pytest.mark.parametrize(
     "tricks",
     [
-        {"swallow": 1},
+        {"boot": True},
         *(
             pytest.param(tricks, marks=pytest.mark.night, id="-".join(tricks) or "none")
             for tricks in (
                 {},
+                {"swallow": 1},
+                {"swallow": 3},
+                {"forget": 1},
+                {"boot": True, "swallow": 3, "alternate": True},
                 {"alternate": True},
                 {"noise": True},
                 {"late": 1.0},
