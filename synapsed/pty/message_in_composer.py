@@ -55,10 +55,9 @@ class MessageInComposer:
 
     def is_taken(self, seen: Seen, state: TurnState) -> bool:
         """Whether it is proved that the program took it: it has told so or, where nothing tells, has shown the message
-        elsewhere or worked without it. A person may have taken it off again before any of that was seen."""
-        if state.taken or (state.left and seen.person):
-            return True
-        return not self._told and state.left and (state.located or state.worked_without)
+        elsewhere or worked without it. That will do too where a person is there, who may have stopped it at once."""
+        shown = state.left and (state.located or state.worked_without)
+        return state.taken or (shown and (seen.person or not self._told))
 
     def is_untaken(self, seen: Seen, state: TurnState) -> bool:
         """Whether it stands where it stood when the submit key was pressed: it never left, or was not proved to have

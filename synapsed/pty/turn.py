@@ -372,10 +372,12 @@ class PtyTurn:
         if not self.withdrawing:
             return []
         self.withdrawing = False
-        if gone and self.state.typings < len(patience.TYPED_AGAIN_AFTER_S) and needs_composer(self._profile.composer):
-            self._typed_not_before = now + patience.TYPED_AGAIN_AFTER_S[self.state.typings]
-            return self._type(self.text, now, typings=self.state.typings + 1)
-        if self.state.phase is Phase.SETTLING:
+        lost, typings = self.state.phase is Phase.SETTLING, self.state.typings
+        again = typings < (patience.PASTED_AGAIN if lost else len(patience.TYPED_AGAIN_AFTER_S))
+        if gone and again and needs_composer(self._profile.composer):
+            self._typed_not_before = now + patience.TYPED_AGAIN_AFTER_S[typings]
+            return self._type(self.text, now, typings=typings + 1)
+        if lost:
             return self._undelivered(NOT_SHOWN_IN_COMPOSER, left=not gone)
         if gone or self.state.leg > 0:
             return self._undelivered(NOT_TAKEN, left=False)
