@@ -55,9 +55,11 @@ class MessageInComposer:
 
     def is_taken(self, seen: Seen, state: TurnState) -> bool:
         """Whether it is proved that the program took it: it has told so or, where nothing tells, has shown the message
-        elsewhere or worked without it. That will do too where a person is there, who may have stopped it at once."""
-        shown = state.left and (state.located or state.worked_without)
-        return state.taken or (shown and (seen.person or not self._told))
+        elsewhere. Where a person is there, who may have stopped it at once, work without it will do, too."""
+        if state.taken or not state.left:
+            return state.taken
+        elsewhere = state.located and (seen.person or not self._told)
+        return elsewhere or (state.worked_without and seen.person)
 
     def is_untaken(self, seen: Seen, state: TurnState) -> bool:
         """Whether it stands where it stood when the submit key was pressed: it never left, or was not proved to have

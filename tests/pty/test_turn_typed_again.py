@@ -79,15 +79,25 @@ def test_the_same_message_of_an_earlier_turn_proves_nothing_where_a_channel_tell
     assert machine.seen(seen(4.1, offset=40, echoed=True, **STANDS)) == AGAIN
 
 
-@pytest.mark.parametrize("proof", ["told", "person", "echoed", "worked"])
-def test_what_a_program_took_and_gives_back_is_not_submitted_again(proof: str) -> None:
-    machine = submitted(shown="hello", channels=proof in ("told", "person"))
+@pytest.mark.parametrize("channels", [True, False])
+def test_a_title_that_changes_before_the_composer_is_drawn_proves_nothing(channels: bool) -> None:
+    """For a moment the program seems to work without the message."""
+    machine = submitted(shown="hello", channels=channels)
+    assert machine.seen(seen(1.1, offset=30, **WORKS))[0] == Save()
+    assert machine.seen(seen(1.2, offset=40, **STANDS, **WORKS)) == []
+    assert machine.seen(seen(2.2, offset=60, **STANDS)) == []
+    assert machine.seen(seen(4.3, offset=60, **STANDS)) == AGAIN
+
+
+@pytest.mark.parametrize(
+    ("channels", "proof"), [(True, "told"), (True, "person"), (False, "person"), (False, "echoed"), (True, "both")]
+)
+def test_what_a_program_took_and_gives_back_is_not_submitted_again(channels: bool, proof: str) -> None:
+    machine = submitted(shown="hello", channels=channels)
     if proof == "told":
         machine.told(accepted(1.1, "hello"), 1.1)
-    machine.seen(seen(1.2, offset=30, echoed=proof == "echoed", **WORKS))
-    if proof == "echoed":
-        machine.state.worked_without = False
-    person = proof == "person"
+    machine.seen(seen(1.2, offset=30, echoed=proof in ("echoed", "both"), **WORKS))
+    person = proof in ("person", "both")
     assert machine.seen(seen(2.0, offset=40, person=person, **STANDS)) in ([], GIVEN_BACK)
     assert machine.over or machine.seen(seen(4.0, offset=40, person=person, **STANDS)) == GIVEN_BACK
 
