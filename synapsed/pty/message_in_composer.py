@@ -1,7 +1,7 @@
 """A turn's message in the program's composer: whether it stands there, was taken from it, or was given back. Pure.
 
 A composer that was seen without the message says little: a program that has come to the end of its start-up draws it
-anew, empty for a moment, and then with what stood in it. So what is in it, and was not proved to be taken, is ours.
+again, empty for a moment, and then with what stood in it. So what is in it, and was not proved to be taken, is ours.
 
 ==========================  ================  =============================
 the message                 it was taken      it was not proved to be taken

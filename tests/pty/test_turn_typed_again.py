@@ -45,7 +45,7 @@ def taken_out(machine: PtyTurn, at: float = 6.0, *, begins: float = 3.1) -> None
 
 
 @pytest.mark.parametrize("channels", [True, False])
-def test_a_composer_that_is_drawn_anew_has_not_given_the_message(channels: bool) -> None:
+def test_a_composer_that_is_drawn_again_has_not_given_the_message(channels: bool) -> None:
     """codex 0.151.0 at the end of its start-up: the submit key is passed over, the composer is empty for a moment, and
     its title says that it works while it starts its servers."""
     machine = submitted(shown="hello", channels=channels)
@@ -216,7 +216,7 @@ def test_a_report_of_another_prompt_does_not_end_the_taking_out() -> None:
 
 @pytest.mark.parametrize("comes_back", [True, False])
 async def test_nothing_is_submitted_that_left_the_composer_while_the_record_was_written(comes_back: bool) -> None:
-    """A program that has started draws its composer anew, empty. Where the message does not come back it is typed
+    """A program that has started draws its composer again, empty. Where the message does not come back it is typed
     again, under another id."""
     terminal = Terminal()
     worker = await terminal.begin()

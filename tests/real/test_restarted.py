@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 RESTARTS = 4
 
 PASSES_OVER = Version("codex", "0.151.0")
-"""Most of the times it passes over the submit key that comes while it starts; then it draws its composer anew, empty
+"""Most of the times it passes over the submit key that comes while it starts; then it draws its composer again, empty
 and with what stood there, and shows that it works."""
 
 
