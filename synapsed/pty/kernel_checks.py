@@ -33,8 +33,8 @@ class KernelChecks:
         """Ask the kernel where that is so. Raises KeeperLost."""
         if self._unread.now or self._session.half_typed:
             await self._unread.ask()
-            if self._session.half_typed and await self._computes():
-                self._session.computed_at = self._clock.monotonic()
+            if self._session.half_typed:
+                self._session.asked_processor(await self._computes(), self._clock.monotonic())
         elif self._session.given_back is not None:
             await self.works()
 

@@ -374,6 +374,13 @@ class Keyboard:
         yield from wait_for(lambda look: look.composer.state == "draft", TAKE_BACK_S)
         return (yield from self.clear())
 
+    def take_out(self, *, unless: Callable[[], bool], comes: bool) -> Steps[bool]:
+        """Empty the composer of a message that was not taken, `unless` something has come to be so; whether it is
+        empty. `comes`: it was pasted, and is not shown yet."""
+        if comes:
+            yield from wait_for(lambda look: unless() or look.composer.state == "draft", TAKE_BACK_S)
+        return (yield from self.clear(unless))
+
     def _has_composer(self, look: Look) -> bool:
         """Neither a dialog nor anything else stands where the composer is."""
         there = look.composer.state != "absent" or not self._profile.composer.needed

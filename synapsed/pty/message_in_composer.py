@@ -1,9 +1,22 @@
-"""A turn's message in the program's composer: whether it stands there, was taken from it, or was given back. Pure."""
+"""A turn's message in the program's composer: whether it stands there, was taken from it, or was given back. Pure.
+
+A composer that was seen without the message says little: a program that has come to the end of its start-up draws it
+again, empty for a moment, and then with what stood in it. So what is in it, and was not proved to be taken, is ours.
+
+==========================  ================  =============================
+the message                 it was taken      it was not proved to be taken
+==========================  ================  =============================
+stands there, and was away  it is given back  it is untaken, and ours
+never left                  it is drawn late  it is untaken, and ours
+is hidden for a moment      nothing           nothing yet
+is not there                nothing           a sign is waited for
+==========================  ================  =============================
+"""
 
 import re
 
 from synapsed.profiles import Profile
-from synapsed.pty.turn_types import Seen, TurnState
+from synapsed.pty.turn_types import Seen, TurnState, works
 from synapsed.terminal.delivery import squeezed
 
 HIDDEN_S = 1.0
@@ -19,38 +32,51 @@ _WORD = re.compile(r"\w")
 
 
 class MessageInComposer:
-    """`text` is what was typed."""
+    """`text` is what was typed; `told`: a side channel tells of each prompt that the program takes."""
 
-    def __init__(self, profile: Profile, text: str) -> None:
+    def __init__(self, profile: Profile, text: str, *, told: bool) -> None:
         self._line_oriented = is_line_oriented(profile)
         self._text = text
-        self._stood_at = 0.0
-        """When the message was last seen in the composer."""
+        self._told = told
+        self._stood_at: float | None = None
+        """When the message was last seen in the composer; None once it was seen without it."""
 
     def submitted(self, now: float) -> None:
         """The submit key is about to be pressed: it stands there."""
         self._stood_at = now
 
     def note(self, seen: Seen, state: TurnState) -> None:
-        """Keep in `state` whether the composer was seen without it."""
+        """Keep in `state` whether the composer was seen without it, and the program at work meanwhile."""
         if seen.composer == "draft" and self.holds(seen.text, state):
             self._stood_at = seen.now
         elif seen.composer != "absent":
-            state.left = True
+            self._stood_at, state.left = None, True
+            state.worked_without = state.worked_without or (seen.composer == "empty" and works(seen))
+
+    def is_taken(self, seen: Seen, state: TurnState) -> bool:
+        """Whether it is proved that the program took it: it has told so or, where nothing tells, has shown the message
+        elsewhere. Where a person is there, who may have stopped it at once, work without it will do, too."""
+        if state.taken or not state.left:
+            return state.taken
+        elsewhere = state.located and (seen.person or not self._told)
+        return elsewhere or (state.worked_without and seen.person)
 
     def is_untaken(self, seen: Seen, state: TurnState) -> bool:
-        """Whether it stands where it stood when the submit key was pressed, and has not been away since."""
-        if state.left or not state.shown:
+        """Whether it stands where it stood when the submit key was pressed: it never left, or was not proved to have
+        been taken from there."""
+        if not state.shown or (state.left and self.is_taken(seen, state)):
             return False
         if seen.composer == "draft":
             return self.holds(seen.text, state)
-        return seen.composer == "absent" and not self._line_oriented and seen.now < self._stood_at + HIDDEN_S
+        hidden = seen.composer == "absent" and not self._line_oriented and self._stood_at is not None
+        return hidden and seen.now < (self._stood_at or 0.0) + HIDDEN_S
 
     def is_given_back(self, seen: Seen, state: TurnState) -> bool:
-        """Whether the program worked, rests, and the message stands in its composer again: it does so where it is
+        """Whether the program took the message, rests, and that stands in its composer again: it does so where it is
         stopped before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
         rests = state.busy_seen and seen.verdict.settled and seen.composer == "draft"
-        return rests and state.left and bool(state.shown) and self.holds(seen.text, state)
+        stands = rests and state.left and bool(state.shown) and self.holds(seen.text, state)
+        return stands and self.is_taken(seen, state)
 
     def stands_behind_other(self, composer: str) -> bool:
         """Whether that row of a composer has other text, and then the message: a program that was stopped may give back
@@ -60,6 +86,12 @@ class MessageInComposer:
         if self._line_oriented or len(first) < FOUND_BY.start or not found or _WORD.search(before) is None:
             return False
         return row not in squeezed(self._text)  # a later line of it may quote the first
+
+    def stands_twice(self, composer: str) -> bool:
+        """Whether that row of a composer has it two times: what was pasted first has come after all."""
+        row = masked(squeezed(composer))
+        half, odd = divmod(len(row), 2)
+        return half >= FOUND_BY.start and not odd and row[:half] == row[half:]
 
     def holds(self, composer: str, state: TurnState) -> bool:
         """Whether a composer with this text in its row holds the message, and nothing else. What was shown as a

@@ -190,8 +190,10 @@ class Session:
         """When a person last pressed a key, or the program read what it had not."""
         self.person_at: float | None = None
         """When a person last pressed a key, as far as this daemon knows."""
-        self.computed_at = -COMPUTES_S
+        self._computed_at = -COMPUTES_S
         """When the program was last seen at work on what it was given, or waiting for a processor to be."""
+        self._computes = False
+        """It was when that was asked last: where the daemon gets little of the machine too, that is long ago."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._conversation_at = 0
@@ -443,8 +445,10 @@ class Session:
         """By which the keeper knows that part of the turn's keys."""
         assert self.delivery is not None
         assert self.turn is not None
-        leg = f".{self.turn.state.leg}" if self.turn.state.leg else ""
-        return f"{self.delivery.task_id}.{self.delivery.record.attempt}.{part}{leg}"
+        state = self.turn.state
+        leg = f".{state.leg}" if state.leg else ""
+        again = f".again{state.typings}" if state.typings else ""
+        return f"{self.delivery.task_id}.{self.delivery.record.attempt}.{part}{leg}{again}"
 
     def begin(self, delivery: Delivery, now: float) -> list[SessionCommand]:
         """Begin the turn, or go on with it, at the screen that was looked at last. Raises NotReady while one runs."""
@@ -530,13 +534,19 @@ class Session:
             prompt=look.composer.prompt,
             stopped=look.record is not None and look.record == self._profile.interrupt.status,
             unread=self.unread,
-            computes=now - self.computed_at < COMPUTES_S,
+            computes=self._computes or now - self._computed_at < COMPUTES_S,
             starting=holds_back(self._profile.delivery, look.screen, look.composer),
             worked_until=look.worked_until,
+            person=self._person_was_there(),
             marks=marks_in(self._profile, look.screen.lines)
             if turn.phase is turns.Phase.SETTLING
             else turn.state.marks,
         )
+
+    def asked_processor(self, computes: bool, now: float) -> None:
+        """Whether the program is on a processor, or waits for one, while a message is half typed."""
+        self._computes = computes
+        self._computed_at = now if computes else self._computed_at
 
     def asked_kernel(self, *, line_mode: bool | None, reader: int | None) -> None:
         """Whether the terminal gives whole lines, and the process group that reads it, while a turn runs."""
@@ -610,7 +620,7 @@ class Session:
 
     def _drop(self) -> None:
         self.turn = self.delivery = None
-        self.given_back = None
+        self.given_back, self._computes = None, False
         self._stood = []
         self.speech.end()
         self._tools.end()

@@ -8,7 +8,8 @@ that a deadline came) and returns commands; the `TurnWorker` performs them. It k
     PREPARED ◂─▸ PASTING ─▸ SETTLING ◂─▸ SUBMITTING ─▸ SUBMITTED ─▸ WORKING ◂─▸ READING ─▸ OVER
 
 Every phase may end in OVER. A refusal after which the program stops is told to the model in a second leg of the same
-turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the message.
+turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the message. Back to PREPARED goes a
+leg too whose text the program did not take and which is taken out again: it is typed once more, a few times.
 
 Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit key) is written ahead: the
 record says so durably before the keys go out. And each carries an id of its own, which the keeper writes once and
@@ -38,8 +39,15 @@ from synapsed.pty import turn_patience as patience
 from synapsed.pty.message_in_composer import MessageInComposer, is_line_oriented, masked
 from synapsed.pty.turn_reports import TurnReports
 from synapsed.pty.turn_types import (
+    NEVER_AT_REST,
     NEXT,
+    NOT_SHOWN,
+    NOT_SHOWN_IN_COMPOSER,
+    NOT_SUBMITTED,
+    NOT_TAKEN,
     SIGNS,
+    UNKNOWN,
+    UNREAD,
     AnswerFound,
     Clear,
     Command,
@@ -56,22 +64,6 @@ from synapsed.pty.turn_types import (
 )
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import Typed
-
-NOT_TAKEN = "the program did not take the message; it stood in its composer"
-
-NEVER_AT_REST = (
-    "the program did not take the message, and was not seen at rest without it: whether it takes it yet is not known, "
-    "so it is not sent again"
-)
-
-NOT_SHOWN = "the program does not show what is typed where its prompt seemed to be: it was not submitted"
-
-UNREAD = "the program does not read what is typed"
-
-UNKNOWN = (
-    "the message left the composer, and the program shows no sign of it: whether it works on it is not known, so it is "
-    "not sent again"
-)
 
 
 class PtyTurn:
@@ -97,11 +89,12 @@ class PtyTurn:
         self.text = text if state.leg == 0 or state.note is None else state.note
         """What the present leg types."""
         self._typed = compose(self.text)
-        self._composed = MessageInComposer(profile, self._typed.text)
+        self._tells = channels_tell and not command
+        self._composed = MessageInComposer(profile, self._typed.text, told=self._tells)
         self._line_oriented = is_line_oriented(profile)
         self._channels_tell = channels_tell
         self._denial = denial
-        self._untold = channels_tell and not command
+        self._untold = self._tells
         """A side channel should tell that the turn began or ended, and has not."""
         self._ready_without_answer = False
         self._at = 0.0
@@ -114,7 +107,10 @@ class PtyTurn:
         self._early: list[ChannelFact] = []
         """Facts that came before the keeper's word that the submit key is written."""
         self.withdrawing = False
-        """The message was submitted and not taken, and is being taken out of the composer."""
+        """The message was not taken, and is being taken out of the composer."""
+        self._echoed_before = False
+        """It stood elsewhere on the screen when that began: an earlier message was the same."""
+        self._typed_not_before = 0.0
         self.state = state
         self.deadline: float | None = None
         """When `seen` wants to be called again at the latest, monotonic seconds."""
@@ -251,6 +247,8 @@ class PtyTurn:
             return []
         self.withdrawing = False
         match self.state.phase:
+            case Phase.PREPARED if seen.may_type and seen.now < self._typed_not_before:
+                self.deadline = self._typed_not_before
             case Phase.PREPARED if seen.may_type:
                 self._go(Phase.PASTING, seen.now)
                 self.state.prompt = seen.prompt
@@ -284,7 +282,8 @@ class PtyTurn:
             seen.composer == "draft" or unseen or (self._line_oriented and seen.echoed)
         ) and seen.offset > self._pasted_at_offset
         if took and (seen.now >= quiet_at or seen.now >= latest):
-            if seen.composer == "draft" and self._composed.stands_behind_other(seen.text):
+            twice = self.state.typings > 0 and self._composed.stands_twice(seen.text)
+            if seen.composer == "draft" and (twice or self._composed.stands_behind_other(seen.text)):
                 return self._undelivered("other text stood before it in the composer")
             return self._submit(seen)
         if seen.now >= latest:
@@ -293,7 +292,7 @@ class PtyTurn:
             if seen.computes and seen.now < self._at + patience.STARVED_S:
                 self.deadline = seen.now + patience.SLOW_AGAIN_S
                 return []
-            return self._undelivered(UNREAD if seen.unread else "the program did not take the text into its composer")
+            return self._undelivered(UNREAD) if seen.unread else self._withdraw(seen)
         self.deadline = min(max(quiet_at, seen.now + patience.LOOK_AGAIN_S), latest)
         return []
 
@@ -303,6 +302,7 @@ class PtyTurn:
         self.state.submit_ns = int(seen.now * 1e9)
         self.state.shown = masked(seen.text)
         self.state.marks, self.state.located, self.state.left = seen.marks, False, False
+        self.state.taken = self.state.worked_without = False
         self._composed.submitted(seen.now)
         return [Save()]
 
@@ -346,30 +346,39 @@ class PtyTurn:
 
     def _unaccepted(self, seen: Seen) -> list[Command]:
         if seen.composer == "draft":
-            return self._withdraw()
+            return self._withdraw(seen)
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
         # It may have it: nobody should repeat it.
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, seen.verdict.evidence))
 
-    def _withdraw(self) -> list[Command]:
-        """The submit key is pressed, and a slow program may come to it at any time: nothing is told until the message
-        is out of the composer, and the program at rest without it."""
+    def _withdraw(self, seen: Seen) -> list[Command]:
+        """What was typed, and the submit key if it was pressed, a slow program may come to at any time: nothing else is
+        done, or told, until the message is out of the composer, and the program at rest without it."""
         self.withdrawing, self.deadline = True, None
+        self._echoed_before = seen.echoed
         return [TakeOut()]
 
     def _began_late(self, seen: Seen) -> bool:
         """The program has begun with the message that is being taken back."""
-        if self._composed.is_untaken(seen, self.state):
+        if self.state.phase is Phase.SETTLING or self._composed.is_untaken(seen, self.state):
             return False
-        left = self.state.phase is Phase.SUBMITTED and seen.composer != "draft" and seen.echoed
+        echoed = seen.echoed and not self._echoed_before
+        left = self.state.phase is Phase.SUBMITTED and seen.composer != "draft" and echoed
         return left or works(seen) or seen.verdict.activity is Activity.WAITING
 
-    def withdrawn(self, gone: bool) -> list[Command]:
+    def withdrawn(self, gone: bool, now: float) -> list[Command]:
         """The message is out of the composer and the program at rest (`gone`), or it could not be brought to that."""
         if not self.withdrawing:
             return []
         self.withdrawing = False
+        lost, typings = self.state.phase is Phase.SETTLING, self.state.typings
+        again = typings < (patience.PASTED_AGAIN if lost else len(patience.TYPED_AGAIN_AFTER_S))
+        if gone and again and needs_composer(self._profile.composer):
+            self._typed_not_before = now + patience.TYPED_AGAIN_AFTER_S[typings]
+            return self._type(self.text, now, typings=typings + 1)
+        if lost:
+            return self._undelivered(NOT_SHOWN_IN_COMPOSER, left=not gone)
         if gone or self.state.leg > 0:
             return self._undelivered(NOT_TAKEN, left=False)
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", NEVER_AT_REST, "composer"))
@@ -394,6 +403,10 @@ class PtyTurn:
             return self._goes_on(seen)
         if self._ready_since is None:
             self._ready_since = seen.now
+        untaken = seen.verdict.settled and self._composed.is_untaken(seen, self.state)
+        if untaken and not (self.state.taken or self.state.interrupting or self.state.refused):
+            self._go(Phase.SUBMITTED, seen.now)  # what moved on the screen was something else
+            return self._submitted(seen)
         if (stopped := self._stopped_by_somebody(seen, since=self._ready_since)) is not None:
             return stopped
         due = self._ready_since + patience.at_rest(
@@ -411,8 +424,6 @@ class PtyTurn:
             return self._stopped(seen.verdict.evidence, seen.now)
         if seen.error is not None:
             return self._over(LinkTurnFailed(self.task_id, *seen.error, seen.verdict.evidence))
-        if (self._untold or not self._channels_tell) and self._composed.is_untaken(seen, self.state):
-            return self._withdraw()  # what moved on the screen was something else
         self._go(Phase.READING, seen.now)
         return [FindAnswer(self.state.submit_ns)]
 
@@ -474,14 +485,19 @@ class PtyTurn:
         """Tell the model so, in another leg, where the profile has words for it."""
         if self.state.note is None or self.state.leg > 0:
             return self._interrupted("refused", evidence)
+        return self._type(self.state.note, now, leg=1)
+
+    def _type(self, text: str, now: float, *, leg: int | None = None, typings: int = 0) -> list[Command]:
+        """Begin another leg, or the present one once more, of which nothing is anywhere."""
         self._go(Phase.PREPARED, now)
         self._ready_since = None
-        self.text = self.state.note
-        self._typed = self._compose(self.text)
-        self._composed = MessageInComposer(self._profile, self._typed.text)
-        self.state = self.state.model_copy(
-            update={"leg": 1, "refused": False, "turn": None, "busy_seen": False, "resubmitted": False, "shown": ""}
-        )
+        self._early.clear()
+        self.text = text
+        self._typed = self._compose(text)
+        self._composed = MessageInComposer(self._profile, self._typed.text, told=self._tells)
+        begun = {"leg": self.state.leg if leg is None else leg, "typings": typings, **NOT_SUBMITTED}
+        self.state = self.state.model_copy(update=begun)
+        self.state.submitted = self.state.leg > 0
         return [Save()]
 
     # --- what is reported ---
@@ -496,7 +512,8 @@ class PtyTurn:
         if not self._reports.is_mine(fact, self._typed, self.state):
             return []
         self._untold = self._untold and not isinstance(fact, PromptAccepted | TurnEnded)
-        self.withdrawing = False
+        if not isinstance(fact, PromptAccepted) or self._typed.may_be(fact.prompt):
+            self.withdrawing = False
         match fact:
             case PromptAccepted():
                 return self._prompted(fact, now)
@@ -526,7 +543,12 @@ class PtyTurn:
         if not self._reports.is_prompt_of(fact, self._typed, self.state):
             return []
         self._untold = False
-        return self._accept(f"{fact.channel}: prompt accepted", now) if self.phase is Phase.SUBMITTED else []
+        known, self.state.taken = self.state.taken, True
+        if self.phase in (Phase.WORKING, Phase.READING):
+            return [] if known else [Save()]
+        again = [] if self.phase is Phase.SUBMITTED else [Clear()]  # it was taken when it was typed before
+        self.state.submitted = True
+        return [*again, *self._accept(f"{fact.channel}: prompt accepted", now)]
 
     def _ended(self, fact: TurnEnded, now: float) -> list[Command]:
         evidence = f"{fact.channel}: turn ended"
@@ -574,9 +596,10 @@ class PtyTurn:
         if self.state.phase is Phase.PASTING:  # the keys are on their way, or were: what comes of them ends it
             self.state.interrupting = True
             return []
+        self.withdrawing = False
         if self.state.phase is Phase.SETTLING:
             return self._taken_back()
-        self.state.interrupting, self.withdrawing = True, False
+        self.state.interrupting = True
         return [Save()]
 
     def go_on(self) -> list[Command]:

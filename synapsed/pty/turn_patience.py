@@ -25,6 +25,13 @@ UNSHOWN_S = 10.0
 REFUSAL_STOPS_S = 3.0
 """A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
 
+TYPED_AGAIN_AFTER_S = (0.0, 5.0, 20.0)
+"""How long a message that was not taken, and was taken out of the composer, is kept each time before it is typed again:
+what kept the program from it was its start-up, or passes. After these it is told to be undelivered."""
+
+PASTED_AGAIN = 1
+"""So often a paste is typed again that was never shown."""
+
 LOOK_AGAIN_S = 0.02
 """While something is due but not settled yet."""
 

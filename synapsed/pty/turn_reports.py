@@ -1,7 +1,7 @@
 """Whose a side channel's report is: the present turn's, an earlier one's, or that of another prompt. Pure."""
 
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
-from synapsed.pty.turn_types import BEFORE_SUBMISSION, TurnState
+from synapsed.pty.turn_types import BEFORE_SUBMISSION, Phase, TurnState
 from synapsed.terminal.delivery import Typed
 
 
@@ -14,7 +14,10 @@ class TurnReports:
 
     def is_younger(self, fact: ChannelFact, state: TurnState) -> bool:
         """Whether the fact is from after the submission: it may be of this turn."""
-        submitted = state.submitted and state.phase not in BEFORE_SUBMISSION
+        if state.typings > 0 and state.phase in (Phase.PREPARED, Phase.SETTLING):  # of it as it was typed before
+            submitted = state.submit_ns > 0 and isinstance(fact, PromptAccepted)
+        else:
+            submitted = state.submitted and state.phase not in BEFORE_SUBMISSION
         return submitted and fact.at_ns >= state.submit_ns
 
     def is_prompt_of(self, fact: PromptAccepted, typed: Typed, state: TurnState) -> bool:

@@ -5,6 +5,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,12 +26,12 @@ class Phase(StrEnum):
 
 
 NEXT: dict[Phase, frozenset[Phase]] = {
-    Phase.PREPARED: frozenset({Phase.PASTING, Phase.OVER}),
+    Phase.PREPARED: frozenset({Phase.PASTING, Phase.WORKING, Phase.OVER}),
     Phase.PASTING: frozenset({Phase.PREPARED, Phase.SETTLING, Phase.OVER}),
-    Phase.SETTLING: frozenset({Phase.SUBMITTING, Phase.OVER}),
+    Phase.SETTLING: frozenset({Phase.PREPARED, Phase.SUBMITTING, Phase.WORKING, Phase.OVER}),
     Phase.SUBMITTING: frozenset({Phase.SETTLING, Phase.SUBMITTED, Phase.OVER}),
     Phase.SUBMITTED: frozenset({Phase.PREPARED, Phase.WORKING, Phase.READING, Phase.OVER}),
-    Phase.WORKING: frozenset({Phase.PREPARED, Phase.READING, Phase.OVER}),
+    Phase.WORKING: frozenset({Phase.PREPARED, Phase.SUBMITTED, Phase.READING, Phase.OVER}),
     Phase.READING: frozenset({Phase.PREPARED, Phase.WORKING, Phase.OVER}),
     Phase.OVER: frozenset(),
 }
@@ -66,7 +67,13 @@ class TurnState(BaseModel):
     located: bool = False
     """The message was seen on the screen since: what stands above it is older, and scrolls away before it."""
     left: bool = False
-    """The composer was seen without the message since: what is in it later was given back."""
+    """The composer was seen without the message since: what is in it later was given back, or drawn once more."""
+    taken: bool = False
+    """A side channel has told that the program took it."""
+    worked_without: bool = False
+    """The program was seen at work since, with nothing in its composer."""
+    typings: int = 0
+    """How many times the present leg was typed and taken out again."""
     prompt: str = ""
     """What the message was typed behind."""
     at_prompt: bool = False
@@ -81,6 +88,37 @@ class TurnState(BaseModel):
     """It had a line editor up."""
     note: str | None = None
     """What is typed if the program stops after a refusal; in a later leg, what is being typed."""
+
+
+NOT_SUBMITTED: dict[str, Any] = {
+    "refused": False,
+    "turn": None,
+    "busy_seen": False,
+    "resubmitted": False,
+    "shown": "",
+}
+"""Of a `TurnState` before its text is typed."""
+
+
+# --- why a message was not delivered ---------------------------------------------------------------------------------
+
+NOT_TAKEN = "the program did not take the message; it stood in its composer"
+
+NEVER_AT_REST = (
+    "the program did not take the message, and was not seen at rest without it: whether it takes it yet is not known, "
+    "so it is not sent again"
+)
+
+NOT_SHOWN_IN_COMPOSER = "the program did not take the text into its composer"
+
+NOT_SHOWN = "the program does not show what is typed where its prompt seemed to be: it was not submitted"
+
+UNREAD = "the program does not read what is typed"
+
+UNKNOWN = (
+    "the message left the composer, and the program shows no sign of it: whether it works on it is not known, so it is "
+    "not sent again"
+)
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------
@@ -115,6 +153,8 @@ class Seen:
     starting: bool = False
     """The message stands in its composer until it has started, and it says so."""
     worked_until: int = 0
+    person: bool = False
+    """A person has pressed a key since the message was about to be submitted."""
     marks: tuple[int, int] = (0, 0)
     may_type: bool = False
     """Nothing stands in the way of a message (`readiness`); asked only for one that is not typed yet."""
@@ -170,8 +210,8 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class TakeOut:
-    """Empty the composer of a message that was submitted and not taken, and see the program at rest; then call
-    `PtyTurn.withdrawn`. It ends early where the program takes the message meanwhile."""
+    """Empty the composer of a message that was not taken, or is about to be shown in it, and see the program at rest;
+    then call `PtyTurn.withdrawn`. It ends early where the program takes the message meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

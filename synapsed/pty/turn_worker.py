@@ -141,7 +141,7 @@ class TurnWorker:
             case turns.Clear():
                 await self._performer.perform(session.keyboard.clear_if(turn.holds))
             case turns.TakeOut():
-                return turn.withdrawn(await self._withdraw(turn))
+                return turn.withdrawn(await self._withdraw(turn), self._clock.monotonic())
             case turns.Say(event, left):
                 return await self._say(event, left=left)
             case turns.TakeBack():
@@ -162,8 +162,12 @@ class TurnWorker:
         rests = await self._kernel.comes_to_rest(STARVED_S, unless=taken)
         if not rests and await self._unread.ask():
             return False
-        emptied = await self._performer.perform(self._session.keyboard.clear(unless=taken))
-        return emptied and await self._kernel.comes_to_rest(STARVED_S, unless=taken)
+        keyboard, comes = self._session.keyboard, turn.phase is turns.Phase.SETTLING
+        emptied = await self._performer.perform(keyboard.take_out(unless=taken, comes=comes))
+        rests = emptied and await self._kernel.comes_to_rest(STARVED_S, unless=taken)
+        for channel in self._channels:
+            await channel.poll()  # what it has told is heard before more is typed
+        return rests and (await self._looks.look()).composer.state != "absent"
 
     async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
         """Tell the agent; at once, where what is `left` may take its time to be seen."""
@@ -220,8 +224,9 @@ class TurnWorker:
             case "submit":
                 self._session.submitting(look)
                 mixed = look.composer.state == "draft" and turn.stands_behind_other(look.composer.text)
+                gone = look.composer.state == "empty" and needs_composer(self._profile.composer)
                 takes = look.verdict.activity is not Activity.WAITING and self._session.takes_enter(look)
-                return takes and not mixed
+                return takes and not mixed and not gone
             case _:
                 own = look.composer.state == "draft" and turn.holds(look.composer.text)
                 stands = look.verdict.activity is Activity.READY and own

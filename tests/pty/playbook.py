@@ -62,6 +62,7 @@ def seen(
     starting: bool = False,
     source: str = "test",
     worked_until: int = 0,
+    person: bool = False,
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
     verdict = Verdict(activity=activity, evidence="test", source=source, settled=settled, asked=asked)
@@ -81,6 +82,7 @@ def seen(
         computes=computes,
         starting=starting,
         worked_until=worked_until,
+        person=person,
     )
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import TurnEnded, TurnInterrupted
-from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed, LinkUndelivered
+from synapsed.model.facts import PromptAccepted, TurnEnded, TurnInterrupted
+from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TakeOut, TurnState, Type
@@ -21,6 +21,7 @@ from tests.pty.playbook import (
     OUTCOMES,
     TAKEN_BACK,
     TUI,
+    accepted,
     ended,
     kind,
     ns,
@@ -240,12 +241,12 @@ def test_a_message_that_stands_above_the_composer_was_taken() -> None:
     assert commands[:2] == [Save(), says_accepted("screen: the message left the composer")]
 
 
-def test_a_paste_that_never_shows_is_undelivered_and_never_submitted() -> None:
+def test_a_paste_that_never_shows_is_taken_out_and_never_submitted() -> None:
     machine = pasted()
     assert machine.seen(seen(1.0, offset=11)) == []
-    commands = machine.seen(seen(3.2, offset=11))
-    assert [kind(command) for command in commands] == [LinkUndelivered]
+    assert machine.seen(seen(3.2, offset=11)) == [TakeOut()]
     assert not machine.state.submitted
+    assert machine.withdrawn(False, 14.0) == [says_undelivered("the program did not take the text into its composer")]
 
 
 def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
@@ -350,7 +351,7 @@ def test_a_restart_while_working_goes_on() -> None:
 def test_an_illegal_step_raises_and_changes_nothing() -> None:
     machine = turn()
     with pytest.raises(ValueError, match="does not go"):
-        machine._go(Phase.WORKING)
+        machine._go(Phase.SUBMITTED)
     assert machine.phase is Phase.PREPARED
 
 
@@ -366,9 +367,13 @@ FACTS = st.one_of(
         asked=st.sampled_from([None, ASKED]),
         error=st.sampled_from([None, ("MODEL_ERROR", "x")]),
         interrupted=st.booleans(),
+        text=st.sampled_from(["", "hello"]),
+        echoed=st.booleans(),
+        person=st.booleans(),
     ),
-    st.sampled_from(["saved", "held", "interrupt", "refuse", "found", "typed-paste", "typed-submit"]),
+    st.sampled_from(["saved", "held", "interrupt", "refuse", "found", "typed-paste", "typed-submit", "gone", "stays"]),
     st.builds(ended, st.floats(0, 50), st.sampled_from([None, "", "text"]), st.sampled_from([None, "a", "b"])),
+    st.builds(accepted, st.floats(0, 50), st.sampled_from([None, "hello", "another"])),
     st.builds(TurnInterrupted, channel=st.just("hooks"), at_ns=st.integers(0, ns(50)), refused=st.booleans()),
 )
 
@@ -376,12 +381,12 @@ FACTS = st.one_of(
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(FACTS, max_size=30), st.booleans(), st.sampled_from([TUI, LINES]), st.sampled_from([None, "No."]))
-def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_ends_once(
+def test_whatever_happens_a_leg_is_typed_once_or_again_when_it_is_out_and_a_turn_ends_once(
     facts: list[object], channels: bool, profile: Profile, note: str | None
 ) -> None:
     machine = turn(profile, channels=channels, denial=note)
     machine.begin(0.0)
-    typed: list[tuple[int, str]] = []
+    typed: list[tuple[int, int, str]] = []
     ends = 0
     now = 0.0
     pending: str | None = None
@@ -392,7 +397,7 @@ def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_
             case Seen():
                 look = Seen(**{**{n: getattr(fact, n) for n in fact.__slots__}, "now": now, "changed_at": now - 0.5})
                 commands = list(machine.seen(look))
-            case TurnEnded() | TurnInterrupted():
+            case TurnEnded() | TurnInterrupted() | PromptAccepted():
                 commands = list(machine.told(fact, now))
             case "saved" if machine.phase in (Phase.PASTING, Phase.SUBMITTING) and pending is None:
                 commands = list(machine.saved())
@@ -400,6 +405,10 @@ def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_
                 commands = list(machine.held(now))
                 pending = None
                 typed.pop()
+            case "gone" | "stays" if machine.withdrawing:
+                taken_out, typings = fact == "gone", machine.state.typings
+                commands = list(machine.withdrawn(taken_out, now))
+                assert taken_out or machine.state.typings == typings
             case "interrupt" if not machine.over:
                 commands = list(machine.interrupt())
             case "refuse" if not machine.over:
@@ -411,12 +420,12 @@ def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_
                 pending = None
         for command in commands:
             if isinstance(command, Type):
-                typed.append((machine.state.leg, command.part))
+                typed.append((machine.state.leg, machine.state.typings, command.part))
                 pending = command.part if command.part != "submit2" else pending
             ends += kind(command) in OUTCOMES
     assert len(typed) == len(set(typed))
-    submitted = [leg for leg, part in typed if part == "submit"]
-    assert all(typed.index((leg, "paste")) < typed.index((leg, "submit")) for leg in submitted)
+    submitted = [each for *each, part in typed if part == "submit"]
+    assert all(typed.index((*each, "paste")) < typed.index((*each, "submit")) for each in submitted)
     assert ends == (1 if machine.over else 0)
 
 

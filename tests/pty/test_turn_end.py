@@ -8,9 +8,9 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
 from synapsed.model.link import LinkTurnAccepted
 from synapsed.profiles import Profile
-from synapsed.pty.turn import UNKNOWN, PtyTurn
+from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_patience import EMPTY_UNTOLD_S, UNTOLD_UNSEEN_S
-from synapsed.pty.turn_types import AnswerFound, FindAnswer, Phase, Recall, Save, TakeOut, TurnState
+from synapsed.pty.turn_types import UNKNOWN, AnswerFound, FindAnswer, Phase, Recall, Save, TurnState, Type
 from synapsed.screenspec import AnswerSpec, Composer
 from tests.pty.playbook import (
     LINES,
@@ -188,7 +188,7 @@ def test_no_answer_of_a_turn_that_no_channel_tells_of_is_not_its_end() -> None:
     assert machine.found(NOTHING, 5.0) == []
     assert machine.phase is Phase.WORKING
     assert machine.seen(seen(since + EMPTY_UNTOLD_S - 0.1, offset=60)) == []
-    assert machine.told(accepted(40.0, "hello", "t1"), 40.0) == []
+    assert machine.told(accepted(40.0, "hello", "t1"), 40.0) == [Save()]
     assert machine.told(ended(50.0, "Late.", "t1"), 50.0) == [says_ended("Late.", True, "hooks: turn ended")]
 
 
@@ -226,10 +226,10 @@ def test_a_turn_that_was_told_may_have_no_answer(told: ChannelFact) -> None:
 
 
 def test_a_message_that_stands_in_the_composer_is_not_answered_by_what_stands_below_it() -> None:
-    """Its screen moved for a while, and the composer was not to be seen meanwhile."""
+    """Its screen moved for a while, and the composer was not to be seen meanwhile: the submit key was passed over."""
     machine = submitted(BOX, shown="hello")
     moved = machine.seen(seen(9.0, activity=Activity.BUSY, source="quiet", composer="absent", offset=30))
     assert [kind(command) for command in moved] == [Save, LinkTurnAccepted]
     assert machine.seen(seen(10.0, composer="draft", text="hello", offset=40)) == []
-    commands = machine.seen(seen(10.0 + UNTOLD_UNSEEN_S, composer="draft", text="hello", offset=40))
-    assert commands == [TakeOut()]
+    commands = machine.seen(seen(12.1, composer="draft", text="hello", offset=40))
+    assert commands == [Save(), Type("submit2", b"\r")]

@@ -5,7 +5,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnInterrupted
 from synapsed.model.link import LinkTurnInterrupted
-from synapsed.pty.turn_types import AnswerFound, Clear, FindAnswer, Phase, Recall, Save, TurnState, Type
+from synapsed.pty.turn_types import AnswerFound, Clear, FindAnswer, Phase, Recall, Save, TakeOut, TurnState, Type
 from tests.pty.playbook import (
     ASKED,
     TAKEN_BACK,
@@ -176,6 +176,7 @@ def test_a_person_who_stops_the_turn_in_the_terminal(by_report: bool) -> None:
 @pytest.mark.parametrize(("shown", "back"), [("hello", "hello"), ("[Pasted #1 +9 lines]", "[Pasted #2 +9 lines]")])
 def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown: str, back: str) -> None:
     machine = submitted(shown=shown)
+    machine.told(accepted(1.1, "hello"), 1.1)
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(1.3, composer="draft", text=back, offset=40, settled=False)) == []
     assert machine.seen(seen(1.6, composer="draft", text=back, offset=40)) == []
@@ -401,7 +402,8 @@ def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
     machine = turn(state=TurnState(phase=Phase.SETTLING, submitted=True, leg=1, note="No."))
     assert machine.begin(0.0) == [Recall("paste", b"No.")]
     machine.recalled("paste", 5, 0.0)
-    (command,) = machine.seen(seen(9.0, offset=6))
+    assert machine.seen(seen(9.0, offset=6)) == [TakeOut()]
+    (command,) = machine.withdrawn(False, 9.0)
     assert kind(command) is LinkTurnInterrupted
     assert command.left
     assert machine.state.submitted

@@ -15,8 +15,9 @@ from synapsed.model.link import (
     LinkTurnRecord,
     LinkUndelivered,
 )
-from synapsed.pty.turn import NEVER_AT_REST, NOT_TAKEN, PtyTurn
-from synapsed.pty.turn_types import Clear, Save, TakeOut
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_patience import TYPED_AGAIN_AFTER_S
+from synapsed.pty.turn_types import NEVER_AT_REST, NOT_TAKEN, Clear, Save, TakeOut
 from synapsed.screenspec import DeliverySpec
 from tests.fakes.clock import until
 from tests.pty.playbook import accepted, ended, kind, says_accepted, says_failed, says_interrupted, seen, submitted
@@ -36,22 +37,23 @@ def test_it_is_told_when_it_is_out_of_the_composer() -> None:
     machine = given_up()
     assert machine.seen(seen(60.0, composer="draft", text="hello")) == [], "it is told once"
     assert machine.seen(seen(60.1)) == [], "the screen alone may be of a program that has taken it"
-    (command,) = machine.withdrawn(True)
+    machine.state.typings = len(TYPED_AGAIN_AFTER_S)
+    (command,) = machine.withdrawn(True, 60.0)
     assert (kind(command), command.event.reason, command.left) == (LinkUndelivered, NOT_TAKEN, False)
 
 
 def test_it_may_yet_be_taken_by_a_program_that_was_not_seen_at_rest() -> None:
-    assert given_up().withdrawn(False) == [says_failed("TIMEOUT", NEVER_AT_REST, "composer")]
+    assert given_up().withdrawn(False, 60.0) == [says_failed("TIMEOUT", NEVER_AT_REST, "composer")]
 
 
 def test_a_program_that_takes_it_meanwhile_has_it() -> None:
     for late in (seen(9.0, echoed=True), seen(9.0, activity=Activity.BUSY), seen(9.0, activity=Activity.WAITING)):
         machine = given_up()
         assert machine.seen(late)[0] == Save()
-        assert machine.withdrawn(False) == []
+        assert machine.withdrawn(False, 60.0) == []
     told = given_up()
     assert told.told(accepted(9.0, "hello"), 9.0) == [Save(), says_accepted("hooks: prompt accepted")]
-    assert told.withdrawn(True) == []
+    assert told.withdrawn(True, 60.0) == []
     (command,) = given_up().told(ended(9.0), 9.0)
     assert kind(command) is LinkTurnEnded
 
@@ -68,7 +70,7 @@ def test_a_cancel_of_it_does_not_wait() -> None:
     assert machine.interrupt() == [Save()]
     commands = machine.seen(seen(9.0, composer="draft", text="hello"))
     assert commands == [Clear(), says_interrupted("interrupted", "not taken")]
-    assert machine.withdrawn(True) == []
+    assert machine.withdrawn(True, 60.0) == []
 
 
 class Composing(Terminal):
@@ -115,6 +117,8 @@ async def terminal(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Composing]:
 
 
 async def test_the_sender_hears_of_it_when_the_program_rests_with_an_empty_composer(terminal: Composing) -> None:
+    assert terminal.session.turn is not None
+    terminal.session.turn.state.typings = len(TYPED_AGAIN_AFTER_S)
     terminal.computes_from_clear = True
     await terminal.judge(2.0)
     await until(lambda: terminal.typed[3:] == [CLEAR])

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Judge", "Violation"]
 
-_INPUT = re.compile(r"(?P<task>[0-9a-f-]{36})\.(?P<attempt>\d+)\.(?P<part>[a-z]+\d*)(?:\.\d+)?(?:\+\d+)?")
+_INPUT = re.compile(
+    r"(?P<task>[0-9a-f-]{36})\.(?P<attempt>\d+)\.(?P<part>[a-z]+\d*)(?:\.\d+)?(?:\.again(?P<again>\d+))?(?:\+\d+)?"
+)
 
 TERMINAL = ("completed", "failed", "canceled", "rejected")
 
@@ -95,6 +97,8 @@ class Judge:
         turn = json.loads(rows[0][0])
         if turn["attempt"] != int(found["attempt"]) or turn["launch_id"] != keeper.spec.launch_id:
             self._fail("no key without a cause", f"{pending.input_id} to {keeper.spec.launch_id}, on record is {turn}")
+        if turn["link"].get("typings", 0) != int(found["again"] or 0):
+            self._fail("no key without a cause", f"{pending.input_id} is typed, on record is {turn['link']}")
         if found["part"] == "submit" and not turn["link"].get("submitted"):
             self._fail("no key without a cause", f"the submit key of {found['task']} is not on record: {turn['link']}")
 

@@ -9,6 +9,9 @@ trick       what it does
 late        its prompt comes so many seconds after the start; what is typed before is lost (TUI)
 asks        a dialog before its first prompt
 swallow     passes over so many Enters
+boot        passes over the first Enter: its composer is drawn empty, then with what stood there, and it works for a
+            moment
+forget      loses so many pastes
 slow        reads so many seconds after something was typed
 stall       reads nothing at all for so many seconds, once, when the first paste comes
 restore     gives an interrupted message back into its composer
@@ -127,6 +130,7 @@ generic = true
 PROFILES = {"tui": TUI, "hooked": HOOKED, "lines": LINES}
 
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
+BOOT_S = 0.3
 QUESTION = ["Allow it?", "(1) Yes", "(2) No"]
 _TOKEN = re.compile(r"\bT\d+\b")
 
@@ -218,11 +222,16 @@ class Program:
             if mark is not None:
                 self._pending = self._pending[len(mark) :]
                 self._pasting = mark == PASTE_BEGIN
+                if not self._pasting:
+                    self.pasted()
             elif self._pending != "\x1b" and any(m.startswith(self._pending) for m in (PASTE_BEGIN, PASTE_END)):
                 return
             else:
                 key, self._pending = self._pending[0], self._pending[1:]
                 self.press(key)
+
+    def pasted(self) -> None:
+        """A paste has come to its end."""
 
     def say_submitted(self, text: str) -> None:
         self.given(text)
@@ -247,7 +256,7 @@ class Tui(Program):
         self.draft = ""
         self.dialog: str | None = None
         self.work: str | None = None
-        self.taken = False
+        self.taken = self.booting = False
         self._work_number = 0
         self._reports = 0
         self.ready_at = self._machine.clock.monotonic() + self.tricks.get("late", 0)
@@ -270,13 +279,18 @@ class Tui(Program):
         else:
             rule = "─" * (cols - 1)
             typed = self.draft.split("\n")[-8:]
-            rows = [*self.history, "", " working (esc to stop)" if self.work is not None else ""]
+            rows = [*self.history, "", " working (esc to stop)" if self.booting or self.work is not None else ""]
             rows += [rule, "> " + typed[0], *("  " + line for line in typed[1:]), rule]
         self.write("\x1b[?2026h\x1b[H\x1b[J" + "\r\n".join(rows[-height + 1 :]) + "\x1b[?2026l")
 
     def feed(self, text: str) -> None:
         super().feed(text)
         self.draw()
+
+    def pasted(self) -> None:
+        if self.draft and self.tricks.get("forget"):
+            self.tricks["forget"] -= 1
+            self.draft = ""
 
     def press(self, key: str) -> None:
         if self._machine.clock.monotonic() < self.ready_at:
@@ -306,8 +320,17 @@ class Tui(Program):
             else:
                 self._ended("refused by a person")
 
+    def _boot(self, draft: str, *, works: bool) -> None:
+        self.draft, self.booting = draft + self.draft, works
+        self.draw()
+        if works:
+            self.later(BOOT_S, lambda: self._boot("", works=False))
+
     def _enter(self) -> None:
-        if self.tricks.get("swallow"):
+        if self.draft and self.tricks.pop("boot", False):
+            draft, self.draft = self.draft, ""
+            self.later(BOOT_S, lambda: self._boot(draft, works=True))
+        elif self.tricks.get("swallow"):
             self.tricks["swallow"] -= 1
         elif self.draft.strip() and self.work is None and not self.taken:
             text, self.draft = self.draft.strip(), ""

@@ -26,6 +26,9 @@ deface          prints a warning over its screen when it has drawn the first pas
 compute         computes for so long when it reads the first Enter, then takes the message as often as that has come
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
+boot            has started when the first Enter comes, which it passes over: it draws its composer empty, then with
+                what stood there, and works for a moment
+forget          loses so many pastes
 deaf            takes nothing into its composer
 restore         gives an interrupted message back into the composer
 placeholder     shows a draft of several lines as one that names their number, and counts
@@ -54,6 +57,7 @@ COMPOSER_ROWS = 8
 FRAME_S = 0.02
 SLOW_S = 0.01
 BLINK_S = 0.1
+BOOT_S = 0.3
 GAP_S = 0.8
 TOOL_S = 0.4
 NOISE_S = 0.05
@@ -74,7 +78,8 @@ class Program:
         self.work = None
         self.taken = None
         self.ready_at = time.monotonic() + tricks.get("late", 0)
-        self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline", "blink", "stubborn")}
+        self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline", "blink", "stubborn", "forget")}
+        self.booting = False
         self.ask_at = tricks.get("dialog")
         self.state = None
         self.noises = 0
@@ -103,7 +108,7 @@ class Program:
             width, _ = shutil.get_terminal_size()
             rule = "─" * (width - 1)
             typed = self.shown()
-            busy = self.work is not None and not self.tricks.get("silent")
+            busy = self.booting or (self.work is not None and not self.tricks.get("silent"))
             rows = [*self.history, "", " working (esc to stop)" if busy else ""]
             if not self.tricks.get("bare"):
                 rows += [rule, "> " + typed[0], *("  " + line for line in typed[1:]), rule]
@@ -146,6 +151,9 @@ class Program:
         self.pastes += self.pasting
         if self.pasting and self.pastes == 1:
             time.sleep(self.tricks.get("stall", 0))
+        if not self.pasting and self.left["forget"]:
+            self.left["forget"] -= 1
+            self.draft = ""
         if not self.pasting and self.ask_at == "paste":
             self.ask_at, self.dialog = None, "paste"
 
@@ -206,10 +214,22 @@ class Program:
             for _ in range(os.read(0, 4096).count(b"\r")):
                 self.log(submitted=self.draft)
 
+    def boot(self):
+        draft, self.draft = self.draft, ""
+        self.draw()
+        time.sleep(BOOT_S)
+        self.draft, self.booting = draft, True
+        self.draw()
+        time.sleep(BOOT_S)
+        self.booting = False
+        self.draw()
+
     def enter(self):
         if self.draft:
             self.compute()
-        if self.left["swallow"]:
+        if self.draft and self.tricks.pop("boot", False):
+            self.boot()
+        elif self.left["swallow"]:
             self.left["swallow"] -= 1
         elif self.left["newline"]:
             self.left["newline"] -= 1

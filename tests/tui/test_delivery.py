@@ -10,11 +10,15 @@ from tests.tui.conftest import Tui
 @pytest.mark.parametrize(
     "tricks",
     [
-        {"swallow": 1},
+        {"boot": True},
         *(
             pytest.param(tricks, marks=pytest.mark.night, id="-".join(tricks) or "none")
             for tricks in (
                 {},
+                {"swallow": 1},
+                {"swallow": 3},
+                {"forget": 1},
+                {"boot": True, "swallow": 3, "alternate": True},
                 {"alternate": True},
                 {"noise": True},
                 {"late": 1.0},
@@ -132,12 +136,12 @@ def test_composer_that_takes_nothing_is_told_with_the_screen(tui: Tui) -> None:
 
 
 @pytest.mark.night
-def test_message_that_is_shown_too_late_does_not_keep_the_next_ones_waiting(tui: Tui) -> None:
+def test_message_that_is_shown_too_late_is_taken_out_and_typed_again(tui: Tui) -> None:
     tui.start(stall=4).ready()
     late = tui.send("shown too late")
     assert tui.ask("the next one") == "You said: the next one"
-    assert tui.ended(late)["error"]["code"] == "UNDELIVERED"
-    assert tui.submitted == ["the next one"]
+    assert tui.answer(tui.ended(late)) == "You said: shown too late"
+    assert tui.submitted == ["shown too late", "the next one"]
 
 
 @pytest.mark.parametrize(
