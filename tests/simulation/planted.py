@@ -31,7 +31,7 @@ from synapsed.store import idempotency
 from synapsed.store.history.indexing import Indexer
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
-from tests.simulation.plan import Act, Plan, draw
+from tests.simulation.plan import Act, Fault, Plan, draw
 from tests.simulation.run import Outcome, play, shrink
 
 __all__ = ["PLANTED", "find", "shrunken"]
@@ -203,24 +203,32 @@ def _slow_client_cut() -> Iterator[None]:
         yield
 
 
+def _looked_on(plan: Plan) -> Plan:
+    """Somebody looks on at each agent from the first message on."""
+    lookers = tuple(Act(plan.acts[0].at, "attach", n) for n in range(len(plan.players)))
+    return replace(plan, acts=lookers + plan.acts)
+
+
+def _set_forward(plan: Plan) -> Plan:
+    """At last the clock is set three days ahead, and a client sends its first message once more."""
+    end = plan.acts[-1].at + 2.0
+    again = Act(end + 1.0, "again", plan.acts[0].agent)
+    return replace(plan, acts=(*plan.acts, again), faults=(*plan.faults, Fault(end, "jump", 0, 0, 11.0)))
+
+
 @dataclass(frozen=True, slots=True)
 class Planted:
     plant: Callable[[], AbstractContextManager[None]]
     rules: frozenset[str]
     """What it breaks; what breaks another rule is the planting, or a bug of the product's."""
-    looked_on: bool = False
-    """Somebody looks on at each agent from the first message on: few plans have that where it tells."""
-
-    def plan(self, seed: int) -> Plan:
-        plan = draw(seed)
-        if not self.looked_on:
-            return plan
-        lookers = tuple(Act(plan.acts[0].at, "attach", n) for n in range(len(plan.players)))
-        return replace(plan, acts=lookers + plan.acts)
+    shape: Callable[[Plan], Plan]
+    """Adds what it takes to tell, where few plans have that."""
 
 
-def _planted(plant: Callable[[], AbstractContextManager[None]], *rules: str, looked_on: bool = False) -> Planted:
-    return Planted(plant, frozenset(rules), looked_on)
+def _planted(
+    plant: Callable[[], AbstractContextManager[None]], *rules: str, shape: Callable[[Plan], Plan] = lambda plan: plan
+) -> Planted:
+    return Planted(plant, frozenset(rules), shape)
 
 
 PLANTED = {
@@ -233,8 +241,8 @@ PLANTED = {
     "hook-before": _planted(_hook_before, "its own answer"),
     "lock-kept": _planted(_lock_kept, "answered within its bounds"),
     "full-disk": _planted(_full_disk_believed, "no key without a cause", "never unsaid"),
-    "key-expires": _planted(_key_expires, "given at most once", "never unsaid"),
-    "slow-client": _planted(_slow_client_cut, "whoever looks on sees it", looked_on=True),
+    "key-expires": _planted(_key_expires, "given at most once", "never unsaid", shape=_set_forward),
+    "slow-client": _planted(_slow_client_cut, "whoever looks on sees it", shape=_looked_on),
 }
 
 
@@ -243,7 +251,7 @@ def find(name: str, seeds: range) -> Outcome | None:
     bug = PLANTED[name]
     for seed in seeds:
         with bug.plant():
-            outcome = play(bug.plan(seed))
+            outcome = play(bug.shape(draw(seed)))
         if outcome.rule in bug.rules and play(outcome.plan).failure is None:
             return outcome
     return None
