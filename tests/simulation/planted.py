@@ -238,7 +238,7 @@ PLANTED = {
     "cursor-first": _planted(_cursor_first, "cursors stand behind their rows"),
     "lease-outlives": _planted(_lease_outlives, "ends within its bounds"),
     "wrong-state": _planted(_wrong_state, "ends with a reason"),
-    "hook-before": _planted(_hook_before, "its own answer"),
+    "hook-before": _planted(_hook_before, "its own answer", "no defect (ValueError)"),
     "lock-kept": _planted(_lock_kept, "answered within its bounds"),
     "full-disk": _planted(_full_disk_believed, "no key without a cause", "never unsaid"),
     "key-expires": _planted(_key_expires, "given at most once", "never unsaid", shape=_set_forward),
