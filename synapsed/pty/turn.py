@@ -96,7 +96,11 @@ class PtyTurn:
         self._denial = denial
         self._untold = self._tells
         """A side channel should tell that the turn began or ended, and has not."""
+        self._shows = not (channels_tell or command or self._line_oriented)
+        """Nothing but the screen of a full-screen program tells of the turn."""
         self._ready_without_answer = False
+        self._read_to = 0
+        """Where the output ended when an answer was last looked for."""
         self._at = 0.0
         """When the current phase began."""
         self._ready_since: float | None = None
@@ -409,13 +413,15 @@ class PtyTurn:
             return self._submitted(seen)
         if (stopped := self._stopped_by_somebody(seen, since=self._ready_since)) is not None:
             return stopped
+        lacks_answer = self._ready_without_answer and self._unproven
         due = self._ready_since + patience.at_rest(
             self._profile,
             worked=self._line_oriented or self.state.busy_seen or self.state.refused,
             channels_tell=self._channels_tell,
-            empty_untold=self._ready_without_answer and self._untold,
+            empty_untold=lacks_answer,
         )
-        if seen.now < due or not seen.verdict.settled:
+        drawn = lacks_answer and self._shows and seen.offset > self._read_to  # it may be the answer
+        if (seen.now < due and not drawn) or not seen.verdict.settled:
             self.deadline = max(due, seen.now + patience.LOOK_AGAIN_S)
             return []
         if self.state.refused:
@@ -425,7 +431,14 @@ class PtyTurn:
         if seen.error is not None:
             return self._over(LinkTurnFailed(self.task_id, *seen.error, seen.verdict.evidence))
         self._go(Phase.READING, seen.now)
+        self._read_to = seen.offset
         return [FindAnswer(self.state.submit_ns)]
+
+    @property
+    def _unproven(self) -> bool:
+        """No channel has told of the turn, and where there is none the program was not seen at work: an answer that is
+        empty may be one that has not come yet."""
+        return self._untold or (self._shows and not self.state.busy_seen)
 
     def _goes_on(self, seen: Seen) -> list[Command]:
         """A program that works on was not stopped by a refusal: a person may have allowed it in the terminal."""
@@ -578,10 +591,10 @@ class PtyTurn:
             return []
         if answer.interrupted:
             return self._stopped("screen: interrupted", now)
-        if not self._untold or answer.exact or answer.text.strip():
+        if not self._unproven or answer.exact or answer.text.strip():
             found = (answer.text, answer.exact, answer.evidence, answer.truncated, answer.missing)
             return self._over(LinkTurnEnded(self.task_id, *found))
-        if self._ready_without_answer:
+        if self._ready_without_answer and now >= (self._ready_since or now) + patience.EMPTY_UNTOLD_S:
             return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, answer.evidence))
         self._ready_without_answer = True
         self._go(Phase.WORKING)

@@ -10,7 +10,8 @@ UNTOLD_UNSEEN_S = 30.0
 """The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
 
 EMPTY_UNTOLD_S = 120.0
-"""The same where there is no answer either: the program may have put the message off until it has started."""
+"""The same where there is no answer either: the program may have put the message off until it has started. So it is
+without side channels where the program was not seen at work."""
 
 UNSEEN_S = 20.0
 """Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
@@ -58,7 +59,7 @@ def given_back(profile: Profile, *, channels_tell: bool) -> float:
 
 def at_rest(profile: Profile, *, worked: bool, channels_tell: bool, empty_untold: bool) -> float:
     """How long a ready screen must stand before it ends the turn, seconds. `worked`: the program was seen at work, or
-    need not be; `empty_untold`: a side channel should have told the end, and there is no answer either."""
+    need not be; `empty_untold`: nothing has told of the turn, and there is no answer either."""
     if empty_untold:
         return EMPTY_UNTOLD_S
     if channels_tell:

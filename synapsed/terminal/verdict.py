@@ -53,7 +53,8 @@ the turn                                                        counts as over a
 was asked to stop                                               the profile's `interrupt.still_ms`
 has its composer empty, of a program with a sign of work, or    `STALE_S`
 with a title that says that it is ready
-has its composer empty, of a program without such signs         `LOST_S`
+has its composer empty, of a program without such signs; or a   `LOST_S`
+draft in it: some take their signs away for it
 ==============================================================  ==================================================
 
 A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop. What was lost stays
@@ -288,10 +289,10 @@ def lost_end(profile: Profile, seen: Observation) -> bool:
         return False
     if seen.lost or stopped(profile, seen):
         return True
-    if seen.composer.state != "empty" or seen.still_s < STALE_S or _at_work(profile, seen) is not None:
+    if seen.composer.state == "absent" or seen.still_s < STALE_S or _at_work(profile, seen) is not None:
         return False
     told = has_signs(profile) or title_sign(profile.ready, seen.screen) is not None
-    return told or seen.still_s >= LOST_S
+    return (told and seen.composer.state == "empty") or seen.still_s >= LOST_S
 
 
 def judge(profile: Profile, seen: Observation) -> Verdict:

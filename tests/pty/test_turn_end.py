@@ -196,8 +196,47 @@ def test_it_is_not_known_what_became_of_one_that_has_no_answer_for_long() -> Non
     machine, since = untold()
     machine.found(NOTHING, 5.0)
     machine.seen(seen(since + 1, offset=60))
-    assert machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60)) == [FindAnswer(ns(1.0))]
-    assert machine.found(NOTHING, 5.0) == [says_failed("TIMEOUT", UNKNOWN, "screen")]
+    end = since + EMPTY_UNTOLD_S
+    assert machine.seen(seen(end, offset=60)) == [FindAnswer(ns(1.0))]
+    assert machine.found(NOTHING, end) == [says_failed("TIMEOUT", UNKNOWN, "screen")]
+
+
+def silent() -> PtyTurn:
+    """A turn without channels whose message left the composer and stands above it, and nothing else does yet."""
+    machine = submitted(BOX, channels=False)
+    assert machine.seen(seen(4.0, offset=40, echoed=True))[1:] == [
+        says_accepted("screen: the message left the composer")
+    ]
+    assert machine.seen(seen(5.0, offset=40, echoed=True)) == [FindAnswer(ns(1.0))]
+    assert machine.found(NOTHING, 5.0) == []
+    return machine
+
+
+def test_silence_after_the_submit_key_is_no_answer() -> None:
+    """The program is slow to show that it works; what it draws then may be the answer."""
+    machine = silent()
+    assert machine.seen(seen(4.0 + EMPTY_UNTOLD_S - 0.1, offset=40)) == []
+    assert machine.seen(seen(124.5, offset=50, settled=False)) == []
+    assert machine.phase is Phase.WORKING
+    machine = silent()
+    assert machine.seen(seen(30.0, offset=50)) == [FindAnswer(ns(1.0))]
+    assert machine.found(AnswerFound("Hi.", False, "screen"), 30.0) == [says_ended("Hi.", False, "screen")]
+
+
+def test_a_clock_is_no_answer_and_keeps_no_turn_open() -> None:
+    machine = silent()
+    for at in (30, 60, 90):
+        assert machine.seen(seen(at, offset=at + 20)) == [FindAnswer(ns(1.0))]
+        assert machine.found(NOTHING, at) == []
+    assert machine.seen(seen(4.0 + EMPTY_UNTOLD_S, offset=150)) == [FindAnswer(ns(1.0))]
+    assert machine.found(NOTHING, 4.0 + EMPTY_UNTOLD_S) == [says_failed("TIMEOUT", UNKNOWN, "screen")]
+
+
+def test_a_silent_program_that_was_seen_at_work_may_have_no_answer() -> None:
+    machine = silent()
+    assert machine.seen(seen(30.0, activity=Activity.BUSY, offset=50)) == []
+    assert machine.seen(seen(40.0, offset=60)) == [FindAnswer(ns(1.0))]
+    assert machine.found(NOTHING, 40.0) == [says_ended(" \n", False, "screen")]
 
 
 def test_an_answer_on_the_screen_counts_where_no_channel_tells() -> None:

@@ -11,17 +11,25 @@ from random import Random
 from typing import Any
 
 from synapsed.errors import StoreError, SynapsedError
-from synapsed.interfaces import SendRequest
+from synapsed.interfaces import Attachment, SendRequest
 from synapsed.model.task import Message
 from synapsed.supervisor.manager import Manager
+from synapsed.terminal.screen import Screen
 from tests.simulation.judge import Judge, Violation
 from tests.simulation.loop import SimClock, SimLoop
+from tests.simulation.machine import Machine
 from tests.simulation.plan import Act, Plan
 
 __all__ = ["Clients", "Gone", "fails"]
 
 ANSWER_S = 200.0
 """Virtual seconds within which each request is answered."""
+
+SLOW_S = 15.0
+"""How long a client takes little."""
+
+SETTLES = 20
+"""How often it is then looked whether the program rests."""
 
 LOOK_S = 1.5
 """How often persons look whether something is asked."""
@@ -38,6 +46,7 @@ class Clients:
     loop: SimLoop
     clock: SimClock
     judge: Judge
+    machine: Machine
     daemon: Any
     ids: dict[int, str]
     rng: Random
@@ -193,19 +202,36 @@ class Clients:
         await self.insist(lambda m: m.terminals.press(agent, ["Enter" if whole else "C-u"]))
 
     async def _attach(self, agent: str) -> None:
-        """A person looks on, and their terminal takes nothing for a while."""
+        """A person looks on at a terminal that takes little at a time for a while, and then shows what the program
+        does."""
+        keeper = self.machine.living(agent)
+        slow_until = self.clock.monotonic() + SLOW_S
+        shown = Screen(80, 24)
+        got = self.clock.monotonic()
+
+        async def take(viewer: Attachment) -> None:
+            nonlocal got
+            async for data in viewer.output():
+                shown.feed(data)
+                got = self.clock.monotonic()
+                if got < slow_until:
+                    await asyncio.sleep(1.0)
 
         async def look_on(manager: Manager) -> None:
             viewer = await manager.terminals.attach(agent, cols=80, rows=24, read_only=True)
-            try:
-                await viewer.redraw()
-                async with asyncio.timeout(15):
-                    async for _ in viewer.output():
-                        await asyncio.sleep(1.0)
-            except TimeoutError:
-                pass
-            finally:
-                await viewer.close()
+            shown.feed(await viewer.redraw())
+            taking = asyncio.get_running_loop().create_task(take(viewer))
+            await asyncio.sleep(SLOW_S)
+            for _ in range(SETTLES):
+                end = keeper.end if keeper is not None else 0
+                await asyncio.sleep(1.5)
+                if keeper is None or taking.done() or keeper is not self.machine.living(agent):
+                    break
+                if (keeper.end, keeper.size) == (end, (80, 24)) and self.clock.monotonic() - got > 1.0:
+                    self.judge.looked_on(keeper, shown)
+                    break
+            await viewer.close()
+            taking.cancel()
 
         await self.insist(look_on, tries=1)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from synapsed.model.events import Event
 from synapsed.model.task import Task
+from synapsed.terminal.screen import Screen
 from tests.simulation.programs import token_of
 
 if TYPE_CHECKING:
@@ -165,6 +166,18 @@ class Judge:
         content = event.data.model_dump_json()
         if self.events.setdefault(event.id, content) != content:
             self._fail("never unsaid", f"event {event.id} was {self.events[event.id]}, and is {content}")
+
+    def looked_on(self, keeper: "SimKeeper", shown: Screen) -> None:
+        """So a terminal shows the program that rests."""
+        drawn, spool, at = Screen(*keeper.size), keeper.channels["pty"].spool, keeper.launch_start
+        while at < keeper.end:
+            start, data = spool.read(at, 1 << 20)
+            drawn.feed(data)
+            at = start + len(data)
+        if shown.snapshot().lines != drawn.snapshot().lines:
+            self._fail(
+                "whoever looks on sees it", f"{shown.text(scrollback=False)!r} is {drawn.text(scrollback=False)!r}"
+            )
 
     # --- the end ---
 

@@ -22,6 +22,7 @@ from synapsed.keeper.inputs import InputQueue, Pending
 from synapsed.keeper.requests import Refusal, Requests, outcome, refuse
 from synapsed.keeper.spool import Spool
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec
+from synapsed.pty.foreground import Word
 from tests.simulation.loop import LIFE, Life, SimLoop
 
 if TYPE_CHECKING:
@@ -271,8 +272,8 @@ class SimKeeper:
             "launch_start": self.launch_start,
             "input_pending": self.input.queue.size,
             "input_unread": len(self.program.unread),
-            "line_mode": None,
-            "foreground": None,
+            "line_mode": self.program.foreground[0] if self.exit_record is None else None,
+            "foreground": self.program_pid if self.exit_record is None else None,
             "alert": None,
             "started_at": self.started_at,
             "exit": self.exit_record,
@@ -347,6 +348,11 @@ class SimKeeper:
             client.closing = True
         self.machine.later(0.01, self.gone)
 
+    @property
+    def end(self) -> int:
+        """Where the program's output ends."""
+        return int(self.channels["pty"].spool.end)
+
     # --- of the program ---
 
     def output(self, data: bytes) -> None:
@@ -404,6 +410,18 @@ class _Spec:
         self.state_dir = str(spec.state_dir)
         self.env = dict(spec.env)
         self.argv = list(spec.argv)
+
+
+class SimForeground:
+    """In the place of `Foreground`; `machine` is set for a run."""
+
+    machine: "Machine"
+
+    def look(self, group: int | None, *, line_mode: bool | None, now: float) -> Word | None:
+        return self.machine.word_of(group)
+
+    def computes(self, group: int) -> bool:
+        return False
 
 
 class Machine:
@@ -492,6 +510,11 @@ class Machine:
         if keeper is None:
             return None, False
         return (keeper.pid if keeper.alive else None), keeper.program.alive
+
+    def word_of(self, group: int | None) -> Word | None:
+        """What the kernel tells of the process group that has a terminal."""
+        found = (one.program for one in self.keepers if one.program_pid == group and one.program.alive)
+        return next((program.foreground[1] for program in found), None)
 
     async def sweep(self, launch_id: str) -> int:
         keeper = self._of(launch_id)

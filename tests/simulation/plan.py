@@ -65,8 +65,13 @@ class Plan:
         ]
         return "\n".join(lines)
 
+    @property
+    def size(self) -> int:
+        """Acts, faults, tricks."""
+        return len(self.acts) + len(self.faults) + sum(len(one.tricks) for one in self.players)
+
     def without(self) -> Iterator["Plan"]:
-        """The plans with less: a fault, several acts, an act, a trick, the drawing of steps, the last agent."""
+        """The plans with less: a fault, several acts, an act, a trick, drawn steps, an act's words, an agent."""
         for n in range(len(self.faults)):
             yield replace(self, faults=self.faults[:n] + self.faults[n + 1 :])
         half = len(self.acts) // 2
@@ -81,9 +86,18 @@ class Plan:
                 yield replace(self, players=(*self.players[:n], less, *self.players[n + 1 :]))
         if self.hurry:
             yield replace(self, hurry=0.0)
-        last = len(self.players) - 1
-        if last and last not in {one.agent for one in self.acts} | {one.agent for one in self.faults}:
-            yield replace(self, players=self.players[:-1])
+        for n, act in enumerate(self.acts):
+            if act.text:
+                yield replace(self, acts=(*self.acts[:n], replace(act, text=""), *self.acts[n + 1 :]))
+        used = {one.agent for one in self.acts} | {one.agent for one in self.faults}
+        for n in range(len(self.players)):
+            if len(self.players) > 1 and n not in used:
+                yield self._without_player(n)
+
+    def _without_player(self, gone: int) -> "Plan":
+        acts = tuple(replace(one, agent=one.agent - (one.agent > gone)) for one in self.acts)
+        faults = tuple(replace(one, agent=one.agent - (one.agent > gone)) for one in self.faults)
+        return replace(self, players=self.players[:gone] + self.players[gone + 1 :], acts=acts, faults=faults)
 
 
 TRICKS: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {

@@ -1,6 +1,7 @@
 """Bugs that are planted in the product while seeds run: each stands for a class that the simulated world is to find.
 
-python -m tests.simulation.planted [NAME] [--seeds 0:1000]     the first seed that finds each, and its story's end
+python -m tests.simulation.planted [NAME] [--seeds 0:1000]     the first seed that finds each, and how that fails
+  --shrink                                                     the least plan that still does
 """
 
 import asyncio
@@ -8,26 +9,32 @@ import contextlib
 import itertools
 import sqlite3
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from unittest import mock
 
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.turns import AgentTurns
 from synapsed.channels.hooks import HookChannel
+from synapsed.errors import StoreError
 from synapsed.interfaces import SendRequest
 from synapsed.model.link import LinkTurnRecord
 from synapsed.model.task import Task
 from synapsed.pty.session import Session
 from synapsed.pty.turn_reports import TurnReports
+from synapsed.pty.viewers import Viewer
 from synapsed.store import idempotency
 from synapsed.store.history.indexing import Indexer
 from synapsed.store.idempotency import Idempotency
-from tests.simulation.plan import draw
-from tests.simulation.run import Outcome, play
+from synapsed.store.store import SqliteStore
+from tests.simulation.plan import Act, Fault, Plan, draw
+from tests.simulation.run import Outcome, play, shrink
 
-__all__ = ["PLANTED", "find"]
+__all__ = ["PLANTED", "find", "shrunken"]
 
 
 @contextlib.contextmanager
@@ -52,10 +59,10 @@ def _id_reused() -> Iterator[None]:
     """Messages under different keys become the same task."""
     real = idempotency.task_id_of
 
-    def task_id_of(request: SendRequest, to: str, said: str | None = None) -> str:
+    def task_id_of(request: SendRequest, *more: Any, **also: Any) -> str:
         if request.key is not None:
             request = SendRequest(message=request.message, key=request.key[:5])
-        return real(request, to, said)
+        return real(request, *more, **also)
 
     with (
         mock.patch.object(idempotency, "task_id_of", task_id_of),
@@ -152,26 +159,108 @@ def _lock_kept() -> Iterator[None]:
         yield
 
 
-PLANTED: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    "commit-left-out": _commit_left_out,
-    "id-reused": _id_reused,
-    "types-twice": _types_twice,
-    "cursor-first": _cursor_first,
-    "lease-outlives": _lease_outlives,
-    "wrong-state": _wrong_state,
-    "hook-before": _hook_before,
-    "lock-kept": _lock_kept,
+@contextlib.contextmanager
+def _full_disk_believed() -> Iterator[None]:
+    """What the disk refused is taken for written."""
+    real = SqliteStore._write
+
+    async def write(self: SqliteStore, change: Any, events: Any) -> Any:
+        try:
+            return await real(self, change, events)
+        except StoreError:
+            for task in change.tasks:
+                self._recent.put(task)
+            return []
+
+    with mock.patch.object(SqliteStore, "_write", write):
+        yield
+
+
+@contextlib.contextmanager
+def _key_expires() -> Iterator[None]:
+    """A key is forgotten after a day, by a clock that somebody may set."""
+    real = Idempotency.once
+
+    @asynccontextmanager
+    async def once(self: Idempotency, request: SendRequest, to: str) -> AsyncGenerator[tuple[str, Task | None]]:
+        async with real(self, request, to) as (task_id, known):
+            old = known is not None and time.time() - datetime.fromisoformat(known.created_at).timestamp() > 86400
+            yield task_id, None if old else known
+
+    with mock.patch.object(Idempotency, "once", once):
+        yield
+
+
+@contextlib.contextmanager
+def _slow_client_cut() -> Iterator[None]:
+    """A viewer that takes little loses what it has no room for, and is drawn nothing again."""
+
+    def drop(self: Viewer, *, behind: bool) -> None:
+        self._waiting.clear()
+        self._size = 0
+
+    with mock.patch.object(Viewer, "_drop", drop):
+        yield
+
+
+def _looked_on(plan: Plan) -> Plan:
+    """Somebody looks on at each agent from the first message on."""
+    lookers = tuple(Act(plan.acts[0].at, "attach", n) for n in range(len(plan.players)))
+    return replace(plan, acts=lookers + plan.acts)
+
+
+def _set_forward(plan: Plan) -> Plan:
+    """At last the clock is set three days ahead, and a client sends its first message once more."""
+    end = plan.acts[-1].at + 2.0
+    again = Act(end + 1.0, "again", plan.acts[0].agent)
+    return replace(plan, acts=(*plan.acts, again), faults=(*plan.faults, Fault(end, "jump", 0, 0, 11.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    plant: Callable[[], AbstractContextManager[None]]
+    rules: frozenset[str]
+    """What it breaks; what breaks another rule is the planting, or a bug of the product's."""
+    shape: Callable[[Plan], Plan]
+    """Adds what it takes to tell, where few plans have that."""
+
+
+def _planted(
+    plant: Callable[[], AbstractContextManager[None]], *rules: str, shape: Callable[[Plan], Plan] = lambda plan: plan
+) -> Planted:
+    return Planted(plant, frozenset(rules), shape)
+
+
+PLANTED = {
+    "commit-left-out": _planted(_commit_left_out, "no key without a cause"),
+    "id-reused": _planted(_id_reused, "no id twice"),
+    "types-twice": _planted(_types_twice, "given at most once", "given at most once, alone", "ends with a reason"),
+    "cursor-first": _planted(_cursor_first, "cursors stand behind their rows"),
+    "lease-outlives": _planted(_lease_outlives, "ends within its bounds"),
+    "wrong-state": _planted(_wrong_state, "ends with a reason"),
+    "hook-before": _planted(_hook_before, "its own answer", "no defect (ValueError)"),
+    "lock-kept": _planted(_lock_kept, "answered within its bounds"),
+    "full-disk": _planted(_full_disk_believed, "no key without a cause", "never unsaid"),
+    "key-expires": _planted(_key_expires, "given at most once", "never unsaid", shape=_set_forward),
+    "slow-client": _planted(_slow_client_cut, "whoever looks on sees it", shape=_looked_on),
 }
 
 
 def find(name: str, seeds: range) -> Outcome | None:
     """The first of the seeds that finds it, and that is well without it."""
+    bug = PLANTED[name]
     for seed in seeds:
-        with PLANTED[name]():
-            outcome = play(draw(seed))
-        if outcome.failure is not None and play(outcome.plan).failure is None:
+        with bug.plant():
+            outcome = play(bug.shape(draw(seed)))
+        if outcome.rule in bug.rules and play(outcome.plan).failure is None:
             return outcome
     return None
+
+
+def shrunken(name: str, found: Outcome) -> Outcome:
+    """The smallest plan by which the bug is found."""
+    with PLANTED[name].plant():
+        return shrink(found)
 
 
 def main(arguments: list[str]) -> int:
@@ -183,10 +272,17 @@ def main(arguments: list[str]) -> int:
     for name in names:
         found = find(name, seeds)
         missed += found is None
-        print(
-            f"{name}: {'not found' if found is None else f'seed {found.plan.seed}: {found.failure}'}"[:500], flush=True
-        )
+        print(f"{name}: {'not found' if found is None else _told(found)}", flush=True)
+        if found is not None and "--shrink" in arguments:
+            small = shrunken(name, found)
+            print(f"shrunken: {_told(small)}\n{small.plan}", flush=True)
     return missed
+
+
+def _told(found: Outcome) -> str:
+    plan = found.plan
+    told = f"{len(plan.acts)} acts, {len(plan.faults)} faults, {plan.size} of all, {found.steps} steps: {found.failure}"
+    return f"seed {plan.seed}, {told}"[:400]
 
 
 if __name__ == "__main__":

@@ -18,8 +18,11 @@ restore     gives an interrupted message back into its composer
 sluggish    begins so many seconds after Enter: within `accept_ms`, which its profile promises
 deaf        takes nothing into its composer
 stubborn    takes so many interrupts for nothing
-hooks       "late", "twice", "never", "swapped": how its hooks report; without it they do as they should
+hooks       "late", "twice", "never": how its hooks report; without it they do as they should
 ==========  ==========================================================================================================
+
+A turn's end is reported behind its prompt, however late: programs run a prompt's hooks before they begin with it, and
+where no report names its turn nobody could tell a person's end from that of the message before it.
 """
 
 import json
@@ -28,6 +31,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
+
+from synapsed.pty.foreground import Word
 
 if TYPE_CHECKING:
     from tests.simulation.machine import Machine, SimKeeper
@@ -147,7 +152,10 @@ def _number(name: str, text: str) -> float:
 
 
 class Program:
-    """`given` is told of each message that was submitted, `answered` of each whose answer was said."""
+    """`given` is told of each message that was submitted."""
+
+    work: str | None = None
+    """The message that it works on."""
 
     def __init__(self, machine: "Machine", keeper: "SimKeeper", rng: Random, tricks: dict[str, Any]) -> None:
         self._machine, self._keeper, self._rng = machine, keeper, rng
@@ -236,6 +244,11 @@ class Program:
     def say_submitted(self, text: str) -> None:
         self.given(text)
 
+    @property
+    def foreground(self) -> tuple[bool, Word]:
+        """Whether its terminal gives it whole lines, and what the kernel tells of it."""
+        return False, "rests" if self.work is None else "works"
+
     def begin(self) -> None:
         raise NotImplementedError
 
@@ -251,11 +264,13 @@ class Tui(Program):
 
     hooks: Path | None = None
 
+    _accepted_at = 0.0
+    """When the last prompt is reported."""
+
     def begin(self) -> None:
         self.history = ["scripted program"]
         self.draft = ""
         self.dialog: str | None = None
-        self.work: str | None = None
         self.taken = self.booting = False
         self._work_number = 0
         self._reports = 0
@@ -427,6 +442,11 @@ class Tui(Program):
             times += [times[0] + self._rng.uniform(0.001, 4.0)]
         elif how == "never" and odd:
             times = []
+        now = self._machine.clock.monotonic()
+        if event != "UserPromptSubmit":
+            times = [max(when, self._accepted_at - now + 0.001) for when in times]
+        elif times:
+            self._accepted_at = now + times[0]
         for when in times:
             self._machine.later(when, self._put, at_ns, content)
 
@@ -442,14 +462,22 @@ class Tui(Program):
 class Lines(Program):
     """A prompt, a line editor of its own, and what it says below."""
 
+    question: str | None = None
+
+    _prompting = False
+
+    @property
+    def foreground(self) -> tuple[bool, Word]:
+        """Its line editor has the terminal while its prompt stands; a question is read in line mode."""
+        if self._prompting and self.work is None:
+            return False, "rests"
+        return True, "works" if self.question is None else "reads"
+
     def begin(self) -> None:
         self.text = ""
-        self.work: str | None = None
-        self.question: str | None = None
         self._work_number = 0
         self.write("\x1b[?2004h")
         self.later(self.tricks.get("late", 0), self._prompt)
-        self._prompting = False
 
     def draw(self) -> None:
         """It prints, and draws nothing."""

@@ -1,12 +1,13 @@
 """Runs seeds: one, many, one again for its story, one that fails with less and less until nothing more can go.
 
 python -m tests.simulation.run 17              its story
-python -m tests.simulation.run --seeds 0:500   those that fail
+python -m tests.simulation.run --seeds 0:500   those that fail; --digests: what stands for the story of each
 """
 
 import asyncio
 import contextlib
 import gc
+import hashlib
 import itertools
 import os
 import secrets
@@ -18,7 +19,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +31,9 @@ import synapsed.keepers.client
 import synapsed.keepers.heartbeat
 import synapsed.keepers.kept_program
 import synapsed.pty.factory
+import synapsed.pty.kernel_checks
+import synapsed.pty.kernel_witness
+import synapsed.pty.viewers
 import synapsed.screens.pool
 import synapsed.screens.trial
 import synapsed.store.database
@@ -38,13 +42,17 @@ from synapsed.keepers.connection import KeeperConnection
 from tests.simulation import loop as simulated_loop
 from tests.simulation.judge import Violation
 from tests.simulation.loop import Overrun, SimClock, SimExecutor, SimLoop, SimTask, bury
+from tests.simulation.machine import SimForeground
 from tests.simulation.plan import Plan, draw
 from tests.simulation.world import World, _Screens
 
 __all__ = ["Outcome", "play", "shrink"]
 
-TRIES_MAX = 150
+TRIES_MAX = 200
 """Runs of one shrinking."""
+
+OTHERS, OTHER = 3, 1_000_000
+"""So many other seeds' chances are tried, and how far they are from one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,9 @@ class Outcome:
     def rule(self) -> str | None:
         if self.failure is None:
             return None
-        return getattr(self.failure, "rule", type(self.failure).__name__)
+        rule: str = getattr(self.failure, "rule", type(self.failure).__name__)
+        cause = self.failure.__cause__
+        return rule if cause is None else f"{rule} ({type(cause).__name__})"
 
 
 def _folder() -> Path:
@@ -96,6 +106,9 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
         (synapsed.keepers.kept_program, "sweep_launch", machine.sweep),
         (heartbeat, "start_mark", machine.start_mark),
         (heartbeat, "call_keeper", machine.call_keeper),
+        (synapsed.pty.viewers, "BUFFER_MAX", 1024),
+        (synapsed.pty.kernel_witness, "Foreground", SimForeground),
+        (synapsed.pty.kernel_checks, "Foreground", SimForeground),
         (factory, "sweep_launch", machine.sweep),
         (factory, "find_keepers", machine.find_keepers),
         (factory, "call_keeper", machine.call_keeper),
@@ -108,6 +121,7 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
     defaults: Any = KeeperConnection.__init__.__kwdefaults__
     before = defaults["clock"]
     _Screens.world = world
+    SimForeground.machine = machine
     with contextlib.ExitStack() as stack:
         for owner, name, value in patches:
             stack.enter_context(mock.patch.object(owner, name, value))
@@ -163,27 +177,32 @@ def play(plan: Plan, *, story: Callable[[str], None] | None = None) -> Outcome:
 
 
 def shrink(failed: Outcome, *, tries: int = TRIES_MAX, told: Callable[[str], None] = lambda _: None) -> Outcome:
-    """The smallest plan that was found to break the same rule."""
+    """The smallest plan that was found to break the same rule. Whatever is left out moves what comes after it: so where
+    nothing can go by itself, the same is tried with the chances of other seeds."""
     best, left = failed, tries
-    again = True
-    while again and left > 0:
-        again = False
+
+    def smaller(others: int) -> Outcome | None:
+        nonlocal left
         for plan in best.plan.without():
-            left -= 1
-            outcome = play(plan)
-            if outcome.rule == failed.rule:
-                best, again = outcome, True
-                told(f"{len(plan.acts)} acts, {len(plan.faults)} faults: {outcome.failure}")
-                break
-            if left <= 0:
-                break
+            for other in range(1, others + 1) if others else (0,):
+                left -= 1
+                outcome = play(replace(plan, seed=plan.seed + other * OTHER))
+                if outcome.rule == failed.rule:
+                    return outcome
+                if left <= 0:
+                    return None
+        return None
+
+    while left > 0 and (found := smaller(0) or smaller(OTHERS)) is not None:
+        best = found
+        told(f"{len(best.plan.acts)} acts, {len(best.plan.faults)} faults: {best.failure}")
     return best
 
 
 def main(arguments: list[str]) -> int:
     if arguments[0] == "--seeds":
         first, last = map(int, arguments[1].split(":"))
-        return _many(range(first, last))
+        return _many(range(first, last), digests="--digests" in arguments)
     seed = int(arguments[0])
     outcome = play(draw(seed), story=print)
     print(outcome.plan)
@@ -196,14 +215,18 @@ def main(arguments: list[str]) -> int:
         play(small.plan, story=print)
         print(small.plan)
         print(small.failure)
+        print(f"to play it again: {small.plan!r}")
     return int(outcome.failure is not None)
 
 
-def _many(seeds: range) -> int:
-    begin, failed, steps = time.process_time(), 0, 0
+def _many(seeds: range, *, digests: bool) -> int:
+    begin, failed, steps, all_of_them = time.process_time(), 0, 0, hashlib.sha256()
     for seed in seeds:
         outcome = play(draw(seed))
         steps += outcome.steps
+        all_of_them.update(f"{outcome.digest} {outcome.steps}\n".encode())
+        if digests:
+            print(f"{seed} {outcome.digest} {outcome.steps}", flush=True)
         if outcome.failure is not None:
             failed += 1
             print(f"seed {seed}: {outcome.failure}"[:400], flush=True)
@@ -211,6 +234,7 @@ def _many(seeds: range) -> int:
             gc.collect()
     took = time.process_time() - begin
     print(f"{len(seeds)} seeds, {failed} failed, {steps} steps, {took:.1f} s of CPU ({took / len(seeds):.3f} s each)")
+    print(f"digest {all_of_them.hexdigest()[:16]}")
     return int(failed > 0)
 
 

@@ -136,11 +136,21 @@ def test_an_end_that_nobody_told_is_found_by_the_screen(profile: Profile, after:
 
 @pytest.mark.parametrize(
     ("screen", "told"),
-    [(b"(3s, esc to stop)\r\n> ", Activity.BUSY), (b"thinking", Activity.UNKNOWN), (b"> a draft", Activity.BUSY)],
+    [(b"(3s, esc to stop)\r\n> ", Activity.BUSY), (b"thinking", Activity.UNKNOWN)],
 )
 def test_work_in_silence_is_not_taken_for_an_end(screen: bytes, told: Activity) -> None:
     watched = at_work(SIGNED, screen)
     assert activity(watched, 3600.0) is told
+
+
+@pytest.mark.parametrize("profile", [SIGNED, UNSIGNED])
+def test_a_draft_holds_no_turn_open_for_ever(profile: Profile) -> None:
+    """A message that was given back, or not taken, and whose turn no daemon knows any more: a person is told of it."""
+    watched = at_work(profile, b"> a draft")
+    assert activity(watched, 1.0 + LOST_S - 0.1) is Activity.BUSY
+    look = watched.look(1.0 + LOST_S)
+    assert look.verdict.activity is Activity.READY
+    assert not receives(look)
 
 
 def test_a_title_that_was_left_behind_is_not_believed() -> None:
