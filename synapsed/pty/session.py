@@ -332,8 +332,8 @@ class Session:
     def believed(self, look: Look) -> Look:
         """What of a look is believed."""
         if self.silent:  # the screen may be an old one
-            return replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
-        return look
+            look = replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
+        return self.asking.named(look)
 
     def looked(self, look: Look, now: float) -> list[SessionCommand]:
         """That was a look."""
@@ -395,6 +395,8 @@ class Session:
         prompt_id = asked.prompt.prompt_id if asked is not None else None
         if self.asking.shown(look.offset, prompt_id):
             self._out.append(LookSoon())  # who waits for that was asked before it was known
+            self.last = look = self.asking.named(look)
+            asked = look.verdict.asked
         found = self.obstacle(look, now, for_another=True)
         observed = LinkObserved(
             activity=look.verdict.activity,
@@ -405,7 +407,9 @@ class Session:
             asking=self.asking.number,
             by_hand=self.touched if self.touched != prompt_id else None,
         )
-        self.touched = self.touched if observed.by_hand is None else None
+        if observed.by_hand is not None:
+            self.asking.given(observed.by_hand, look.offset)
+            self.touched = None
         if observed == self.observed:
             return
         before, self.observed = self.observed, observed
