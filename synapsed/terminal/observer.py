@@ -23,7 +23,7 @@ from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.placeholder_text import OwnText, stands_before
-from synapsed.terminal.prompts import Asked, asks_in_words, find_prompt, find_unknown
+from synapsed.terminal.prompts import Asked, asks_in_words, find_filter, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
 from synapsed.terminal.scanner import (
@@ -516,6 +516,8 @@ class TerminalObserver:
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
+        if composer.row == screen.cursor[0] and (asked := find_filter(spec, screen, cells)) is not None:
+            return ComposerState("absent", why="it asks"), asked
         if self._profile.composer.usual and composer.state == "draft" and self.in_turn and not self._is_ours(composer):
             asked = find_prompt(spec, screen, cells, in_turn=True)
             return (composer if asked is None else ComposerState("absent", why="it asks")), asked
