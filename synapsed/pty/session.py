@@ -54,7 +54,7 @@ from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
-from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import (
@@ -171,7 +171,7 @@ class Session:
         self.keyboard = Keyboard(profile)
         self.given_back: Literal["program", "command"] | None = None
         """As of `Ask`; so is the next."""
-        self.kernel: Literal["reads", "rests", "works"] | None = None
+        self.kernel: Word | None = None
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
         """The one turn of the program; None between turns."""

@@ -18,7 +18,7 @@ from synapsed.profiles import Profile
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
 from synapsed.terminal.explain import Since, Witness, explain
-from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
@@ -153,7 +153,7 @@ class TerminalObserver:
         """As of `Observation`; told by who asks the kernel."""
         self.in_turn = False
         """A message was submitted, and its turn is not over."""
-        self.kernel: Literal["reads", "rests", "works"] | None = None
+        self.kernel: Word | None = None
         """The same as `given_back`."""
         self._unreadable = Unreadable()
         self._last = _LastLook()
