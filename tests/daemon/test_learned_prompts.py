@@ -7,12 +7,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.written import Written, noting
 
 pytestmark = [pytest.mark.night, pytest.mark.timeout(300)]
 
@@ -95,26 +95,10 @@ NEEDS = {
 HELD = ("unknown screen", "dialog")
 
 
-class Written:
-    """All that the daemon has written, by its notes."""
-
-    def __init__(self, daemon: Daemon, path: Path) -> None:
-        self._daemon = daemon
-        self._path = path
-
-    def of(self, agent: dict[str, Any]) -> list[str]:
-        """The keys that the agent's program was given; what answers its queries to a terminal is no key."""
-        noted = self._daemon.home / "state" / "agents" / agent["id"] / "launch.json"
-        launch = json.loads(noted.read_text())["launch_id"]
-        lines = [json.loads(line) for line in self._path.read_text().splitlines()] if self._path.exists() else []
-        return [data for one, input_id, data in lines if one == launch and not (input_id or "").startswith("query.")]
-
-
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     path = tmp_path_factory.mktemp("learned")
-    noting = {"PYTHONPATH": str(Path(__file__).parent / "keys_written"), "KEYS_WRITTEN": str(path / "keys")}
-    daemon = Daemon(path, config=ANY_PORTS, environ={**os.environ, **noting}).start()
+    daemon = Daemon(path, config=ANY_PORTS, environ=noting(path / "keys")).start()
     yield daemon
     daemon.end()
 
