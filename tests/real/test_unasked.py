@@ -134,14 +134,14 @@ class Asking:
         return bool(agent.get("held") in ("unknown screen", "dialog") and agent.get("prompt")) or not self._waits()
 
     def _waits(self) -> bool:
-        return self._daemon.task(self._behind)["status"] == "submitted"
+        return bool(self._daemon.task(self._behind)["status"] == "submitted")
 
     def _told_after_s(self) -> float:
         """Between the last that it drew and the last that a person was told."""
         told = self._daemon.ctl("events", "--json", "--after", "0", "--types", "inputRequired", "--agents", self.name)
         told_at = datetime.fromisoformat(json.loads(told.out.splitlines()[-1])["time"]).timestamp()
         spool = self._daemon.home / "state" / "agents" / self._agent["id"] / "spool"
-        return told_at - max(one.stat().st_mtime for one in spool.iterdir())
+        return float(told_at - max(one.stat().st_mtime for one in spool.iterdir()))
 
     def fault(self) -> str | None:
         """What is wrong, once a person is told of it."""

@@ -165,7 +165,9 @@ def test_what_asks_is_not_ready(name: str) -> None:
 @pytest.mark.parametrize("name", ["sh-fzf-full", "sh-fzf-height", "py-fzf-full", "py-fzf-height"])
 def test_a_list_that_is_filtered_is_no_composer(name: str) -> None:
     """Its row of words stands below a rule, as composers do."""
-    composer = Composer(line=r"^>(?: (?P<text>.*))?$", around=r"─{20}\n>", bracketed_paste=True)
+    composer = Composer.model_validate(
+        {"line": r"^>(?: (?P<text>.*))?$", "around": r"─{20}\n>", "bracketed_paste": True}
+    )
     profile = ProfileLibrary.builtin().get("generic").model_copy(update={"composer": composer})
     observer = TerminalObserver(profile, cols=120, rows=40, offset=0)
     observer.feed(0, (FOLDER / f"{name}.ansi").read_bytes(), 0.0)
