@@ -3,7 +3,8 @@
 A terminal in line mode is read by whoever is blocked in `read` on it; who waits for one of several things, or has a
 thread that reads, may read it too (`polls`); everybody else in its foreground works, be it that they sleep or wait for
 a child. Of a terminal that a program has taken into its own hands (a line editor, a full-screen program) all that can
-be told is whether anybody of its foreground computes: such a program waits for many things at once. Linux alone tells (proc(5)); elsewhere, and of processes of others, nothing is known.
+be told is whether anybody of its foreground computes: such a program waits for many things at once. Linux alone
+tells (proc(5)); elsewhere, and of processes of others, nothing is known.
 """
 
 import contextlib

@@ -148,7 +148,12 @@ def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name:
 
 def held(daemon: Daemon, name: str) -> dict[str, Any]:
     """The agent, once a person is told that it waits."""
-    return dict(eventually(lambda: (a := daemon.agent(name))["held"] in HELD and a["prompt"] and a, f"{name} is told"))
+
+    def told() -> dict[str, Any] | None:
+        agent = daemon.agent(name)
+        return agent if agent["held"] in HELD and agent["prompt"] else None
+
+    return eventually(told, f"{name} is told")
 
 
 def needed(name: str) -> None:
