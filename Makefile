@@ -61,7 +61,7 @@ test-strangers: $(STAMP) clis ## programs that no profile was written for: their
 	@$(PY) -m tests.real.strangers install
 	@$(PY) -m tests.real.libraries install
 	@$(PY) -m tests.real.acp_programs install
-	@$(PY) -m tests.real.run -q -rs tests/real/test_strangers.py tests/real/test_acp_programs.py tests/real/test_libraries.py
+	@$(PY) -m tests.real.run -q -rs tests/real/test_strangers.py tests/real/test_acp_programs.py tests/real/test_libraries.py tests/real/test_unasked.py
 
 test-clients: $(STAMP) clis ## agent frameworks (CrewAI, Google ADK, …) as A2A clients of a daemon; installs them, 3 GB
 	@$(PY) -m tests.clients.programs frameworks

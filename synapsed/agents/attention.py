@@ -84,7 +84,8 @@ class Attention:
             known = replace(asked, asking=seen.asking, prompt=seen.prompt)
             more = (self._event(InputRequired(prompt=seen.prompt), known),) if _differs(asked, seen.prompt) else ()
             return AttentionChange(more, tuple(known if one is asked else one for one in self._open))
-        events, kept = self._ended(asked, by_hand=seen.by_hand, again=seen.prompt)
+        repeated = asked is not None and seen.prompt is not None and asked.asking not in (None, seen.asking)
+        events, kept = self._ended(asked, by_hand=seen.by_hand, repeated=repeated)
         if seen.prompt is None:
             return AttentionChange(events, kept)
         begun = _Open(
@@ -144,7 +145,7 @@ class Attention:
         return next((one for one in self._open if one.code is None), None)
 
     def _ended(
-        self, asked: _Open | None, *, by_hand: str | None, again: Prompt | None
+        self, asked: _Open | None, *, by_hand: str | None, repeated: bool
     ) -> tuple[tuple[NewEvent, ...], tuple[_Open, ...]]:
         """A prompt left the screen, or is asked once more, and no answer was given to it from here."""
         if asked is None:
@@ -152,7 +153,6 @@ class Attention:
         prompt_id = asked.told.prompt_id
         kept = self._without([asked])
         if by_hand is None or by_hand != prompt_id:
-            repeated = again is not None and again.prompt_id == prompt_id
             state = "answered" if repeated else "gone"  # what was not right was an answer
             return (self._event(_closed(asked, state, None), asked),), kept
         told = InputAnswered(prompt_id=by_hand, answer=None, by=TERMINAL.by, where=TERMINAL.where)

@@ -80,6 +80,8 @@ class Answering:
             hidden = yield from self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
             yield from self._refuse(tell, refuses=False)
+            with contextlib.suppress(KeeperLost):  # what stands there may count as asked again now
+                yield from look_now()
             raise
         if refuses and asked.prompt.type == "permission":
             yield Emit(LinkRefused(asked.prompt.prompt))
@@ -114,10 +116,14 @@ class Answering:
 
     def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[bool]:
         """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""
-        answered, number = asked.prompt.prompt_id, self.asking.number
-        self.asking.begin(answered, None if asked.drawn else self._session.offset)
+        answered = shown = asked.prompt.prompt_id
+        number, offset = self.asking.number, self._session.offset
+        self.asking.begin(answered, None if asked.drawn else offset)
         try:
             hidden, shown = yield from self._pressed(asked, steps, chosen)
+            if asked.drawn:
+                self.asking.answering.add(shown)
+                self.asking.given(shown, offset)
             if not (yield from self._is_taken(shown, number, hidden=hidden)):
                 raise NotTaken(
                     f"the answer was typed, and {TAKEN_S:g} s later the program asks the same: "
@@ -125,10 +131,8 @@ class Answering:
                     agent=self._agent_id,
                     prompt_id=answered,
                 )
-            if asked.drawn:
-                self.asking.taken(shown)
         finally:
-            self.asking.end(answered)
+            self.asking.end(answered, shown)
         return hidden
 
     def _is_told(self, look: Look) -> bool:

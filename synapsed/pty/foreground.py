@@ -1,22 +1,21 @@
 """What the kernel tells of those who have a terminal: do they read it, rest, or work?
 
-A terminal in line mode is read by whoever is blocked in `read` on it; everybody else in its foreground works, be it
-that they sleep or wait for a child. Of a terminal that a program has taken into its own hands (a line editor, a
-full-screen program) all that can be told is whether anybody of its foreground computes: such a program waits for many
-things at once. Linux alone tells (proc(5)); elsewhere, and of processes of others, nothing is known.
+A terminal in line mode is read by whoever is blocked in `read` on it; who waits for one of several things, or has a
+thread that reads, may read it too (`polls`); everybody else in its foreground works, be it that they sleep or wait for
+a child. Of a terminal that a program has taken into its own hands (a line editor, a full-screen program) all that can
+be told is whether anybody of its foreground computes: such a program waits for many things at once. Linux alone
+tells (proc(5)); elsewhere, and of processes of others, nothing is known.
 """
 
 import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import psutil
 
-from synapsed.terminal.line_prompts.evidence import Reads
-
-type Word = Literal["reads", "rests", "works"]
+from synapsed.terminal.line_prompts.evidence import Reads, Word
 
 PROC = Path("/proc")
 MEMBERS_MAX = 64
@@ -55,7 +54,9 @@ class Foreground:
             return None
         if line_mode:
             self._before = None
-            return "reads" if any(one.waits and self._has_terminal(one.pid) for one in members) else "works"
+            if any(one.waits and self._has_terminal(one.pid) for one in members):
+                return "reads"
+            return "polls" if self._reads(group) in ("yes", "maybe") and not self.computes(group) else "works"
         ticks = sum(one.ticks for one in members)
         before, self._before = self._before, (group, now, ticks)
         if before is None or before[0] != group or now <= before[1]:

@@ -1,38 +1,71 @@
-"""What becomes of an answer: whether it is still being typed, and whether the very same is asked again."""
+"""What becomes of an answer: whether it is still being typed, and whether the very same is asked again.
+
+What is asked is known by what it says. Where the same is asked once more after it was given an answer, that is another
+prompt, with an id of its own: an answer to the one before is none to it.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+from synapsed.terminal.look import Look
 
 
 class Asking:
-    """`number` is another one where a prompt that was answered is asked again (a password was wrong)."""
+    """`number` is another one where a prompt that was given an answer is asked again (a password was wrong)."""
 
     def __init__(self) -> None:
         self.number = 0
         self.answering: set[str] = set()
         """Prompts that are being answered: a second answer to one might find another question."""
-        self._answered_at: int | None = None
-        """Offset at which a line-oriented program was given an answer, until it prints something."""
-        self._taken: str | None = None
-        """The dialog that took an answer last, until something else is shown: if it is shown, it is asked again."""
+        self._given: dict[str, int] = {}
+        """Prompts that were given an answer, with the offset at which the output ended before that."""
+        self._at_once: set[str] = set()
+        """Those of line-oriented programs: whatever is printed after the answer is said after it."""
+        self._times: Counter[str] = Counter()
+        """How often what says the same was asked again, by the id of its words."""
+        self._here: str | None = None
+        """What was asked when the screen counted last."""
 
     def begin(self, prompt_id: str, offset: int | None) -> None:
         """The prompt is being answered. `offset` is where the output ends by now; None for a dialog, which may also be
         drawn again while it waits."""
         self.answering.add(prompt_id)
-        self._answered_at = offset
+        if offset is not None:
+            self._at_once.add(prompt_id)
+            self.given(prompt_id, offset)
 
-    def end(self, prompt_id: str) -> None:
-        self.answering.discard(prompt_id)
+    def given(self, prompt_id: str, offset: int) -> None:
+        """An answer was submitted to it, after the output up to `offset`; or may have been, by a person's keys."""
+        self._given[prompt_id] = offset
 
-    def taken(self, prompt_id: str) -> None:
-        """That dialog took the answer and left the screen."""
-        self._taken = prompt_id
+    def end(self, *prompt_ids: str) -> None:
+        self.answering.difference_update(prompt_ids)
 
     def shown(self, offset: int, prompt_id: str | None) -> bool:
-        """What is on the screen counts, up to `offset`, and what it asks. Returns True if it is asked again."""
-        number = self.number
-        if self._answered_at is not None and offset > self._answered_at:
-            self._answered_at = None
-            self.number += prompt_id is not None
-        elif prompt_id is not None and prompt_id == self._taken:
-            self.number += 1
-        self._taken = None
-        return self.number != number
+        """What is on the screen counts, up to `offset`, and what it asks. Returns True if it is asked again: `named`
+        knows it by another id from now on."""
+        before, self._here = self._here, prompt_id
+        if prompt_id is None or (given := self._given.get(prompt_id)) is None:
+            return False
+        waits = prompt_id in self.answering and prompt_id not in self._at_once
+        if before == prompt_id and (waits or offset <= given):
+            return False
+        del self._given[prompt_id]
+        self._at_once.discard(prompt_id)
+        words = prompt_id.partition("-")[0]
+        self._times[words] += 1
+        self._here = self._id(words)
+        self.number += 1
+        return True
+
+    def named(self, look: Look) -> Look:
+        """The look, with what it asks under the id of this time."""
+        asked = look.verdict.asked
+        if asked is None or (now := self._id(asked.prompt.prompt_id.partition("-")[0])) == asked.prompt.prompt_id:
+            return look
+        prompt = asked.prompt.model_copy(update={"prompt_id": now})
+        return replace(look, verdict=replace(look.verdict, asked=replace(asked, prompt=prompt)))
+
+    def _id(self, words: str) -> str:
+        times = self._times[words]
+        return f"{words}-{times}" if times else words

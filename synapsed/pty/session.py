@@ -54,7 +54,7 @@ from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
-from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import (
@@ -171,7 +171,7 @@ class Session:
         self.keyboard = Keyboard(profile)
         self.given_back: Literal["program", "command"] | None = None
         """As of `Ask`; so is the next."""
-        self.kernel: Literal["reads", "rests", "works"] | None = None
+        self.kernel: Word | None = None
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
         """The one turn of the program; None between turns."""
@@ -334,8 +334,8 @@ class Session:
     def believed(self, look: Look) -> Look:
         """What of a look is believed."""
         if self.silent:  # the screen may be an old one
-            return replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
-        return look
+            look = replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
+        return self.asking.named(look)
 
     def looked(self, look: Look, now: float) -> list[SessionCommand]:
         """That was a look."""
@@ -397,6 +397,8 @@ class Session:
         prompt_id = asked.prompt.prompt_id if asked is not None else None
         if self.asking.shown(look.offset, prompt_id):
             self._out.append(LookSoon())  # who waits for that was asked before it was known
+            self.last = look = self.asking.named(look)
+            asked = look.verdict.asked
         found = self.obstacle(look, now, for_another=True)
         observed = LinkObserved(
             activity=look.verdict.activity,
@@ -407,7 +409,9 @@ class Session:
             asking=self.asking.number,
             by_hand=self.touched if self.touched != prompt_id else None,
         )
-        self.touched = self.touched if observed.by_hand is None else None
+        if observed.by_hand is not None:
+            self.asking.given(observed.by_hand, look.offset)
+            self.touched = None
         if observed == self.observed:
             return
         before, self.observed = self.observed, observed

@@ -27,6 +27,7 @@ from synapsed.terminal.verdict import (
 
 KERNEL = {
     "reads": "the program is blocked reading a line",
+    "polls": "the program waits for one of several things, maybe for a line",
     "rests": "the program has the terminal for itself, and rests",
     "works": "the program works: it sleeps, computes or waits for a child",
     None: "not asked",

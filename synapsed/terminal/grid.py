@@ -144,7 +144,9 @@ class Grid:
         """The rows' texts, and which rows are wrapped into their successors.
 
         Texts are right-stripped, but for wrapped ones, which hold what has to be joined. A row that was wrapped and
-        then written over is still so to the terminal, but not here: it must reach the last column but one.
+        then written over is still so to the terminal, but not here: it must reach the last column but one. A row with
+        nothing in it is gone on in where the cursor stands at its beginning: line editors put it there when what they
+        edit fills the row above.
         """
         lines = [self._lines[row] for row in self._rows]
         texts = [line.stripped for line in lines]
@@ -152,7 +154,7 @@ class Grid:
         asked = [
             index
             for index, (line, below) in enumerate(pairwise(lines))
-            if below.stripped and len(line.text) - len(line.stripped) <= 1
+            if (below.stripped or self.cursor == (index + 1, 0)) and len(line.text) - len(line.stripped) <= 1
         ]
         for index in self._wraps(asked):
             wrapped[index] = True

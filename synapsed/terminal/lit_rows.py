@@ -7,14 +7,15 @@ is asked above it. A list that is filtered shows how many of its rows are left (
 import re
 
 from synapsed.terminal.menu_keys import Menu
-from synapsed.terminal.menu_page import Page, Style
+from synapsed.terminal.menu_page import Page, Style, odd_one
 from synapsed.terminal.menu_rows import CHOICES, MARKS, OPTIONS_MAX, SIGNED, MenuOption, Options
 
 _LEAD = re.compile(rf"[\s{MARKS}<]*")
 """What may stand before a label: marks, a button's side, a radio button's sign."""
 _UNREADABLE = re.compile(r"▐X▌")
 """Ticks that only their colour tells apart."""
-_COUNT = re.compile(r"(?P<left>\d{1,6})/(?P<all>\d{1,6})(?: \(\d+\))?(?=\s*[─\s]*$)")
+COUNT = re.compile(r"(?P<left>\d{1,6})/(?P<all>\d{1,6})(?: \(\d+\))?(?=\s*[─\s]*$)")
+"""Beside the row that filters a list: how many of its rows are left."""
 _FILTER = re.compile(r"\s*+(?P<asked>[^\n]{0,80}?)\s?[>❯›:?]\s")
 _POINTER = re.compile(r"\s*+[>❯›▌•]?")
 
@@ -83,6 +84,9 @@ def filtered_rows(page: Page) -> Menu | None:
     rows.sort()
     starts = [_POINTER.match(page.inner[each]) for each in rows]
     marked = [n for n, start in enumerate(starts) if start is not None and start[0].strip()]
+    if not marked:  # a newer one has a line along all its rows
+        lit = odd_one([page.style(each, start.end()) for each, start in zip(rows, starts, strict=True) if start])
+        marked = [] if lit is None else [lit]
     if len(marked) != 1:
         return None
     options = tuple(
@@ -96,4 +100,4 @@ def filtered_rows(page: Page) -> Menu | None:
 
 
 def _counts(page: Page, row: int) -> bool:
-    return 0 <= row < len(page.lines) and _COUNT.search(page.inner[row]) is not None
+    return 0 <= row < len(page.lines) and COUNT.search(page.inner[row]) is not None

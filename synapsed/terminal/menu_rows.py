@@ -15,7 +15,7 @@ MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}
 """What siblings show where the marked row shows this."""
 _MARKED = re.compile(rf"(?P<lead>\s*+)(?P<mark>[=-]>|[{MARKS}])(?:\s++|(?=[◯◉◻◼☐☑○●]))(?P<rest>\S.*)$")
-_TICK = re.compile(r"(?:\[(?P<box>[ xX✓✔*])\]|\((?P<round>[ xX*])\)|(?P<off>[◯○◻☐□])|(?P<on>[◉●◼☑■✔]))\s++(?=\S)")
+_TICK = re.compile(r"(?:\[(?P<box>[ xX✓✔*])\]|\((?P<round>[ xX*])\)|(?P<off>[◯○◻☐□⬡])|(?P<on>[◉●◼☑■✔⬢]))\s++(?=\S)")
 _NUMBER = re.compile(r"(?P<number>\d{1,2})[.):]\s++(?=\S)")
 _CROSS = re.compile(r"\s*+(?P<open>[\[(])(?P<state>[ xX*])[\])]\s++(?=\S)")
 _TOGGLES = re.compile(r"\bspace\b|\btoggle\b", re.IGNORECASE)

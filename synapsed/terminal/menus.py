@@ -103,9 +103,10 @@ def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
     above = [row for row in range(top) if page.text(row)]
     hints = _hints(page, found, top, HINT)
     alone = not above and all(HINT.search(page.lines[row]) for row in below)
-    if not found.styled and not alone:
-        return 0
     signed = any(SIGNED.match(words) for words in asked)
+    edited = signed and top <= screen.cursor[0] <= last and all(HINT.search(page.lines[row]) for row in below)
+    if not (found.styled or alone or edited):
+        return 0
     if found.lit and not (signed or any(ASKS.search(words) for words in asked) or _titled(page, found)):
         return 0
     if found.filled and not (hints or signed):

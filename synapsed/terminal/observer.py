@@ -18,12 +18,12 @@ from synapsed.profiles import Profile
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
 from synapsed.terminal.explain import Since, Witness, explain
-from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.placeholder_text import OwnText, stands_before
-from synapsed.terminal.prompts import Asked, asks_in_words, find_prompt, find_unknown
+from synapsed.terminal.prompts import Asked, asks_in_words, find_filter, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
 from synapsed.terminal.scanner import (
@@ -153,7 +153,7 @@ class TerminalObserver:
         """As of `Observation`; told by who asks the kernel."""
         self.in_turn = False
         """A message was submitted, and its turn is not over."""
-        self.kernel: Literal["reads", "rests", "works"] | None = None
+        self.kernel: Word | None = None
         """The same as `given_back`."""
         self._unreadable = Unreadable()
         self._last = _LastLook()
@@ -516,6 +516,8 @@ class TerminalObserver:
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
+        if composer.row == screen.cursor[0] and (asked := find_filter(spec, screen, cells)) is not None:
+            return ComposerState("absent", why="it asks"), asked
         if self._profile.composer.usual and composer.state == "draft" and self.in_turn and not self._is_ours(composer):
             asked = find_prompt(spec, screen, cells, in_turn=True)
             return (composer if asked is None else ComposerState("absent", why="it asks")), asked

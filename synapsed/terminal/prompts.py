@@ -17,6 +17,7 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.screenspec import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
+from synapsed.terminal.lit_rows import COUNT, filtered_rows
 from synapsed.terminal.menu_keys import Menu
 from synapsed.terminal.menu_page import Page
 from synapsed.terminal.menu_rows import SIGNED
@@ -93,6 +94,16 @@ def find_unknown(spec: Prompts, screen: ScreenSnapshot, cells: Cells | None) -> 
         return replace(_asked("confirmation", words, _PAUSED, _PAUSED[0].key), dialog=PAUSE)
     _, line = cursor_line(screen)
     return _lettered(line.rstrip()[-LINE_MAX:]) if screen.cursor_visible else None
+
+
+def find_filter(spec: Prompts, screen: ScreenSnapshot, cells: Cells) -> Asked | None:
+    """The list that what is typed at the cursor filters: the row of it looks like a composer."""
+    row = screen.cursor[0]
+    near = screen.lines[max(0, row - 1) : row + 2]
+    if not (spec.enabled and spec.menus and any(COUNT.search(line) for line in near)):
+        return None
+    menu = filtered_rows(Page(screen, cells))
+    return None if menu is None else _of_menu(menu)
 
 
 def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
@@ -366,8 +377,7 @@ def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
             default = next((word for word in (yes, no) if word[0].isupper() and not (yes[0] + no[0]).isupper()), None)
             options = [PromptOption(key=yes, label="yes"), PromptOption(key=no, label="no")]
             return _asked("confirmation", line, options, default)
-    if (match := _SELECT.search(line)) is not None:
-        choices = (match["choices"] or match["more"]).split("/")
+    if (match := _SELECT.search(line)) is not None and _differ(choices := (match[1] or match[2]).split("/")):
         default = match["default"] if match["default"] in choices else None
         return _asked("selection", line, [PromptOption(key=choice, label=choice) for choice in choices], default)
     if (match := _LISTED.search(line)) is not None:
@@ -386,6 +396,13 @@ def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
         default = _DEFAULT.search(line)
         return _asked("selection", line, menu, default["key"] if default is not None else None)
     return _asked("text", line, [], None) if _TEXT.search(line) else None
+
+
+def _differ(choices: list[str]) -> bool:
+    """Whether each of `choices` is another one; `1/1`, `2/14` count something."""
+    numbers = [int(one) for one in choices if one.isdecimal()]
+    counts = len(numbers) == len(choices) and numbers != list(range(numbers[0], numbers[0] + len(numbers)))
+    return len({one.casefold() for one in choices}) == len(choices) and not counts
 
 
 def _distinct(keys: str) -> bool:

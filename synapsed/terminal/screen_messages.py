@@ -11,7 +11,7 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.explain import Witness
-from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look, TerminalReply
 
@@ -76,7 +76,7 @@ class Ask:
     """The prompts that are known of a program that no profile describes."""
     given_back: Literal["program", "command"] | None = None
     """As of `Observation`, by the kernel."""
-    kernel: Literal["reads", "rests", "works"] | None = None
+    kernel: Word | None = None
     """The same."""
     unbegun: str | None = None
     """The message that was submitted, while no channel has told that its turn began."""

@@ -12,10 +12,13 @@ from synapsed.model.agent import Activity
 from synapsed.model.task import Prompt
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.snapshot import ScreenSnapshot
-from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S, Verdict
+from synapsed.terminal.verdict import QUIET_UNKNOWN_S, Verdict
 
 UNREADABLE_S = 5.0
-"""Whoever is not understood for so long is told of; while a turn runs, after `STALE_S`: it may be thinking."""
+"""Whoever is not understood for so long is told of."""
+
+IN_TURN_S = 9.0
+"""The same while a turn runs: it may be thinking. A person is told within ten seconds."""
 
 ROWS_MAX = 20
 """Rows of the screen that are told."""
@@ -49,7 +52,7 @@ class Unreadable:
             return None
         if self._since is None:
             self._since = now - (quiet_s if verdict.activity is not Activity.WAITING else 0.0)
-        self._patience = STALE_S if in_turn and not (rests or reads_lines) else UNREADABLE_S
+        self._patience = IN_TURN_S if in_turn and not (rests or reads_lines) else UNREADABLE_S
         if now - self._since < self._patience and self._told is None:
             return None
         if self._told is None or quiet_s >= QUIET_UNKNOWN_S:

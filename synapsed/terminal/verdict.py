@@ -15,7 +15,8 @@ side channel        a turn was accepted and has not ended; asked where no status
                     has moved for `STALE_S`
 ``screen``          signs of waiting, of work in the program's own chrome, in the bottom rows
 ``composer``        it stands and is empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
-``kernel``          a line-oriented program without a known prompt reads its terminal, or rests: `unknown`
+``kernel``          a line-oriented program without a known prompt reads its terminal, or rests: `unknown`; so is one
+                    that has never been ready, and may be reading
 ``quiet``           nothing of all this: `unknown` when it is quiet, never `ready`
 ==================  ==============================================================================================
 
@@ -72,6 +73,7 @@ from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.screenspec import Signs
 from synapsed.terminal.composer import ComposerState, needs_composer
+from synapsed.terminal.line_prompts.evidence import Word
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.snapshot import ScreenSnapshot
 
@@ -126,7 +128,7 @@ class Observation:
     has not drawn since: what is on the screen then is what the terminal made of an older one."""
     previous: Activity
     """The last verdict's activity: what is not settled changes nothing."""
-    kernel: Literal["reads", "rests", "works"] | None = None
+    kernel: Word | None = None
     """What the kernel says of the terminal's foreground: it is blocked reading a line, it rests with the terminal in
     its own hands, or it works; None where it was not asked, or does not tell."""
     shown_s: float = 0.0
@@ -405,6 +407,8 @@ def _by_kernel(profile: Profile, seen: Observation) -> Verdict:
     match seen.kernel:
         case "reads":
             return _unknown(seen, f"kernel: it reads a line, and shows no prompt that is known{_because(seen)}")
+        case "polls" if seen.previous is Activity.STARTING:
+            return _unknown(seen, f"kernel: it waits, maybe for a line{_because(seen)}")
         case "rests":
             return _unknown(seen, f"kernel: it has the terminal for itself, and rests{_because(seen)}")
     return _unless_starting(profile, seen, Activity.BUSY, f"composer: {_no_prompt(seen)}")

@@ -7,12 +7,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.written import Written, noting
 
 pytestmark = [pytest.mark.night, pytest.mark.timeout(300)]
 
@@ -20,6 +20,9 @@ READERS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "bash": (["bash", "--norc"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("echo $((6*7))", "42\n")]),
     "dash": (["dash", "-i"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("printf abc", "abc\n")]),
     "ksh": (["ksh"], [("echo hi", "hi\n"), ("echo two", "two\n")]),
+    "mksh": (["mksh"], [("echo hi", "hi\n"), ("echo two", "two\n")]),
+    "yash": (["yash", "--norcfile"], [("echo hi", "hi\n"), ("echo two", "two\n")]),
+    "elvish": (["elvish", "-norc"], [("echo hi", "hi\n"), ("echo two", "two\n")]),
     "zsh": (["zsh", "-f"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("echo two", "two\n")]),
     "fish": (["fish", "--no-config"], [("echo hi", "hi\n"), ("cd /tmp", "\n"), ("echo two", "two\n")]),
     "tcsh": (["tcsh", "-f"], [("echo hi", "hi\n"), ("echo two", "two\n")]),
@@ -35,8 +38,15 @@ READERS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         ["redis-cli", "-p", "1"],
         [("ping", "Could not connect to Redis at 127.0.0.1:1: Connection refused\n")],
     ),
-    "ed": (["ed", "-p", "ed> "], [("=", "0\n"), ("P", "\n")]),
+    "ed": (["ed", "-p", "ed> "], [("=", "0\n"), ("H", "\n")]),
     "jshell": (["jshell"], [("6*7", "$1 ==> 42\n"), ("1+1", "$2 ==> 2\n")]),
+    "gnuplot": (["gnuplot"], [("print 6*7", "42\n")]),
+    "guile": (["guile"], [("(* 6 7)", "$1 = 42\n")]),
+    "clisp": (["clisp", "-q"], [("(* 6 7)", "42\n")]),
+    "swipl": (["swipl"], [("X is 6*7.", "X = 42.\n")]),
+    "erl": (["erl"], [("6*7.", "42\n")]),
+    "ocaml": (["ocaml"], [("6*7;;", "- : int = 42\n")]),
+    "telnet": (["telnet"], [("status", "No connection.\nEscape character is '^]'.\n")]),
     "ftp": (["ftp"], [("pwd", "Not connected.\n")]),
     "input": ([sys.executable, "-c", "while 1: print('=' + input('> '))"], [("one", "=one\n"), ("two", "=two\n")]),
     "agent": (
@@ -95,26 +105,10 @@ NEEDS = {
 HELD = ("unknown screen", "dialog")
 
 
-class Written:
-    """All that the daemon has written, by its notes."""
-
-    def __init__(self, daemon: Daemon, path: Path) -> None:
-        self._daemon = daemon
-        self._path = path
-
-    def of(self, agent: dict[str, Any]) -> list[str]:
-        """The keys that the agent's program was given; what answers its queries to a terminal is no key."""
-        noted = self._daemon.home / "state" / "agents" / agent["id"] / "launch.json"
-        launch = json.loads(noted.read_text())["launch_id"]
-        lines = [json.loads(line) for line in self._path.read_text().splitlines()] if self._path.exists() else []
-        return [data for one, input_id, data in lines if one == launch and not (input_id or "").startswith("query.")]
-
-
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     path = tmp_path_factory.mktemp("learned")
-    noting = {"PYTHONPATH": str(Path(__file__).parent / "keys_written"), "KEYS_WRITTEN": str(path / "keys")}
-    daemon = Daemon(path, config=ANY_PORTS, environ={**os.environ, **noting}).start()
+    daemon = Daemon(path, config=ANY_PORTS, environ=noting(path / "keys")).start()
     yield daemon
     daemon.end()
 
@@ -154,7 +148,12 @@ def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name:
 
 def held(daemon: Daemon, name: str) -> dict[str, Any]:
     """The agent, once a person is told that it waits."""
-    return dict(eventually(lambda: (a := daemon.agent(name))["held"] in HELD and a["prompt"] and a, f"{name} is told"))
+
+    def told() -> dict[str, Any] | None:
+        agent = daemon.agent(name)
+        return agent if agent["held"] in HELD and agent["prompt"] else None
+
+    return eventually(told, f"{name} is told")
 
 
 def needed(name: str) -> None:

@@ -25,11 +25,13 @@ class Proc:
         reads: str = "/dev/pts/3",
     ) -> "Proc":
         home = self.at / str(pid)
-        (home / "task" / str(pid)).mkdir(parents=True, exist_ok=True)
+        thread = home / "task" / str(pid)
+        thread.mkdir(parents=True, exist_ok=True)
         (home / "fd").mkdir(exist_ok=True)
-        (home / "stat").write_text(f"{pid} (a ) b) S 1 {group} 1 34816 {group} 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 99\n")
-        (home / "wchan").write_text(wchan)
-        (home / "syscall").write_text("0 0x0 0x1")
+        stat = f"{pid} (a ) b) S 1 {group} 1 34816 {group} 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 99\n"
+        for at in (home, thread):
+            for name, text in (("stat", stat), ("wchan", wchan), ("syscall", "0 0x0 0x1")):
+                (at / name).write_text(text)
         (home / "task" / str(pid) / "children").write_text(children)
         (home / "fd" / "0").unlink(missing_ok=True)
         (home / "fd" / "0").symlink_to(reads)
@@ -54,6 +56,18 @@ def test_who_is_blocked_reading_a_line_reads(proc: Proc) -> None:
 def test_everybody_else_in_line_mode_works(proc: Proc, wchan: str, reads: str) -> None:
     proc.process(GROUP, wchan=wchan, reads=reads)
     assert Foreground(proc.at).look(GROUP, line_mode=True, now=1.0) == "works"
+
+
+@pytest.mark.parametrize("wchan", ["poll_schedule_timeout.constprop.0", "ep_poll", "wait_woken"])
+def test_who_waits_for_several_things_or_in_a_thread_may_read(proc: Proc, wchan: str) -> None:
+    proc.process(GROUP, wchan="futex_do_wait")
+    thread = proc.at / str(GROUP) / "task" / "11"
+    thread.mkdir()
+    for name, text in (("stat", "11 (a ) b) S 1\n"), ("wchan", wchan), ("syscall", "0 0x0 0x1")):
+        (thread / name).write_text(text)
+    assert Foreground(proc.at).look(GROUP, line_mode=True, now=1.0) == "polls"
+    (thread / "stat").write_text("11 (a ) b) R 1\n")
+    assert Foreground(proc.at).look(GROUP, line_mode=True, now=2.0) == "works"
 
 
 def test_a_child_of_the_group_may_be_the_one_that_reads(proc: Proc) -> None:

@@ -149,8 +149,54 @@ async def test_a_dialog_that_comes_back_after_its_answer_is_asked_again(opens: O
     await link.observe()
     link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
     again = await link.observe()
-    assert again.prompt == first.prompt
+    assert again.prompt is not None
+    assert again.prompt.prompt == first.prompt.prompt
     assert again.asking != first.asking
+    with pytest.raises(PromptChanged):  # it was for the first
+        await link.answer("1", first.prompt.prompt_id)
+    assert len(keys) == 1
+    second = asyncio.ensure_future(link.answer("2", again.prompt.prompt_id))
+    await until(lambda: len(keys) == 2)
+    second.cancel()
+
+
+@pytest.mark.parametrize("redrawn", [True, False])
+async def test_a_dialog_that_is_drawn_again_after_its_answer_may_be_another_one(
+    redrawn: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was never seen to be gone. One on which nothing is drawn has not taken the answer, and stays the same."""
+    monkeypatch.setattr(answering, "TAKEN_S", 0.05)
+    drawn = b"\x1b[H\x1b[2JAllow it?\r\n1. Yes\r\n2. No"
+    link, keys = opens(drawn)
+    first = (await link.observe()).prompt
+    assert first is not None
+    told = asyncio.ensure_future(link.answer("1", first.prompt_id))
+    await until(lambda: keys)
+    prints(link, drawn if redrawn else b"")
+    with pytest.raises(NotTaken):
+        await told
+    link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
+    again = (await link.observe()).prompt
+    assert again is not None
+    assert (again.prompt_id != first.prompt_id) is redrawn
+
+
+async def test_one_that_a_person_answered_there_and_that_comes_back_is_another(opens: Opens) -> None:
+    drawn = b"\x1b[H\x1b[2JAllow it?\r\n1. Yes\r\n2. No"
+    link, _ = opens(drawn)
+    first = (await link.observe()).prompt
+    assert first is not None
+    await link._person_keys.type(b"1")
+    told = []
+    for shown in (b"\x1b[H\x1b[2J", drawn, b"\x1b[H\x1b[2J", drawn):
+        prints(link, shown)
+        await link.observe()
+        link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
+        told.append((await link.observe()).prompt)
+    second = told[1]
+    assert second is not None
+    assert (second.prompt, second.prompt_id == first.prompt_id) == (first.prompt, False)
+    assert told[3] == second, "nobody has answered that"
 
 
 @pytest.mark.slow

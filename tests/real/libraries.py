@@ -3,16 +3,21 @@
     python -m tests.real.libraries install    # as `npm/libraries` and `pypi/libraries.lock` say
     python -m tests.real.libraries check      # exit code 0 if all are there
 
-What Debian has (dialog, whiptail, fzf) is taken where it is installed. A program is named by its language, its library
-and the kind of what it asks: ``py pick multi``, ``js ink select``, ``sh dialog menu``.
+What Debian has is taken where it is installed: dialog, whiptail, python3-newt, fzf, peco, fzy, percol, iselect;
+ruby-tty-prompt, ruby-highline; libterm-choose-perl, libterm-ui-perl; golang-go, and golang-github- with
+charmbracelet-bubbletea-dev, charmbracelet-bubbles-dev, alecaivazis-survey-dev, manifoldco-promptui-dev, rivo-tview-dev.
+
+A program is named by its language, its library and the kind of what it asks: ``py pick multi``, ``js ink select``, ``sh
+dialog menu``.
 """
 
 import argparse
+import functools
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.npm import MissingProgramsError, NpmCache, cache_root
@@ -31,14 +36,37 @@ PYPI = PypiCache(
     what="libraries from PyPI that ask",
     command=_COMMAND,
 )
+_DEBIAN = _HERE / "debian"
+_GO = _FOLDER / "ask-go"
+_GO_SOURCES = Path("/usr/share/gocode")
+_LOADED: Mapping[str, tuple[str, ...]] = {
+    "newt": ("/usr/bin/python3", "-c", "import snack"),
+    "tty": ("ruby", "-e", "require 'tty-prompt'"),
+    "highline": ("ruby", "-e", "require 'highline'"),
+    "choose": ("perl", "-MTerm::Choose", "-e1"),
+    "termui": ("perl", "-MTerm::UI", "-e1"),
+}
+"""What ends with 0 where Debian's package of the library is installed."""
 
 
 def missing(program: str) -> str | None:
     """Why `program` cannot be run, in a sentence, or None if it can."""
     language, library, _ = program.split()
+    if language == "go":
+        return None if _GO.exists() else "Debian's Go libraries are not installed"
+    if library in _LOADED:
+        return None if _loads(library) else f"{library} is not installed"
     if language == "sh":
         return None if shutil.which(library) is not None else f"{library} is not installed"
     return (NPM if language == "js" else PYPI).missing()
+
+
+@functools.cache
+def _loads(library: str) -> bool:
+    try:
+        return subprocess.run(_LOADED[library], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
 
 
 def install() -> None:
@@ -46,11 +74,20 @@ def install() -> None:
     NPM.install()
     PYPI.install()
     shutil.copyfile(_HERE / "npm" / "libraries" / "ask.mjs", NPM.folder / "ask.mjs")
+    if shutil.which("go") is not None and (_GO_SOURCES / "src/github.com/charmbracelet/bubbletea").is_dir():
+        build = ["go", "build", "-o", str(_GO), str(_DEBIAN / "ask.go")]
+        subprocess.run(build, env={**os.environ, "GO111MODULE": "off", "GOPATH": str(_GO_SOURCES)}, check=False)
 
 
 def argv(program: str) -> list[str]:
     """The command that runs `program`."""
     language, _, asked = program.partition(" ")
+    if language == "go":
+        return [str(_GO), asked]
+    if language in ("rb", "pl"):
+        return ["ruby" if language == "rb" else "perl", str(_DEBIAN / f"ask.{language}"), asked]
+    if asked.startswith("newt "):
+        return ["/usr/bin/python3", str(_HERE / "pypi" / "libraries.py"), asked]
     if language == "js":
         return ["node", str(NPM.folder / "ask.mjs"), asked]
     if language == "py":

@@ -31,10 +31,14 @@ ask() {
   "fzf full") printf 'auth\nstorage\nmail\n' | fzf ;;
   "fzf height") printf 'auth\nstorage\nmail\n' | fzf --height 40% ;;
   "fzf reverse") printf 'auth\nstorage\nmail\n' | fzf --height 10 --layout=reverse --border --prompt 'Which part? ' ;;
+  "peco list") printf 'auth\nstorage\nmail\n' | peco ;;
+  "fzy list") printf 'auth\nstorage\nmail\n' | fzy ;;
+  "percol list") printf 'auth\nstorage\nmail\n' | percol ;;
+  "iselect list") iselect -n it 'Which part?' '<s>auth' '<s>storage' '<s>mail' ;;
   "fzf multi") printf 'auth\nstorage\nmail\n' | fzf --multi ;;
   esac
 }
-case "$1" in fzf*) ask "$1" > answer ;; *) ask "$1" 2> answer ;; esac
+case "$1" in fzf* | peco* | fzy* | percol* | iselect*) ask "$1" > answer ;; *) ask "$1" 2> answer ;; esac
 code=$?
 clear
 echo "answered $code [$(tr '\n' ' ' < answer)]"

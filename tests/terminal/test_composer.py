@@ -41,6 +41,26 @@ def test_the_end_of_a_message_at_the_cursor() -> None:
     assert ends_at_cursor(screen.snapshot(), "echo " + 250 * "x")
 
 
+@pytest.mark.parametrize(
+    ("behind", "ends"),
+    [
+        (b" \r", True),  # bash, lua and all else with readline
+        (b" \r\x1b[K", True),  # zsh
+        (b"\x1b[1G\x1b[0J$ echo xxxxxxxxxxxxx \x1b[1G", True),  # node
+        (b" \b", True),  # tcsh, php
+        (b" \r\r\n", False),  # Enter, and it runs
+        (b"\r\n", False),
+        (b"\r\nout", False),
+    ],
+)
+def test_a_message_that_fills_the_row_ends_where_the_cursor_is_in_the_row_below(behind: bytes, ends: bool) -> None:
+    screen = Screen(20, 5)
+    screen.feed(b"$ echo xxxxxxxxxxxxx" + behind)
+    snapshot = screen.snapshot()
+    assert ends_at_cursor(snapshot, "echo xxxxxxxxxxxxx") is ends
+    assert (read_composer(LINES, snapshot).state == "draft") is ends
+
+
 def test_a_prompt_that_is_not_the_cursors_is_none() -> None:
     assert read(LINES, b"$ run\r\nworking").state == "absent"
 

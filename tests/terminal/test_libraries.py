@@ -12,7 +12,7 @@ import pytest
 
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.screenspec import Prompts
+from synapsed.screenspec import Composer, Prompts
 from synapsed.terminal.menu_keys import Menu, route
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
@@ -52,6 +52,26 @@ def test_what_is_read(name: str) -> None:
         "default": prompt.default,
         "words": prompt.own_words or prompt.type in ("text", "password"),
     } == read
+
+
+NOT_BELOW = {"py-inquirer-list", "py-inquirer-checkbox"}
+"""Drawn plainly, with the cursor below: below other rows they are what any output may be."""
+
+
+@pytest.mark.parametrize("name", [name for name in SEEN if SEEN[name]["read"]])
+def test_what_stands_above_it_changes_nothing(name: str) -> None:
+    """As where it is asked in a shell."""
+    screen = Screen(120, 40)
+    screen.feed((FOLDER / f"{name}.ansi").read_bytes())
+    now = screen.snapshot()
+    if now.alternate or now.lines[-1].strip():
+        pytest.skip("it has the whole screen")
+    row, column = now.cursor
+    screen.feed(f"\x1b[H\x1b[L$ ./it\x1b[{row + 2};{column + 1}H".encode())
+    asked = find_prompt(Prompts(generic=True), screen.snapshot(), screen.row_cells)
+    assert (asked is None) is (name in NOT_BELOW)
+    options = [option.label for option in asked.prompt.options] if asked is not None else SEEN[name]["read"]["options"]
+    assert options == SEEN[name]["read"]["options"]
 
 
 def test_they_are_many() -> None:
@@ -140,3 +160,17 @@ def test_what_asks_is_not_ready(name: str) -> None:
     verdict = observer.look(1.0).verdict
     assert verdict.activity is Activity.WAITING
     assert verdict.asked is not None
+
+
+@pytest.mark.parametrize("name", ["sh-fzf-full", "sh-fzf-height", "py-fzf-full", "py-fzf-height"])
+def test_a_list_that_is_filtered_is_no_composer(name: str) -> None:
+    """Its row of words stands below a rule, as composers do."""
+    composer = Composer.model_validate(
+        {"line": r"^>(?: (?P<text>.*))?$", "around": r"─{20}\n>", "bracketed_paste": True}
+    )
+    profile = ProfileLibrary.builtin().get("generic").model_copy(update={"composer": composer})
+    observer = TerminalObserver(profile, cols=120, rows=40, offset=0)
+    observer.feed(0, (FOLDER / f"{name}.ansi").read_bytes(), 0.0)
+    verdict = observer.look(1.0).verdict
+    assert verdict.asked is not None
+    assert verdict.asked.menu is not None

@@ -257,6 +257,7 @@ PROSE = {
     "tool tree": "● «Shell»\n  └ ls\n    main.c\n● Read\n  └ 20 lines\n",
     "old menu": "? Allow the tool to run?\n«❯» Yes\n  No\n"
     + "".join(f"line {n} of what came of it\n" for n in range(12)),
+    "quoted question of a library": "It asks:\n? What do you want? (Use arrow keys)\n » Yes\n   No\n",
     "options in a usage text": "usage: x [ yes | no ]\n  [--a]  [--b]\n",
     "no buttons, though they look so": "Write [ x ]  [ y ] into it\n",
     "a word for Enter": "Then press Enter to continue.\nIt goes on by itself.\nThat is all.\nThree more\nand four.\n",

@@ -9,7 +9,7 @@ from synapsed.profiles import Profile
 from synapsed.screenspec import Composer, Ready, Signs
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import keys_for
-from synapsed.terminal.unreadable import ROWS_MAX, UNREADABLE_S
+from synapsed.terminal.unreadable import IN_TURN_S, ROWS_MAX, UNREADABLE_S
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S, START_UNKNOWN_S
 from tests.support.readiness import held, receives
 
@@ -83,8 +83,8 @@ def test_a_turn_may_think_for_longer() -> None:
     watched = started()
     watched.in_turn = True
     shows(watched, b"hm", 1.0)
-    assert watched.look(1.0 + STALE_S - 0.1).verdict.asked is None
-    assert watched.look(1.0 + STALE_S).verdict.asked is not None
+    assert watched.look(1.0 + IN_TURN_S - 0.1).verdict.asked is None
+    assert watched.look(1.0 + IN_TURN_S).verdict.asked is not None
 
 
 def test_what_covers_the_composer_of_an_open_turn_is_told() -> None:
@@ -139,6 +139,20 @@ def test_a_quiet_line_oriented_program_is_judged_by_the_kernel(kernel: str | Non
     assert (look.verdict.asked is not None) == (activity == "unknown")
     told = next(row for row in watched.explain(1.0 + UNREADABLE_S) if row.channel == "kernel")
     assert told.decides == (activity == "unknown")
+
+
+def test_who_may_be_reading_and_was_never_ready_is_not_starting_for_ever() -> None:
+    """What has been ready may wait for the network."""
+    watched = TerminalObserver(LINES, cols=40, rows=5, offset=0)
+    watched.feed(0, b"This is a Lisp\r\n* ", 1.0)
+    watched.look(1.0)
+    watched.kernel = "polls"
+    assert watched.look(1.0 + START_UNKNOWN_S - 0.1).verdict.activity is Activity.STARTING
+    assert watched.look(1.0 + START_UNKNOWN_S).verdict.asked is not None
+    other = started(LINES)
+    shows(other, b"Connecting", 1.0)
+    other.kernel = "polls"
+    assert other.look(50.0).verdict.activity is Activity.BUSY
 
 
 def test_who_reads_lines_is_answered_with_one() -> None:

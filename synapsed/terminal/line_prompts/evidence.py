@@ -18,6 +18,9 @@ from typing import Literal, NamedTuple
 
 type Reads = Literal["yes", "maybe", "no"]
 
+type Word = Literal["reads", "polls", "rests", "works"]
+"""What the kernel says of those who have a terminal."""
+
 _VERSION = re.compile(r"[-\d.]+$")
 """At the end of a program's name: `python3.13`, `lua5.4`."""
 

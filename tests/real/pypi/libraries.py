@@ -1,8 +1,10 @@
 """Asks in one way, the argument, and prints what was answered."""
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 TASKS = ["Order a pizza", "Make a reservation", "Ask for hours"]
@@ -271,6 +273,14 @@ def _npyscreen(kind: str) -> Any:
     return npyscreen.wrapper_basic(form)
 
 
+def _fzf(kind: str) -> Any:
+    """A newer one than Debian's."""
+    height = ["--height", "40%"] if kind == "height" else []
+    program = str(Path(sys.executable).with_name("fzf"))
+    got = subprocess.run([program, *height], input="\n".join(PARTS), stdout=subprocess.PIPE, text=True, check=False)
+    return got.stdout.strip()
+
+
 def _plain(kind: str) -> Any:
     return input(
         {
@@ -299,6 +309,7 @@ LIBRARIES: Mapping[str, Callable[[str], Any]] = {
     "click": _click,
     "rich": _rich,
     "npyscreen": _npyscreen,
+    "fzf": _fzf,
     "plain": _plain,
 }
 
