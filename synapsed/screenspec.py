@@ -49,6 +49,13 @@ class Signs(_Section):
         return self.title is not None or bool(self.progress or self.screen)
 
 
+class BusySigns(Signs):
+    """A program may count what it tries again, and say so anywhere on the screen."""
+
+    retries: list[Pattern] = []
+    """Their group `count`, or all of the words, is told beside what shows that it works."""
+
+
 class Ready(Signs):
     """A program with a composer is ready when that is empty; `title` must then match too."""
 
