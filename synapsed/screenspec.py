@@ -133,6 +133,9 @@ class DeliverySpec(_Section):
     """No sign of acceptance by then: look at the composer and send `submit` once more, alone."""
     starting: Pattern | None = None
     """What stands below the composer while it holds a message that was submitted, until the program has started."""
+    refused: Annotated[Pattern, has("text")] | None = None
+    """What stands where `answer.start` begins an answer if a hook of the person's refused the message; `text` is
+    why."""
     neutralise: TextPattern | None = None
     """A message that matches would be a command; `neutral_prefix` is put before it."""
     neutral_prefix: str = " "
