@@ -334,6 +334,8 @@ class LimitPattern(_Section):
     pattern: Pattern
     answer: str | None = None
     """The words are a dialog's, which is answered so: the turn then ends."""
+    code: ErrorCode | None = None
+    """They are about the account instead, which does not work: the turn fails with that."""
 
 
 class AccountSpec(_Section):
