@@ -95,14 +95,7 @@ def _without_program(agent: RealAgent) -> Callable[[], object]:
     return lambda: renamed.rename(program)
 
 
-def _without_profile(agent: RealAgent) -> Callable[[], object]:
-    own = agent.daemon.home / "config" / "profiles" / f"{agent.prepared.cli}.toml"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text("[ready\n")
-    return own.unlink
-
-
-WITHOUT = {"its folder": _without_folder, "its program": _without_program, "its profile": _without_profile}
+WITHOUT = {"its folder": _without_folder, "its program": _without_program}
 
 
 def _with_program_of_its_own(prepared: Prepared) -> Prepared:
