@@ -12,7 +12,7 @@ from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.programs import Prepared
-from tests.support.daemon import Daemon, eventually
+from tests.support.daemon import Ctl, Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -108,6 +108,16 @@ def _with_program_of_its_own(prepared: Prepared) -> Prepared:
     return replace(prepared, env={**prepared.env, "PATH": path})
 
 
+def _refused(agent: RealAgent, verb: list[str]) -> Ctl:
+    """What is said once the program rests, so that nothing else speaks against it."""
+
+    def refused() -> Ctl | None:
+        told = agent.daemon.ctl(verb[0], agent.name, *verb[1:])
+        return told if "could not be started" in told.err else None
+
+    return eventually(refused, "it rests, and is not ended")
+
+
 @pytest.mark.parametrize("what", WITHOUT)
 @pytest.mark.parametrize("cli", EVERY)
 def test_without_what_a_start_needs_nothing_ends(
@@ -117,11 +127,7 @@ def test_without_what_a_start_needs_nothing_ends(
     agent.ask_exactly(f"First {nonce()}.")
     pid, back = agent.pid, WITHOUT[what](agent)
     for verb in (["restart"], ["restart", "--when-idle"], ["park"]):
-        refused = eventually(
-            lambda verb=verb: (r := daemon.ctl(verb[0], agent.name, *verb[1:])).err.count("could not be started") and r,
-            "it rests, and is not ended",
-        )
-        assert refused.code == 6, refused
+        assert _refused(agent, verb).code == 6
     assert (agent.pid, psutil.pid_exists(pid)) == (pid, True)
     if what != "its folder":  # which the program works in, too
         agent.ask_exactly(f"Still {nonce()}.")
