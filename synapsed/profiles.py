@@ -16,6 +16,7 @@ from synapsed.releases import drift, key, within
 from synapsed.screenspec import (
     AccountSpec,
     AnswerSpec,
+    BusySigns,
     Composer,
     DeliverySpec,
     ErrorPattern,
@@ -205,7 +206,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     """Whose OSC 7501 records are believed: those of the `app` that is named here, of any program (true), of no program
     (false)."""
     ready: Ready = Ready()
-    busy: Signs = Signs()
+    busy: BusySigns = BusySigns()
     waiting: Signs = Signs()
     error: list[ErrorPattern] = []
     limit: list[LimitPattern] = []

@@ -49,6 +49,13 @@ class Signs(_Section):
         return self.title is not None or bool(self.progress or self.screen)
 
 
+class BusySigns(Signs):
+    """A program may count what it tries again, and say so anywhere on the screen."""
+
+    retries: list[Pattern] = []
+    """Their group `count`, or all of the words, is told beside what shows that it works."""
+
+
 class Ready(Signs):
     """A program with a composer is ready when that is empty; `title` must then match too."""
 
@@ -126,6 +133,9 @@ class DeliverySpec(_Section):
     """No sign of acceptance by then: look at the composer and send `submit` once more, alone."""
     starting: Pattern | None = None
     """What stands below the composer while it holds a message that was submitted, until the program has started."""
+    refused: Annotated[Pattern, has("text")] | None = None
+    """What stands where `answer.start` begins an answer if a hook of the person's refused the message; `text` is
+    why."""
     neutralise: TextPattern | None = None
     """A message that matches would be a command; `neutral_prefix` is put before it."""
     neutral_prefix: str = " "
@@ -324,6 +334,8 @@ class LimitPattern(_Section):
     pattern: Pattern
     answer: str | None = None
     """The words are a dialog's, which is answered so: the turn then ends."""
+    code: ErrorCode | None = None
+    """They are about the account instead, which does not work: the turn fails with that."""
 
 
 class AccountSpec(_Section):

@@ -60,6 +60,8 @@ SILENCE_SECONDS = 30.0
 """The server sends a heartbeat every 10 s."""
 REQUEST_SECONDS = 10.0
 RETRY_SECONDS = 0.5
+PLUGIN_SECONDS = 0.5
+"""A plugin may go on with a turn once that is over; the program shows nothing of it before."""
 BEGIN_SECONDS = 10.0
 """By then the program has begun with a prompt that it has."""
 EVENT_MAX_BYTES = 32 << 20
@@ -110,6 +112,10 @@ class SessionServerChannel:
         """User's messages whose text has not come yet."""
         self._compacting: str | None = None
         """The turn in which the conversation is being made shorter."""
+        self._plugged = True
+        """It may have plugins, which prompt it, too."""
+        self._rested: tuple[str, str] | None = None
+        """The session that is idle, and its last turn, while a plugin may go on with that."""
         self._continued: dict[str, list[str]] = {}
         """User's messages that the program made by itself to go on with a turn."""
         self._known: dict[str, None] = {}
@@ -260,6 +266,8 @@ class SessionServerChannel:
 
     async def _catch_up(self) -> None:
         """What happened while nobody listened, in the conversation that is known."""
+        self._rested = None
+        self._plugged = await self._has_plugins()
         found = {str(s.get("id")): s for s in objects(await self._get("/session"))}
         self._children |= {id_ for id_, s in found.items() if s.get("parentID")}
         session = self._session or self._chosen(found) or self._context.conversation
@@ -280,6 +288,30 @@ class SessionServerChannel:
             await self._end_turns(session, told=False)
             if self._open:
                 self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
+
+    async def _has_plugins(self) -> bool:
+        """Also where the program does not say so."""
+        try:
+            return bool(at_path(await self._get("/config"), "plugin"))
+        except _TROUBLE:
+            return True
+
+    async def _idle(self, session: str) -> None:
+        turn = self._last_open(session)
+        if self._plugged and turn is not None:
+            self._rested = rested = (session, turn)
+            self._looks.spawn(self._rest(rested), name=f"{self._context.agent_id} rest")
+        else:
+            await self._end_turns(session)
+
+    async def _rest(self, rested: tuple[str, str]) -> None:
+        """Ends the session's turns unless a plugin goes on with the last one."""
+        await asyncio.sleep(PLUGIN_SECONDS)
+        with suppress(*_TROUBLE):  # its answer comes behind what a plugin has begun, however slow it is
+            status = at_path(await self._get("/session/status"), rested[0])
+            if self._rested is rested and at_path(status, "type") in (None, "idle"):
+                self._rested = None
+                await self._end_turns(rested[0])
 
     async def _look_again(self, session: str) -> None:
         """Ends turns that had no reply when they were found, and have not begun since."""
@@ -313,7 +345,7 @@ class SessionServerChannel:
             case "session.compacted":
                 self._compacting, self._error = None, {}
             case "session.idle":
-                await self._end_turns(session)
+                await self._idle(session)
         if self._session not in (None, self._remembered):
             self._remembered = self._session
             await asyncio.to_thread(self._remember)
@@ -323,8 +355,11 @@ class SessionServerChannel:
         if (line := tool_line(self._channel.tools, event, given)) is None:
             return
         at_ns = self._ns_at(number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
-        turn = next((user for user, of in reversed(self._open.items()) if of == session), None)
+        turn = self._last_open(session)
         self._say(tool_fact(line, given, channel=self.name, at_ns=at_ns, session=self._session, turn=turn))
+
+    def _last_open(self, session: str) -> str | None:
+        return next((user for user, of in reversed(self._open.items()) if of == session), None)
 
     def _hear_text(self, kind: str, given: Mapping[str, Any], session: str) -> None:
         match kind:
@@ -376,11 +411,13 @@ class SessionServerChannel:
             self._compacting = next(reversed(self._open), None)
         if part.get("type") != "text" or not isinstance(part.get("text"), str):
             return
-        if self._compacting is not None and message in self._waiting:
-            # What it then says to itself, or again, in the person's name goes on with the same turn.
+        going_on = self._compacting or self._goes_on(message)
+        if going_on is not None and message in self._waiting:
+            # What it, or a plugin, then says in the person's name goes on with the same turn.
             del self._waiting[message]
             self._known[message] = None
-            self._continued.setdefault(self._compacting, []).append(message)
+            self._rested = None
+            self._continued.setdefault(going_on, []).append(message)
         elif (session := self._waiting.pop(message, None)) is not None:
             self._accept(session, message, clean(part["text"]), number(given.get("time")))
         elif message in self._known:
@@ -391,6 +428,12 @@ class SessionServerChannel:
             if len(self._texts) >= TEXTS_MAX:
                 self._texts.clear()
             self._texts.setdefault(message, {})[str(part.get("id"))] = clean(part["text"])
+
+    def _goes_on(self, message: str) -> str | None:
+        """The turn that a plugin goes on with by `message`, if it does."""
+        if self._rested is None or self._waiting.get(message) != self._rested[0] or self._is_own(message):
+            return None
+        return self._rested[1]
 
     def _hear_piece(self, given: Mapping[str, Any], session: str) -> None:
         """A piece of a part of which the beginning was heard too; other parts (reasoning) grow in the same way."""
@@ -405,7 +448,7 @@ class SessionServerChannel:
                 channel=self.name,
                 at_ns=time.monotonic_ns(),
                 session=session,
-                turn=next((user for user, of in reversed(self._open.items()) if of == session), None),
+                turn=self._last_open(session),
                 message_id=message,
                 piece=between + clean(piece),
             )

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -27,7 +28,7 @@ from synapsed.model.facts import (
     TurnFailed,
     TurnInterrupted,
 )
-from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnInterrupted
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
@@ -121,6 +122,8 @@ class StructuredLink:
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
         self._seen: LinkObserved | None = None
         """What the terminal showed last."""
+        self._begun_at = 0.0
+        """When the turn was given, where this daemon has done that: since then a person may have pressed a key."""
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._opening = adopted
@@ -228,6 +231,9 @@ class StructuredLink:
         self._observe()
 
     def _say(self, event: LinkEvent) -> None:
+        if isinstance(event, LinkTurnInterrupted) and event.reason == "person":
+            touched = self._terminal.hands_at >= self._begun_at
+            event = event if touched else replace(event, reason="program")
         self._emit(event)
 
     async def _press(self) -> bool:
@@ -295,6 +301,7 @@ class StructuredLink:
 
     async def deliver(self, delivery: Delivery) -> None:
         if delivery.record.link.get("by") == BY:
+            self._begun_at = self._clock.monotonic() if delivery.fresh else 0.0
             self._turns.begin(delivery)
             self._observe()
         else:

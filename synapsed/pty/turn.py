@@ -591,6 +591,8 @@ class PtyTurn:
             return []
         if answer.interrupted:
             return self._stopped("screen: interrupted", now)
+        if answer.refused is not None:
+            return self._undelivered(answer.refused)
         if not self._unproven or answer.exact or answer.text.strip():
             found = (answer.text, answer.exact, answer.evidence, answer.truncated, answer.missing)
             return self._over(LinkTurnEnded(self.task_id, *found))

@@ -163,7 +163,8 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
     """What the answer's search gave. `exact` is False where it was read off the screen; `truncated`: its beginning had
-    left that by then; `interrupted`: the screen says that the turn was stopped."""
+    left that by then; `interrupted`: the screen says that the turn was stopped; `refused`: why a hook refused the
+    message, as it says."""
 
     text: str
     exact: bool
@@ -172,6 +173,7 @@ class AnswerFound:
     missing: int | None = None
     """Lines of the beginning that are gone, where that can be counted."""
     interrupted: bool = False
+    refused: str | None = None
 
 
 def works(seen: Seen) -> bool:

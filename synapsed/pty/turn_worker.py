@@ -29,7 +29,7 @@ from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.look import Look
 from synapsed.terminal.queries import are_answers
 from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
-from synapsed.terminal.turn_notices import said_of_turn
+from synapsed.terminal.turn_notices import refused_below, said_of_turn
 
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""
@@ -242,7 +242,8 @@ class TurnWorker:
                 return turn.at_work(self._clock.monotonic())
             # Hooks tell of an end after a person stopped the turn, too.
             _, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks)
-            answer = replace(answer, interrupted=interrupted)
+            refused = refused_below(self._profile, look.screen.lines, turn.message)
+            answer = replace(answer, interrupted=interrupted, refused=refused)
         return turn.found(answer, self._clock.monotonic())
 
     async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:

@@ -58,7 +58,7 @@ def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tz
         if (match := spec.pattern.search(flat)) is not None:
             told = match.groupdict().get("until")
             until = read_until(told, now, zone) if told else None
-            return Limit(words=match.group().strip()[:500], until=until, answer=spec.answer)
+            return Limit(words=match.group().strip()[:500], until=until, answer=spec.answer, code=spec.code or "")
     return None
 
 

@@ -42,6 +42,18 @@ def read_chrome(profile: Profile, rows: Sequence[str], message: str, old: Marks 
     return error, len(list(_interruptions(profile, text))) > interruptions
 
 
+def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | None:
+    """The words with which a hook of the person's refused `message`: they stand in the place of an answer. None where
+    they do not."""
+    pattern, start = profile.delivery.refused, profile.answer.start
+    below = position_below(rows, message, start) if pattern is not None else None
+    if pattern is None or start is None or below is None:
+        return None
+    first = next((n for n in range(below, len(rows)) if start.search(rows[n])), len(rows))
+    found = pattern.match("\n".join(rows[first:]))
+    return "\n".join(line.strip() for line in found["text"].splitlines()).strip() if found is not None else None
+
+
 def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) -> Said:
     """What is said of the turn of `message`. Of one that ended well, as the program's status record has it, nothing:
     what reads like that is the answer."""

@@ -34,7 +34,7 @@ What the bottom rows said when the window got another size counts until the prog
 a narrower window may cut it off or take it out of those rows, and a busy machine lets a program wait for its turn.
 
 A title that says that the program works is one that was left behind when its screen has signs of work too, shows none
-of them beside its composer, and nothing has moved for `STALE_S`.
+of them, and nothing has moved for `STALE_S`: beside its composer it rests, without one it may ask what cannot be read.
 
 ==========================  ======================================================================================
 record                      is not believed while
@@ -66,12 +66,12 @@ The first keeps a printed `idle` from ending a turn or letting a message into on
 from blocking delivery for ever. A program without signs of its own is always believed: a long silence is then work.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
-from synapsed.screenspec import Signs
+from synapsed.screenspec import BusySigns, Signs
 from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.line_prompts.evidence import Word
 from synapsed.terminal.prompts import Asked
@@ -255,7 +255,6 @@ def title_left_behind(profile: Profile, seen: Observation) -> bool:
         bool(signs.screen)
         and title_sign(signs, seen.screen) is not None
         and screen_sign(signs, seen.screen) is None
-        and seen.composer.state != "absent"
         and seen.still_s >= STALE_S
     )
 
@@ -268,7 +267,7 @@ def covered(profile: Profile, seen: Observation) -> bool:
         and needs_composer(profile.composer)
         and profile.busy.known
         and seen.quiet_s >= STALE_S
-        and shows(profile.busy, seen) is None
+        and working(profile, seen) is None
     )
 
 
@@ -299,6 +298,20 @@ def lost_end(profile: Profile, seen: Observation) -> bool:
 
 def judge(profile: Profile, seen: Observation) -> Verdict:
     """The verdict on `seen`."""
+    verdict = _judge(profile, seen)
+    if verdict.activity is Activity.BUSY and (counted := _retries(profile.busy, seen.screen)) is not None:
+        return replace(verdict, evidence=f"{verdict.evidence}; {counted}")
+    return verdict
+
+
+def _retries(signs: BusySigns, screen: ScreenSnapshot) -> str | None:
+    """How often the program has tried again, in its words."""
+    text = screen.text() if signs.retries else ""
+    found = next(filter(None, (pattern.search(text) for pattern in signs.retries)), None)
+    return (found.groupdict().get("count") or found.group()).strip()[:80] if found is not None else None
+
+
+def _judge(profile: Profile, seen: Observation) -> Verdict:
     if seen.asked is not None:
         return Verdict(
             activity=Activity.WAITING,

@@ -26,6 +26,10 @@ pattern = 'limit reached(?:, until (?P<until>.+))?'
 [[limit]]
 pattern = 'Usage limit(?: till (?P<until>.+))?'
 answer = "stop"
+[[limit]]
+pattern = 'No access to \\S+'
+answer = "stop"
+code = "MODEL_ERROR"
 """
 
 DIALOG = Prompt(
@@ -273,6 +277,27 @@ async def test_a_limit_told_in_a_dialog_is_answered_and_ends_the_turn(quiet_worl
     assert (failed.error.code, failed.error.details) == ("RATE_LIMITED", {"until": iso(1_700_003_600)})
     assert "input_required" not in world.statuses(task.id)
     await is_limited(world, agent)
+
+
+async def test_a_dialog_may_be_about_the_account_instead(quiet_world: World) -> None:
+    """All behind it wait, for no time that is known."""
+    world = quiet_world
+    agent = await limited(world)
+    task, behind = await world.send(agent.id, "one"), await world.send(agent.id, "two")
+    await world.delivered()
+    world.link.submit()
+    asked = DIALOG.model_copy(update={"prompt": "No access to model-x\nContact your admin."})
+    world.link.observe_as(Activity.WAITING, prompt=asked)
+    await until(lambda: world.link.answers == [("stop", "d1")], "answered")
+    world.link.observe_as(Activity.BUSY)
+    world.link.emit(LinkTurnInterrupted(task.id, "person", "fake"))
+    world.link.ready()
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.details) == ("MODEL_ERROR", {"held": "account"})
+    view = world.manager.directory.view(agent.id)
+    assert (view.held, view.queue, view.activity) == ("account", 1, "ready")
+    assert world.statuses(behind.id) == ["submitted"]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ class TakingServer(Server):
         self._closing = asyncio.Event()
         app = web.Application()
         app.router.add_get("/event", self._stream)
+        app.router.add_get("/config", self._configured)
         app.router.add_get("/session", self._all)
         app.router.add_get("/session/status", self._statuses)
         app.router.add_get("/session/{id}/message", self._listed)

@@ -41,6 +41,7 @@ class Server:
         self.messages: list[dict[str, Any]] = []
         self.sessions: list[dict[str, Any]] = [{"id": "ses_1"}]
         self.status: dict[str, Any] = {}
+        self.plugins: list[str] = []
         self.deaf = 0
         """So many connections are taken and never answered."""
         self.port = 0
@@ -52,6 +53,7 @@ class Server:
         self._closing = asyncio.Event()
         app = web.Application()
         app.router.add_get("/event", self._stream)
+        app.router.add_get("/config", self._configured)
         app.router.add_get("/session", self._all)
         app.router.add_get("/session/status", self._statuses)
         app.router.add_get("/session/{id}/message", self._listed)
@@ -109,6 +111,9 @@ class Server:
         self._listening.set()
         await self._closing.wait()
         return response
+
+    async def _configured(self, _: web.Request) -> web.Response:
+        return web.json_response({"plugin": self.plugins})
 
     async def _all(self, _: web.Request) -> web.Response:
         return web.json_response(self.sessions)
@@ -236,6 +241,43 @@ async def test_parts_of_one_message_are_paragraphs_and_reasoning_is_none(
             await server.event("message.part.updated", sessionID="ses_1", part=whole)
     await facts.until(AssistantSaying, 3)
     assert [fact.piece for fact in facts if isinstance(fact, AssistantSaying)] == ["Hel", "lo", "\n\nyou"]
+
+
+async def test_a_turn_that_a_plugin_goes_on_with_ends_with_the_last_message(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.plugins = ["file:///home/person/.config/opencode/plugin/again.js"]
+    monkeypatch.setattr(session_server, "PLUGIN_SECONDS", DEADLINE)
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.reply("First.", "msg_a1")
+    await server.idle()
+    await server.prompt("Run the tests.", "msg_u2")
+    await server.event("permission.asked", id="heard", sessionID="ses_1")
+    await facts.until(PermissionAsked)
+    monkeypatch.setattr(session_server, "PLUGIN_SECONDS", 0.0)
+    await server.reply("Last.", "msg_a2", parent="msg_u2")
+    await server.idle()
+    ended = await facts.until(TurnEnded)
+    assert (ended.answer, ended.turn) == ("Last.", "msg_u1")
+    told = [type(fact) for fact in facts if not isinstance(fact, PermissionAsked)]
+    assert told == [SessionStarted, PromptAccepted, AssistantSaid, TurnEnded]
+
+
+async def test_a_plugin_that_does_not_go_on_keeps_no_turn_open(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.plugins = ["opencode-notify"]
+    monkeypatch.setattr(session_server, "PLUGIN_SECONDS", 0.0)
+    await make().open(facts)
+    await server.listened_to()
+    for n in (1, 2):
+        await server.prompt("hello", f"msg_u{n}")
+        await server.reply(f"Answer {n}.", f"msg_a{n}", parent=f"msg_u{n}")
+        await server.idle()
+        ended = await facts.until(TurnEnded, n)
+        assert (ended.answer, ended.turn) == (f"Answer {n}.", f"msg_u{n}")
 
 
 async def test_records_that_are_sent_again_are_not_told_again(server: Server, facts: Facts, make: Make) -> None:

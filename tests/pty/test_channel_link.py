@@ -25,6 +25,7 @@ from synapsed.model.link import (
     LinkExited,
     LinkObserved,
     LinkTurnAccepted,
+    LinkTurnInterrupted,
     LinkTurnRecord,
     LinkTurnSaid,
 )
@@ -125,6 +126,18 @@ async def linked() -> AsyncIterator[Linked]:
     await it.link.open(it.emit)
     yield it
     await it.link.close()
+
+
+@pytest.mark.parametrize("pressed", [True, False])
+async def test_a_person_stopped_the_turn_only_where_one_pressed_a_key(linked: Linked, pressed: bool) -> None:
+    await linked.begin()
+    await until(lambda: any(isinstance(event, LinkTurnAccepted) for event in linked.events))
+    if pressed:
+        linked.terminal.hands_at = 1e9
+    linked.channel._emit(TurnInterrupted(channel="server", at_ns=1, turn="turn-1"))
+    await until(lambda: any(isinstance(event, LinkTurnInterrupted) for event in linked.events))
+    (stopped,) = [event for event in linked.events if isinstance(event, LinkTurnInterrupted)]
+    assert stopped.reason == ("person" if pressed else "program")
 
 
 async def test_a_message_goes_over_the_channel_and_none_is_typed(linked: Linked) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.profiles import Profile
 from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Rests, Step, Steps, StopPressed, WaitFor
-from synapsed.screenspec import Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff, Signs
+from synapsed.screenspec import BusySigns, Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.menu_keys import Move
 from synapsed.terminal.prompts import find_prompt, holds_answer
@@ -137,7 +137,7 @@ def test_keys_that_are_wanted_twice_are_pressed_when_the_program_shows_that_it_w
     program = Program(["message", "esc to stop"], then=[["esc to stop", "press it again"], "stopped"])
     twice = PROFILE.model_copy(
         update={
-            "busy": Signs(screen=["^esc to stop"]),
+            "busy": BusySigns(screen=["^esc to stop"]),
             "interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again"),
         }
     )

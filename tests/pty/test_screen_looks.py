@@ -21,7 +21,7 @@ from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
-from synapsed.screenspec import AnswerSpec, Composer, DeliverySpec, Ready, Signs
+from synapsed.screenspec import AnswerSpec, BusySigns, Composer, DeliverySpec, Ready
 from tests.fakes.clock import FakeClock
 from tests.fakes.screens import FakeScreenProcess
 from tests.fakes.store import MemoryStore
@@ -36,7 +36,7 @@ FULL_SCREEN = Profile(
     name="a",
     command="a",
     ready=Ready(quiet_ms=250),
-    busy=Signs(screen=["^working"]),
+    busy=BusySigns(screen=["^working"]),
     composer=Composer(line="^> ?(?P<text>.*)$"),
     delivery=DeliverySpec(settle_ms=80),
     answer=AnswerSpec(mode="blocks", start="^\\* ", end="^>"),

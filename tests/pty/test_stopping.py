@@ -17,7 +17,7 @@ from synapsed.pty.session import Session
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
-from synapsed.screenspec import Composer, Dialog, Interrupt, Prompts, Ready, Signs
+from synapsed.screenspec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock, until
@@ -28,12 +28,12 @@ PROFILE = Profile(
     name="p",
     command="p",
     ready=Ready(quiet_ms=0),
-    busy=Signs(screen=["esc to stop"]),
+    busy=BusySigns(screen=["esc to stop"]),
     composer=Composer(line=r"^> ?(?P<text>.*)$"),
     interrupt=Interrupt(keys="\x1b", still_ms=1000),
     prompts=Prompts(dialogs=[Dialog(type="question", when=["^A menu"], leave="q")]),
 )
-SILENT = PROFILE.model_copy(update={"busy": Signs()})
+SILENT = PROFILE.model_copy(update={"busy": BusySigns()})
 
 
 class Program:

@@ -21,6 +21,7 @@ from tests.pty.playbook import (
     says_accepted,
     says_ended,
     says_failed,
+    says_undelivered,
     seen,
     submitted,
     turn,
@@ -32,6 +33,14 @@ def test_a_hook_ends_the_turn_exactly() -> None:
     accepted = PromptAccepted(channel="hooks", at_ns=ns(1.05))
     assert machine.told(accepted, 1.05) == [Save(), says_accepted("hooks: prompt accepted")]
     assert machine.told(ended(2.0), 2.0) == [says_ended("answer", True, "hooks: turn ended")]
+    assert machine.over
+
+
+def test_a_message_that_a_hook_refused_is_not_delivered_whatever_its_channel_calls_that() -> None:
+    machine = submitted()
+    assert machine.told(ended(2.0, answer=None), 2.0) == [FindAnswer(ns(1.0))]
+    found = AnswerFound("Blocked by hook\n└ Not yet.", False, "screen", refused="Not yet.")
+    assert machine.found(found, 2.1) == [says_undelivered("Not yet.")]
     assert machine.over
 
 

@@ -12,7 +12,7 @@ from synapsed.profiles import Profile
 from synapsed.pty.driver import Driver
 from synapsed.pty.session import Session
 from synapsed.pty.turn_types import Phase, TurnState
-from synapsed.screenspec import Composer, DeliverySpec, Dialog, Prompts, Ready, Signs
+from synapsed.screenspec import BusySigns, Composer, DeliverySpec, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.program import linked
@@ -22,7 +22,7 @@ PROFILE = Profile(
     name="p",
     command="p",
     ready=Ready(quiet_ms=0),
-    busy=Signs(screen=["^working"]),
+    busy=BusySigns(screen=["^working"]),
     composer=Composer(line="^> ?(?P<text>.*)$"),
     delivery=DeliverySpec(settle_ms=0, accept_ms=1000),
     prompts=Prompts(dialogs=[Dialog(type="permission", when=[r"^Allow it\?"])]),

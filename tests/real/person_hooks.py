@@ -6,7 +6,7 @@ import sys
 
 from tests.real.programs import Prepared
 
-__all__ = ["REASON", "install"]
+__all__ = ["REASON", "install", "plug_in"]
 
 REASON = "Not before the tests have passed."
 
@@ -26,6 +26,23 @@ if number < times:
         print(reason, file=sys.stderr)
         sys.exit(2)
     print(json.dumps({"decision": "block", "reason": reason}))
+"""
+
+_PLUGIN = """\
+import fs from "node:fs"
+
+export const Veto = async ({ client }) => ({
+  event: async ({ event }) => {
+    if (event.type !== "session.idle") return
+    const number = fs.existsSync(COUNT) ? fs.readFileSync(COUNT, "utf8").length : 0
+    if (number >= TIMES) return
+    fs.appendFileSync(COUNT, ".")
+    await new Promise((resolve) => setTimeout(resolve, MS))
+    const text = REASON.replace("NUMBER", String(number + 1))
+    const path = { id: event.properties.sessionID }
+    await client.session.promptAsync({ path, body: { parts: [{ type: "text", text }] } })
+  },
+})
 """
 
 EVENTS = {
@@ -75,6 +92,15 @@ def _gemini(prepared: Prepared, at: str, commands: list[str]) -> None:
     hooks = [{"name": f"mine{n}", "type": "command", "command": c, "timeout": 60_000} for n, c in enumerate(commands)]
     own = {"hooksConfig": {"enabled": True}, "hooks": {EVENTS[at]["gemini"]: [{"matcher": "*", "hooks": hooks}]}}
     file.write_text(json.dumps({**json.loads(file.read_text()), **own}))
+
+
+def plug_in(prepared: Prepared, *, reason: str, times: int = 1, seconds: float = 0) -> None:
+    """Makes opencode's plugin, which prompts again so many `times` once a session is idle, `seconds` later."""
+    folder = prepared.home / ".config" / "opencode" / "plugin"
+    folder.mkdir(mode=0o700)
+    given = {"COUNT": str(prepared.home / "count"), "TIMES": times, "MS": seconds * 1000, "REASON": reason}
+    head = "".join(f"const {name} = {json.dumps(value)}\n" for name, value in given.items())
+    (folder / "veto.js").write_text(head + _PLUGIN)
 
 
 _WRITERS = {"claude": _claude, "codex": _codex, "gemini": _gemini}

@@ -34,6 +34,8 @@ Failures
     ``[[status:529x2]]``      only the first two are, then the answer comes
     ``[[limit:3600]]``        every request is refused as over the account's usage limit, which resets in so many
                               seconds; ``[[limit:5 until:WALL]]`` only those before that Unix time
+    ``[[account:KIND]]``      every request is refused as the service refuses one of an account that does not work:
+                              `login` (no valid key), `bill` (nothing is paid), `model` (there is no such model)
     ``[[overlong]]``          every request is refused as longer than the model's context
     ``[[cut]]``               the connection is closed in the middle of the text
 
@@ -120,7 +122,7 @@ class Refusal:
     """Why a request is refused, in the API's own form. `seconds`: when a limit resets; `until`: Unix time after which
     nothing is refused any more."""
 
-    kind: Literal["limit", "overlong"]
+    kind: Literal["limit", "overlong", "login", "bill", "model"]
     seconds: float = 0.0
     until: float | None = None
 
@@ -199,7 +201,7 @@ def expected_answer(message: str) -> str:
 
 
 _KNOWN = frozenset(
-    "say answer before at-once delay hold hold-mid stall slow status cut limit overlong used".split()  # noqa: SIM905
+    "say answer before at-once delay hold hold-mid stall slow status cut limit account overlong used".split()  # noqa: SIM905
 )
 
 
@@ -228,6 +230,13 @@ def _tool(argument: str) -> ToolCall:
 def _refusal(single: dict[str, str]) -> Refusal | None:
     if "overlong" in single:
         return Refusal(kind="overlong")
+    match single.get("account"):
+        case "login" | "bill" | "model" as kind:
+            return Refusal(kind=kind)
+        case None:
+            pass
+        case unknown:
+            raise ValueError(f"account must be login, bill or model, not {unknown!r}")
     if "limit" not in single:
         return None
     match = _LIMIT.fullmatch(single["limit"].strip())

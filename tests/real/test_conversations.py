@@ -2,13 +2,17 @@
 
 import contextlib
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
-from tests.support.daemon import eventually
+from tests.real.conftest import CliHome
+from tests.real.model import Model
+from tests.real.programs import Prepared
+from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -56,10 +60,28 @@ def test_a_shutdown_and_a_reboot_go_on_with_the_conversation(cli: str, start_age
     _asked_with_all_before(agent, words)
 
 
-@pytest.mark.parametrize("cli", MAIN)
-def test_a_conversation_on_disk_is_adopted(cli: str, start_agent: StartAgent) -> None:
-    agent = start_agent(cli)
-    daemon, cwd = agent.daemon, agent.prepared.cwd
+MOVED_BY = {"claude": ("CLAUDE_CONFIG_DIR", ".claude.json"), "codex": ("CODEX_HOME", ".codex/config.toml")}
+
+
+def _moved(prepared: Prepared) -> Prepared:
+    """With its files elsewhere than below its home."""
+    name, configuration = MOVED_BY[prepared.cli]
+    elsewhere = prepared.home / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    file = prepared.home / configuration
+    file.rename(elsewhere / file.name)
+    return replace(prepared, env={**prepared.env, name: str(elsewhere)})
+
+
+@pytest.mark.parametrize(
+    ("cli", "moved"), [*((cli, False) for cli in MAIN), *((cli, True) for cli in MOVED_BY)], ids=str
+)
+def test_a_conversation_on_disk_is_adopted(
+    cli: str, moved: bool, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    prepared = cli_home(cli)
+    agent = RealAgent.start(cli, daemon, model, _moved(prepared) if moved else prepared)
+    cwd = agent.prepared.cwd
     words = [nonce()]
     agent.ask_exactly(f"First {words[0]}.")
     assert daemon.ctl("stop", agent.name, "--remove").code == 0

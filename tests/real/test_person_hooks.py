@@ -7,7 +7,7 @@ import pytest
 from tests.real.agents import MAIN, RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
-from tests.real.person_hooks import REASON, install
+from tests.real.person_hooks import REASON, install, plug_in
 from tests.real.ways import typed
 from tests.support.daemon import Daemon
 
@@ -58,4 +58,19 @@ def test_a_prompt_that_a_hook_refuses_is_not_delivered(
     assert (task["status"], error.get("code")) == ("failed", "UNDELIVERED"), f"{task}\n{agent.screen()}"
     assert REASON in error["message"]
     assert agent.model.turns(word) == []
+    agent.ask_exactly(f"Next {nonce()}.")
+
+
+@pytest.mark.parametrize("case", ["once", "twice"])
+@pytest.mark.parametrize("way", ["opencode", "opencode-typed"])
+def test_a_turn_that_a_plugin_goes_on_with_ends_with_the_last_message(
+    way: str, case: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    if way != "opencode":
+        typed("opencode", daemon)
+    prepared = cli_home("opencode")
+    plug_in(prepared, reason=f"{nonce()} [[say:More NUMBER.]]", **CASES[case])
+    agent = RealAgent.start("opencode", daemon, model, prepared)
+    answer = agent.ask(f"{nonce()} [[say:First.]]")
+    assert (answer.code, answer.out) == (0, f"More {CASES[case].get('times', 1)}.\n"), f"{answer.err}\n{agent.screen()}"
     agent.ask_exactly(f"Next {nonce()}.")

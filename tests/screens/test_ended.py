@@ -14,7 +14,7 @@ from synapsed import own_python
 from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.screens.pool import ScreenPool
-from synapsed.screenspec import Signs
+from synapsed.screenspec import BusySigns
 from synapsed.terminal.screen_messages import (
     Ask,
     Drawn,
@@ -231,7 +231,7 @@ async def test_what_was_drawn_before_the_window_got_another_size_is_drawn_in_the
 ) -> None:
     """A sign of work that the resize cuts off is known to the next process, too, until the program has drawn again."""
     monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
-    profile = PROFILE.model_copy(update={"busy": Signs(screen=[r"working \(esc\)"], rows=4)})
+    profile = PROFILE.model_copy(update={"busy": BusySigns(screen=[r"working \(esc\)"], rows=4)})
     program = await make_program(pool, profile=profile)
     program.prints(b"\x1b[?1049h")
     program.saved = await program.stage.checkpoint()

@@ -8,7 +8,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Profile
-from synapsed.screenspec import Composer, Dialog, Prompts, Ready, Signs
+from synapsed.screenspec import BusySigns, Composer, Dialog, Prompts, Ready, Signs
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
 from synapsed.terminal.verdict import STALE_S
@@ -201,7 +201,7 @@ def test_a_new_shell_prompt_ends_what_a_program_that_was_killed_still_says() -> 
 
 
 BARRED = PROFILE.model_copy(
-    update={"busy": Signs(progress=["normal", "indeterminate"]), "waiting": Signs(progress=["paused"])}
+    update={"busy": BusySigns(progress=["normal", "indeterminate"]), "waiting": Signs(progress=["paused"])}
 )
 
 

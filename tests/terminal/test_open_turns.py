@@ -6,7 +6,7 @@ from synapsed.channelspec import Channel
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Profile
-from synapsed.screenspec import Composer, Interrupt, PutOff, Ready, Signs
+from synapsed.screenspec import BusySigns, Composer, Interrupt, PutOff, Ready
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import REPORTED_LATE_S, TerminalObserver
 from synapsed.terminal.verdict import LOST_S, STALE_S
@@ -20,7 +20,7 @@ UNSIGNED = Profile(
     composer=Composer(line=r"^> ?(?P<text>.*)$"),
     interrupt=Interrupt(keys="\x1b", still_ms=int(STILL_S * 1000)),
 )
-SIGNED = UNSIGNED.model_copy(update={"busy": Signs(title="^\\* ", screen=["esc to stop"])})
+SIGNED = UNSIGNED.model_copy(update={"busy": BusySigns(title="^\\* ", screen=["esc to stop"])})
 TITLED = UNSIGNED.model_copy(update={"ready": Ready(quiet_ms=100, title="^Ready")})
 
 
@@ -159,7 +159,7 @@ def test_a_title_that_was_left_behind_is_not_believed() -> None:
     assert activity(watched, 1.0 + STALE_S - 0.1) is Activity.BUSY
     assert receives(watched.look(1.0 + STALE_S))
     assert {row.channel: row.says for row in watched.explain(1.0 + STALE_S)}["title"].endswith("it was left behind")
-    titled = SIGNED.model_copy(update={"busy": Signs(title="^\\* ")})
+    titled = SIGNED.model_copy(update={"busy": BusySigns(title="^\\* ")})
     watched = at_work(titled, b"\x1b]0;* thinking\x07> ", told=False)
     assert activity(watched, 3600.0) is Activity.BUSY, "this one has no other sign"
 
@@ -180,7 +180,7 @@ def test_a_sign_that_an_answer_quotes_is_not_believed() -> None:
 
 def test_a_message_that_is_put_off_need_not_move() -> None:
     """It is the one that was submitted, and no channel has told that its turn began; any other may be quoted."""
-    signs = {"hooks": Channel(adapter="hooks")}, Signs(screen=["^  Queued:"])
+    signs = {"hooks": Channel(adapter="hooks")}, BusySigns(screen=["^  Queued:"])
     interrupt = Interrupt(keys="\x1b", put_off=PutOff(shown=r"^  Queued:\n    (?P<text>\S.*)", keys="\x1b[A"))
     profile = UNSIGNED.model_copy(update={"channels": signs[0], "busy": signs[1], "interrupt": interrupt})
     watched = at_work(profile, b"  Queued:\r\n    say\r\n> ", told=False)
@@ -206,3 +206,32 @@ def test_a_program_that_drew_over_itself_when_it_was_stopped_is_to_draw_anew(scr
     watched.asked_to_stop(30.0)
     assert not is_defaced(SIGNED, watched.look(30.5), 30.5), "it may be drawing"
     assert is_defaced(SIGNED, watched.look(31.0), 31.0) is garbled
+
+
+def test_what_a_program_counts_is_told_while_it_works() -> None:
+    counting = BusySigns(title="^\\* ", retries=[r"(?m)^\* .* · (?P<count>attempt \d+/\d+)$", "^Once more$"])
+    watched = at_work(SIGNED.model_copy(update={"busy": counting}), b"* retrying in 3s \xc2\xb7 attempt 6/10\r\n> ")
+    assert watched.look(2.0).verdict.evidence.endswith("; attempt 6/10")
+    draw(watched, b"Once more\r\n> ", 3.0)
+    assert watched.look(3.1).verdict.evidence.endswith("; Once more")
+    draw(watched, b"* works\r\n> ", 4.0)
+    assert ";" not in watched.look(4.1).verdict.evidence
+    at_rest = at_work(UNSIGNED.model_copy(update={"busy": counting}), b"Once more\r\n> ", told=False)
+    look = at_rest.look(2.0)
+    assert (look.verdict.activity, ";" in look.verdict.evidence) == (Activity.READY, False)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["a turn is open", "none is told of"])
+def test_a_title_that_says_that_it_works_hides_no_dialog_that_cannot_be_read(told: bool) -> None:
+    """gemini's, while it asks what to do about a model that is gone."""
+    signed = SIGNED.model_copy(update={"channels": {"hooks": Channel(adapter="hooks")}})
+    dialog = b"\x1b]0;* thinking\x07\x1b[?25lIt seems like you have no access.\r\n* 1. Keep trying\r\n  2. Stop"
+    watched = at_work(signed, dialog, told=told)
+    assert activity(watched, 1.0 + STALE_S - 0.1) is Activity.BUSY
+    watched.look(1.0 + STALE_S)
+    look = watched.look(1.1 + 2 * STALE_S)
+    assert look.verdict.activity is Activity.UNKNOWN
+    assert look.verdict.asked is not None
+    assert "Keep trying" in look.verdict.asked.prompt.prompt
+    draw(watched, b"(3s, esc to stop)", 40.0)
+    assert activity(watched, 40.1) is Activity.BUSY

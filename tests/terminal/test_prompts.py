@@ -6,8 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
+from synapsed.library import ProfileLibrary
 from synapsed.screenspec import Dialog, ListedOption, OwnWords, Prompts
 from synapsed.terminal import prompts
+from synapsed.terminal.limit_notices import find_limit
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen
 
@@ -414,3 +416,36 @@ def test_a_menu_above_a_sign_is_answered_by_key_label_or_words() -> None:
     assert keys_for(found, "blue") == ([b"2", b"\r"], "2")
     assert keys_for(found, "1") == ([b"1", b"\r"], "1")
     assert keys_for(found, "something\nelse") == ([b"something else\r"], None)
+
+
+MODEL_GONE = ["It seems like you don't have access to gemini-3.8-flash.", "Your admin might have disabled the access."]
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (MODEL_GONE, ["Keep trying", "Stop"]),
+        (['Model "gemini-x" was not found or is invalid.', "/model to switch models."], ["Switch to gemini-y", "Stop"]),
+        (
+            ["Usage limit reached for all Pro models.", "/stats model for usage details", "/model to switch models."],
+            ["Switch to gemini-y", "Upgrade for higher limits", "Stop"],
+        ),
+    ],
+    ids=["no access", "no such model", "limit"],
+)
+def test_gemini_asks_what_to_do_without_its_model(words: list[str], options: list[str]) -> None:
+    mark = ["●", *[" "] * len(options)]
+    rows = ["", *words, "", "", *(f"{mark[n]} {n + 1}. {label}" for n, label in enumerate(options)), "", ""]
+    box = ["╭" + "─" * 78 + "╮", *(f"│ {row:<77}│" for row in rows), "╰" + "─" * 78 + "╯"]
+    screen = Screen(80, 40)
+    screen.feed("\r\n".join(box).encode())
+    asked = find_prompt(ProfileLibrary.builtin().get("gemini").prompts, screen.snapshot())
+    assert asked is not None
+    assert asked.prompt.prompt.split("\n")[0] == words[0]
+    assert [option.label for option in asked.prompt.options] == options
+    for word in ("Stop", "no"):
+        assert keys_for(asked, word)[1] == str(len(options))
+    limit = find_limit(ProfileLibrary.builtin().get("gemini").limit, asked.prompt.prompt, 0.0)
+    assert limit is not None
+    assert limit.answer == "Stop"
+    assert limit.code == ("" if words[0].startswith("Usage") else "MODEL_ERROR")

@@ -4,7 +4,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
-from synapsed.screenspec import Composer, Ready, Signs
+from synapsed.screenspec import BusySigns, Composer, Ready
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 
@@ -13,7 +13,7 @@ PROFILE = Profile(
     name="p",
     command="p",
     ready=Ready(quiet_ms=60),
-    busy=Signs(screen=[r"working \(esc to stop\)"], rows=4),
+    busy=BusySigns(screen=[r"working \(esc to stop\)"], rows=4),
     composer=COMPOSER,
 )
 COLS, ROWS = 120, 40

@@ -6,7 +6,7 @@ from synapsed.errors import InvalidChoice
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted
 from synapsed.profiles import Profile
-from synapsed.screenspec import Composer, Ready, Signs
+from synapsed.screenspec import BusySigns, Composer, Ready, Signs
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import keys_for
 from synapsed.terminal.unreadable import IN_TURN_S, ROWS_MAX, UNREADABLE_S
@@ -17,11 +17,11 @@ FULL = Profile(
     name="full",
     command="full",
     ready=Ready(quiet_ms=0),
-    busy=Signs(screen=["^working"]),
+    busy=BusySigns(screen=["^working"]),
     waiting=Signs(title="^asks"),
     composer=Composer(line=r"^> ?(?P<text>.*)$"),
 )
-LINES = FULL.model_copy(update={"composer": Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True), "busy": Signs()})
+LINES = FULL.model_copy(update={"composer": Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True), "busy": BusySigns()})
 
 
 def started(profile: Profile = FULL) -> TerminalObserver:

@@ -2,12 +2,21 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, numbered, resolved, sse
 from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Anthropic"]
+
+_ACCOUNT: Mapping[str, tuple[int, str]] = {
+    "login": (401, "invalid x-api-key"),
+    "bill": (
+        400,
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to purchase credits.",
+    ),
+    "model": (404, "model: scripted"),
+}
 
 
 class Anthropic:
@@ -65,6 +74,8 @@ class Anthropic:
     def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
         if refusal.kind == "overlong":
             return 400, self.error(400, "prompt is too long: 250000 tokens > 200000 maximum"), {}
+        if (told := _ACCOUNT.get(refusal.kind)) is not None:
+            return told[0], self.error(*told), {}
         headers = {
             "anthropic-ratelimit-unified-status": "rejected",
             "anthropic-ratelimit-unified-representative-claim": "five_hour",

@@ -1,12 +1,21 @@
 """The Gemini API."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, numbered, resolved, sse
 from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Gemini"]
+
+_ACCOUNT: Mapping[str, tuple[int, str]] = {
+    "login": (400, "API key not valid. Please pass a valid API key."),
+    "bill": (403, "This API method requires billing to be enabled. Please enable billing on project #1 and retry."),
+    "model": (
+        404,
+        "models/scripted is not found for API version v1beta, or is not supported for generateContent.",
+    ),
+}
 
 
 class Gemini:
@@ -51,6 +60,7 @@ class Gemini:
             400: "INVALID_ARGUMENT",
             401: "UNAUTHENTICATED",
             403: "PERMISSION_DENIED",
+            404: "NOT_FOUND",
             429: "RESOURCE_EXHAUSTED",
             503: "UNAVAILABLE",
         }
@@ -60,6 +70,8 @@ class Gemini:
         if refusal.kind == "overlong":
             message = "The input token count (1250000) exceeds the maximum number of tokens allowed (1048576)."
             return 400, self.error(400, message), {}
+        if (told := _ACCOUNT.get(refusal.kind)) is not None:
+            return told[0], self.error(*told), {}
         wait = f"{refusal.seconds:g}s"
         body = self.error(429, f"You exceeded your current quota. Please retry in {wait}.")
         kind = "type.googleapis.com/google.rpc"

@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, numbered, resolved, sse
@@ -13,6 +13,16 @@ __all__ = ["Chat", "Responses"]
 
 
 NAMESPACE = "__"
+
+_ACCOUNT: Mapping[str, tuple[int, str, str]] = {
+    "login": (401, "invalid_api_key", "Incorrect API key provided: sk-scri**0000. You can find your API key at ..."),
+    "bill": (
+        429,
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    "model": (404, "model_not_found", "The model `scripted` does not exist or you do not have access to it."),
+}
 
 
 class Responses:
@@ -62,6 +72,9 @@ def _refused(refusal: Refusal, error: Callable[[int, str], Json]) -> tuple[int, 
     if refusal.kind == "overlong":
         body = error(400, "Your input exceeds the context window of this model. Please adjust it and try again.")
         return 400, {"error": {**body["error"], "code": "context_length_exceeded"}}, {}
+    if (account := _ACCOUNT.get(refusal.kind)) is not None:
+        status, code, message = account
+        return status, {"error": {**error(status, message)["error"], "type": code, "code": code}}, {}
     told = {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": round(time.time() + refusal.seconds)}
     body = error(429, "The usage limit has been reached")
     return 429, {"error": {**body["error"], **told}}, {"retry-after": f"{refusal.seconds:g}"}
