@@ -7,7 +7,7 @@ from typing import Any
 from synapsectl.client import task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, NoDaemon
-from synapsectl.following import Follower
+from synapsectl.following import TaskPrinter
 from synapsectl.output import short_id
 from synapsectl.progress import StatusLine
 from synapsectl.questions import ask, can_ask
@@ -31,7 +31,7 @@ class Attendant:
         self._waiter = Waiter(
             ctx.client, deadline=deadline, note=self._note, on_event=self._on_event, on_tick=self._on_tick
         )
-        self.follower = Follower(ctx.out)
+        self.follower = TaskPrinter(ctx.out)
 
     def wait(self, task: dict[str, Any], request: dict[str, Any] | None, *, sent: str) -> dict[str, Any]:
         """As `Waiter.wait`; `sent` is the task that Ctrl-C is about. Raises KeyboardInterrupt where the person stops

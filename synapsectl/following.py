@@ -11,7 +11,7 @@ BLOCKS = f"{ANSWER}."
 """Ids of the artifacts that the answer, which is printed whole, is made of."""
 
 
-class Follower:
+class TaskPrinter:
     """Prints one task's events. Where what was told was not quite so (text off a screen), what takes its place is
     printed once it is known to be right."""
 

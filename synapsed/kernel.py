@@ -21,7 +21,7 @@ log = structlog.stdlib.get_logger("synapsed.parts")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigKey:
     """A key of the configuration: what it may be, as pydantic understands it, and what it is without one."""
 
     kind: Any
@@ -34,9 +34,9 @@ class Face:
 
     name: str
     opens: str
-    sections: Mapping[str, Setting] = field(default_factory=dict)
+    sections: Mapping[str, ConfigKey] = field(default_factory=dict)
     """At the top of the configuration. The names that were released stay; a new one begins with the part's name."""
-    agent_settings: Mapping[str, Setting] = field(default_factory=dict)
+    agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
 
 

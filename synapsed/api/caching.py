@@ -18,7 +18,7 @@ KEPT: Final = 256
 """Documents whose last change is remembered; one that was forgotten has changed, as far as anybody can tell."""
 
 
-class Changes:
+class ChangeTimes:
     """When the documents of this daemon changed."""
 
     def __init__(self, clock: Clock) -> None:
@@ -38,7 +38,7 @@ class Changes:
 
 def document(
     request: web.Request,
-    changes: Changes,
+    changes: ChangeTimes,
     body: bytes,
     content_type: str = "application/json",
     *,

@@ -19,7 +19,7 @@ from synapsed.a2a.push.sender import PushSender
 from synapsed.access.pairs import Pair
 from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.a2a_loading import A2aSdk
-from synapsed.api.caching import Changes
+from synapsed.api.caching import ChangeTimes
 from synapsed.api.idempotent_input import Acts
 from synapsed.api.live_screens import LiveScreens
 from synapsed.api.memory_reservation import BODIES, reserve_task
@@ -182,7 +182,7 @@ class ApiContext:
     sdk: A2aSdk = field(init=False)
     acts: Acts = field(init=False)
     streams: Streams = field(init=False)
-    changes: Changes = field(init=False)
+    changes: ChangeTimes = field(init=False)
     live: LiveScreens = field(init=False)
     started: float = field(init=False)
     """`clock.monotonic()` when the daemon began."""
@@ -209,7 +209,7 @@ class ApiContext:
         self.sdk = A2aSdk(self.control.tasks, self.control.events, pushes, repeats=repeats)
         self.acts = Acts(ActLog(self.paths.acts, self.clock))
         self.streams = Streams(self.limits.streams)
-        self.changes = Changes(self.clock)
+        self.changes = ChangeTimes(self.clock)
         self.live = LiveScreens(self.control, self.clock)
         self.started = self.clock.monotonic()
 

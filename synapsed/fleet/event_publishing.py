@@ -22,7 +22,7 @@ from synapsed.fleet.outgoing import Outgoing
 from synapsed.fleet.ports import Broker, BrokerRefused, NoBroker
 from synapsed.interfaces import Directory, EventFilter, EventLog
 from synapsed.model.events import Event
-from synapsed.store.follower import Follower, Later
+from synapsed.store.follower import Follower, NotNow
 
 BEHIND_MAX: Final = 100_000
 """Events."""
@@ -93,7 +93,7 @@ class EventTelling(Follower):
             done = await asyncio.gather(*map(self._publish, some), return_exceptions=True)
             for error in done:
                 if isinstance(error, BaseException):
-                    raise Later(str(error)) if isinstance(error, BrokerRefused) else error
+                    raise NotNow(str(error)) if isinstance(error, BrokerRefused) else error
         if self.cursor > self._kept:
             await self._keep(self.cursor)
 
@@ -124,7 +124,7 @@ class EventTelling(Follower):
         try:
             await self._place()
         except BrokerRefused as error:
-            raise Later(str(error)) from None
+            raise NotNow(str(error)) from None
 
     async def _place(self) -> None:
         facts = await self._broker.facts(streams.EVENTS, "syn.ev._")

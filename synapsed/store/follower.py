@@ -52,7 +52,7 @@ class Ended(Exception):
     """Raised by `handle`: there is nothing more to follow."""
 
 
-class Later(Exception):
+class NotNow(Exception):
     """Raised where something cannot be done now: it is tried again as after a failure, of which nobody need be told."""
 
 
@@ -164,7 +164,7 @@ class Follower:
             return True
         except self.escapes:
             raise
-        except Later as reason:
+        except NotNow as reason:
             log.info("a follower waits", follower=self.name, why=str(reason))
         except StoreError as error:
             if error.details.get("reason") == "closed":
@@ -210,7 +210,7 @@ class Follower:
             return _told(self.name, event)
         try:
             return await self.handle(event)
-        except (StoreError, Ended, Later):
+        except (StoreError, Ended, NotNow):
             raise
         except self.escapes:
             raise

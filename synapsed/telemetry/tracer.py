@@ -27,7 +27,7 @@ from synapsed.interfaces import EventLog
 from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
-from synapsed.store.follower import Later
+from synapsed.store.follower import NotNow
 from synapsed.store.store import SqliteStore
 from synapsed.telemetry.extra import MISSING
 from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
@@ -164,7 +164,7 @@ class Tracer(LifeFollower):
         """Sends what there is, at one attempt; what that does not do is left to the next one."""
         self._patient = False
         await self.restore()
-        with contextlib.suppress(Later):
+        with contextlib.suppress(NotNow):
             await self.catch_up()
 
     async def restore(self) -> None:
@@ -205,14 +205,14 @@ class Tracer(LifeFollower):
         return self._names.get(agent_id, (agent_id, UNKNOWN))
 
     async def _deliver(self, cursor: int) -> None:
-        """Has the collector take the spans, however long it is away, and moves the durable cursor. Raises Later where
+        """Has the collector take the spans, however long it is away, and moves the durable cursor. Raises NotNow where
         it does not wait."""
         failures, spans = 0, self._spans
         while (sent := await self._send(spans))[0] == "later":
             if failures == 0:
                 log.warning("the collector takes no spans; they are sent later", status=sent[1])
             if not self._patient:
-                raise Later
+                raise NotNow
             await asyncio.sleep(backoff(failures, initial=FIRST_PAUSE_S, factor=2.0, maximum=LAST_PAUSE_S))
             failures += 1
         if sent[0] == "refused":

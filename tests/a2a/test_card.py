@@ -8,7 +8,7 @@ from a2a.client.card_resolver import parse_agent_card
 from a2a.compat.v0_3 import types as v03
 
 from synapsed.a2a.card import agent_card
-from synapsed.api.caching import KEPT, Changes
+from synapsed.api.caching import KEPT, ChangeTimes
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.rights import Peer
 from synapsed.api.security import Security
@@ -85,7 +85,7 @@ def test_it_is_a_card_of_0_3_too():
 
 def test_a_document_has_changed_when_its_bytes_have():
     clock = FakeClock()
-    changes = Changes(clock)
+    changes = ChangeTimes(clock)
     first = changes.since("/a", "1")
     clock.advance(60)
     assert changes.since("/a", "1") == first

@@ -12,7 +12,7 @@ from synapsed.interfaces import EventFilter, NewEvent
 from synapsed.model.events import AgentAlert, AgentReported, Event, TurnSeen
 from synapsed.model.follower import FollowerState
 from synapsed.store import follower as module
-from synapsed.store.follower import PASSED_OVER, SAVE_EVERY, Changes, DurableFollower, Ended, Follower, Later
+from synapsed.store.follower import PASSED_OVER, SAVE_EVERY, Changes, DurableFollower, Ended, Follower, NotNow
 from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.store import MemoryStore
@@ -299,12 +299,12 @@ async def test_catching_up_after_a_fault_behind_the_events(store: MemoryStore, c
         async def handled(self) -> None:
             if self.away:
                 self.away = False
-                raise Later("nobody is there")
+                raise NotNow("nobody is there")
 
     sending = Sending(store, clock)
     await sending.restore()
     await say(store, "quiet", "two")
-    with pytest.raises(Later):
+    with pytest.raises(NotNow):
         await sending.catch_up()
     assert sending.count == 2
     await sending.catch_up()

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from synapsectl.following import Follower
+from synapsectl.following import TaskPrinter
 from synapsectl.output import CommandOutput
 from synapsed.sse import SseEvent
 
@@ -27,7 +27,7 @@ def told(text: str, *, append: bool = False, last: bool = False) -> SseEvent:
 )
 def test_what_was_said_is_not_said_again(events, printed):
     stdout = io.StringIO()
-    follower = Follower(CommandOutput(stdout, io.StringIO(), columns=None))
+    follower = TaskPrinter(CommandOutput(stdout, io.StringIO(), columns=None))
     for event in events:
         follower.event(event)
     follower.end()

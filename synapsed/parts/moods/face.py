@@ -6,7 +6,7 @@ without a clock. `following` has them follow the log.
 """
 
 from synapsed.config import Section
-from synapsed.kernel import Face, Setting
+from synapsed.kernel import ConfigKey, Face
 
 
 class MoodsConfig(Section):
@@ -19,6 +19,6 @@ class MoodsConfig(Section):
 FACE = Face(
     name="moods",
     opens="synapsed.parts.moods.following",
-    sections={"moods": Setting(MoodsConfig, MoodsConfig())},
-    agent_settings={"moods": Setting(bool, True)},  # where `[moods]` is enabled
+    sections={"moods": ConfigKey(MoodsConfig, MoodsConfig())},
+    agent_settings={"moods": ConfigKey(bool, True)},  # where `[moods]` is enabled
 )
