@@ -45,10 +45,14 @@ _PACKED: Final = frozenset({".html", ".css", ".js", ".mjs", ".webmanifest", ".sv
 
 _COMMENTED: Final = frozenset({".js", ".css"})
 _COMMENTS: Final = re.compile(
-    r"^[ \t]*//.*\n|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|/\*\* @(?:type|param)(?s:.*?)\*/ ?|^[ \t]+|\n+(?=\n)", re.MULTILINE
+    r"^[ \t]*//.*\n|(?<=;) // .*|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|/\*\* @(?:type|param)(?s:.*?)\*/ ?|^[ \t]+|\n+(?=\n)",
+    re.MULTILINE,
 )
 """Of the page's own files a sixth is for those who read them here: comments, types, indentation. No text of theirs
 looks so (tests/web/test_files.py)."""
+
+_BLANKS: Final = re.compile(r"(?<=[{;:,]) +| +(?=[{}])")
+"""Blanks of style sheets that are as good as none."""
 
 INDEX: Final = "index.html"
 WORKER: Final = "sw.js"
@@ -119,7 +123,8 @@ def _read(folder: Traversable, prefix: str) -> dict[str, tuple[bytes, bytes | No
         elif _suffix(entry.name) in TYPES:
             body = entry.read_bytes()
             if _suffix(entry.name) in _COMMENTED and not prefix.startswith("vendor/"):
-                body = _COMMENTS.sub("", body.decode()).encode()
+                text = _COMMENTS.sub("", body.decode())
+                body = (_BLANKS.sub("", text) if entry.name.endswith(".css") else text).encode()
             beside = folder / f"{entry.name}.br"
             found[prefix + entry.name] = (body, beside.read_bytes() if beside.is_file() else None)
     return found

@@ -53,7 +53,7 @@ def module(name: str) -> str:
     return f"/web/{page_files().version}/{name}"
 
 
-def question(text: str = "Run ls?", command: str | None = None, key: str = "p1", **more: Any) -> Prompt:
+def question(text: str = "Run ls?", *, key: str = "p1", **more: Any) -> Prompt:
     options = [
         PromptOption(key="1", label="Yes"),
         PromptOption(key="2", label="Yes, and don't ask again"),

@@ -45,8 +45,11 @@ _FILES: Mapping[str, Mapping[str, str]] = {
 """Of each package what the page has, and what it is called there."""
 
 _BARE = re.compile(r'from"preact"')
-_COMMENT = re.compile(r"(?<!^)/\*.*?\*/\n?", re.DOTALL)
-"""Of a style sheet all but the first, which says whose it is."""
+_UNREAD = re.compile(
+    r"(?<!\A)/\*.*?\*/\n?|(?<=@license MIT)\n \*$.*?(?=\n \*/)|^[ \t]+(?!\*)|\n+(?=\n)", re.DOTALL | re.MULTILINE
+)
+"""Of a style sheet: all comments but the first, which says whose it is; what that one has of the licence, whose text
+lies beside it; indentation."""
 _MAP = re.compile(r"^//# sourceMappingURL=.*\n?", re.MULTILINE)
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -70,7 +73,7 @@ def vendored(modules: Path) -> dict[str, bytes]:
         here: dict[str, str] = {}
         for source, name in files.items():
             text = (folder / source).read_text()
-            text = _COMMENT.sub("", text) if name.endswith(".css") else _BARE.sub('from"./preact.mjs"', text)
+            text = _UNREAD.sub("", text) if name.endswith(".css") else _BARE.sub('from"./preact.mjs"', text)
             made[name] = _MAP.sub("", text).encode()
             here[name] = hashlib.sha256(made[name]).hexdigest()
         licence = f"LICENSE.{package.rpartition('/')[2]}.txt"

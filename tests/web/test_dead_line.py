@@ -1,6 +1,7 @@
 """A terminal in the page over a line that is dead: what comes late is not typed, and that is told."""
 
 import asyncio
+import json
 
 import pytest
 from playwright.async_api import Page, WebSocketRoute, expect
@@ -12,6 +13,9 @@ pytestmark = pytest.mark.night
 
 class Line:
     """Between the page and the daemon; while it is dead it keeps what it is given, both ways."""
+
+    _NONSENSE = '{"type": "nothing that is known"}'
+    """Is answered with an error, once all before it has been dealt with."""
 
     def __init__(self, socket: WebSocketRoute) -> None:
         self.server = socket.connect_to_server()
@@ -26,12 +30,19 @@ class Line:
         else:
             to.send(message)
 
-    def mend(self) -> None:
-        """It is back, and nobody is at this end any more."""
-        self.dead = False
-        for to, message in self._kept:
-            if to is self.server:
+    async def mend(self, *, left: bool) -> None:
+        """It is back; `left`: nobody is at this end any more, and what comes is kept. Returns when the daemon has dealt
+        with all that it was given."""
+        self.dead = left
+        kept, self._kept = self._kept, []
+        for to, message in kept:
+            if to is self.server or not left:
                 to.send(message)
+        if left:
+            self.server.send(self._NONSENSE)
+            async with asyncio.timeout(60):
+                while not any(json.loads(told)["type"] == "error" for _, told in self._kept if isinstance(told, str)):
+                    await asyncio.sleep(0.02)
 
 
 async def terminal(devices: Devices) -> tuple[Page, Line]:
@@ -55,7 +66,8 @@ async def until(worker: Worker, wanted: bytes) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_what_was_typed_over_a_dead_line_once_the_person_has_left(devices: Devices, worker: Worker):
+@pytest.mark.parametrize("left", [True, False], ids=["who has left", "who is still there"])
+async def test_what_was_typed_over_a_dead_line(devices: Devices, worker: Worker, *, left: bool):
     page, line = await terminal(devices)
     await page.keyboard.type("ab")
     await until(worker, b"ab")
@@ -64,6 +76,8 @@ async def test_what_was_typed_over_a_dead_line_once_the_person_has_left(devices:
     await page.keyboard.press("Enter")
     await expect(page.locator(".terminal [role=status]")).to_contain_text("No word from the daemon")
     await page.keyboard.type("y")
-    line.mend()
-    await page.wait_for_timeout(2000)  # what would be typed, would be by then
-    assert typed(worker) == b"ab"
+    await line.mend(left=left)
+    if left:
+        assert typed(worker) == b"ab"
+    else:
+        await until(worker, b"abrm\ry")

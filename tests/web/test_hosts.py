@@ -8,7 +8,7 @@ from playwright.async_api import Browser, expect
 
 from tests.daemon.test_hosts import Box, box, here, host
 from tests.support.daemon import Daemon, eventually
-from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question
+from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question, read
 
 pytestmark = pytest.mark.night
 
@@ -45,7 +45,7 @@ async def test_what_another_host_asks_is_answered_here_once(two_hosts: Devices, 
     box.daemon.task_in(again, "input_required")
     await expect(desk.locator(".outcome")).to_have_count(0)  # the card of the first one is gone: `j` would go there
     await expect(desk.locator(CARD)).to_have_count(1)
-    await expect(desk.locator(".choices")).to_be_visible()
+    await read(desk)
     await desk.keyboard.press("j")
     await desk.keyboard.press("n")
     await expect(desk.locator(".outcome")).to_contain_text("taken")

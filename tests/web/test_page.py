@@ -9,7 +9,7 @@ from playwright.async_api import Route, WebSocketRoute, expect
 
 from synapsectl.inbox.model import InboxModel
 from synapsed.model.agent import Activity
-from synapsed.model.events import ActivityChanged, AttentionChanged, ToolExecution
+from synapsed.model.events import ActivityChanged, AttentionChanged
 from tests.fakes.clock import until
 from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, module, question, read
 
@@ -30,9 +30,7 @@ async def test_a_command_stands_there_once_and_the_name_on_one_row(devices: Devi
     command = "find . -name '*.py' | xargs sed -i s/a/b/"
     rows = ["Bash command", "find . -name '*.py' |", " xargs sed -i s/a/b/", "Do you want to proceed?"]
     for agent, asked, runs in (("payments-api", "\n".join(rows), command), ("bob", "Run ls -l?", "ls -l")):
-        await worker.ask(agent, question(asked, key=agent), item=agent)
-        call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": runs})
-        await worker.control.tell(worker.control.directory.resolve(agent), call)
+        await worker.ask(agent, question(asked, key=agent, command=runs), item=agent)
     page = await devices.open()
     await expect(page.locator(".command")).to_have_text([command, "ls -l"])
     await expect(page.locator(".question")).to_have_text(["Bash command\nDo you want to proceed?", "Run ls -l?"])

@@ -94,6 +94,9 @@ export function socketUrl(path) {
   return url.href;
 }
 
+/** Milliseconds until a line is tried again that has failed so often: not all of them at once. @param {number} failures */
+export const pauseAfter = (failures) => Math.min(15_000, 500 * 2 ** failures) * (0.5 + Math.random() / 2);
+
 /** A name for one act, so that it is done once however often it is sent. */
 export function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(18));

@@ -3,11 +3,9 @@
 
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
-import { agentPath, socketUrl } from "./api.js";
+import { agentPath, pauseAfter, socketUrl } from "./api.js";
 
 const COLOR = /^#[0-9a-f]{6}$/;
-const FIRST_MS = 500;
-const LONGEST_MS = 15_000;
 
 /** @typedef {[number, string|string[], string?, string?, number?, string?]} Run */
 
@@ -95,8 +93,7 @@ export class LiveScreen {
       this.socket = null;
       this.say({ line: false });
       this.failures += 1;
-      const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(this.failures, 6));
-      this.timer = setTimeout(() => this.connect(), wait * (0.5 + Math.random() / 2));
+      this.timer = setTimeout(() => this.connect(), pauseAfter(this.failures));
     };
   }
 

@@ -5,13 +5,11 @@ import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { FitAddon } from "../vendor/addon-fit.mjs";
 import { Terminal as Xterm } from "../vendor/xterm.mjs";
-import { agentPath, socketUrl } from "./api.js";
+import { agentPath, pauseAfter, socketUrl } from "./api.js";
 import { LeasedKeys } from "./leases.js";
 import { safe } from "./links.js";
 
 const SCROLLBACK = 5000;
-const FIRST_MS = 500;
-const LONGEST_MS = 15_000;
 const LOOK_MS = 500;
 /** Beyond so many bytes that xterm has not drawn, the connection waits: the daemon then sends the newest screen. */
 const UNDRAWN_MAX = 2_000_000;
@@ -146,8 +144,7 @@ class Session {
       this.failures += 1;
       if (this.keys.sent.length) this.lost += this.keys.drop(); // whether they were typed, nobody knows
       this.tell(this.lost ? this.words("Offline.") : "offline");
-      const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(this.failures, 6));
-      this.timer = setTimeout(() => this.connect(), wait * (0.5 + Math.random() / 2));
+      this.timer = setTimeout(() => this.connect(), pauseAfter(this.failures));
     };
   }
 
