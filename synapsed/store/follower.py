@@ -79,6 +79,8 @@ class Follower:
         self._moved = asyncio.Event()
         self._hurried = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._waits = False
+        """It failed, and is to try again."""
         self._amid = False
         """An event is being handled: memory may be ahead of the cursor."""
         self._broken_off = False
@@ -126,9 +128,9 @@ class Follower:
         return self._running is not None and not self._running.done()
 
     async def reached(self, event_id: int) -> None:
-        """Returns once all events up to that one are seen to, or where it does not run."""
+        """Returns once all events up to that one are seen to; at once while it cannot do that, or does not run."""
         self._hurried.set()
-        while self._reached < event_id and self.running:
+        while self._reached < event_id and self.running and not self._waits:
             await self._moved.wait()
 
     async def catch_up(self) -> None:
@@ -148,7 +150,10 @@ class Follower:
             while not await self._attempt(again=furthest >= 0):
                 failures = failures + 1 if self.cursor <= furthest else 0
                 furthest = max(furthest, self.cursor, 0)
+                self._waits = True
+                self._wake()
                 await self._pause(backoff(failures, initial=RETRY_S, factor=2.0, maximum=RETRY_MAX_S))
+                self._waits = False
         finally:
             asyncio.get_running_loop().call_soon(self._wake)  # it is done by then
 

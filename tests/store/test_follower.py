@@ -108,7 +108,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def started(follower: Follower) -> Follower:
+async def started[F: Follower](follower: F) -> F:
     await follower.restore()
     follower.start()
     return follower
@@ -251,6 +251,16 @@ async def test_waiting_for_one_ends_with_it(store: MemoryStore, clock: FakeClock
     await say(store, "one")
     await hearing.reached(7)
     assert not hearing.running
+    await hearing.close()
+
+
+async def test_nobody_waits_for_one_that_fails(store: MemoryStore, clock: FakeClock) -> None:
+    """Whoever ends the daemon would wait for ever for what can never be done."""
+    hearing = await started(Hearing(store, clock))
+    hearing.faults = [RuntimeError("bug")] * 100
+    await say(store, "one")
+    await hearing.reached(1)
+    assert hearing.running
     await hearing.close()
 
 
