@@ -1,7 +1,7 @@
 """What becomes of an answer: whether it is still being typed, and whether the very same is asked again.
 
 What is asked is known by what it says. Where the same is asked once more after it was given an answer, that is another
-prompt, with an id of its own: an answer to the one before is none to it.
+prompt, with an id of its own: an answer to the one before does not answer it.
 """
 
 from collections import Counter

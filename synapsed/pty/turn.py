@@ -436,7 +436,7 @@ class PtyTurn:
 
     @property
     def _unproven(self) -> bool:
-        """No channel has told of the turn, and where there is none the program was not seen at work: an answer that is
+        """No channel has told of the turn, and without channels the program was not seen at work: an answer that is
         empty may be one that has not come yet."""
         return self._untold or (self._shows and not self.state.busy_seen)
 

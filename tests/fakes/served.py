@@ -110,7 +110,8 @@ class Served(Daemon):
         return self.beside.do(wanted)
 
     def token_of(self, agent_id: str) -> str:
-        return next(token for token, known in self.control.tokens.items() if known == agent_id)
+        tokens: dict[str, str] = self.control.tokens or self.control.directory._tokens
+        return next(token for token, known in tokens.items() if known == agent_id)
 
     def add(self, name: str = "dummy", **facts: Any) -> AgentView:
         """An agent of the fake control, which has a token as a program has it."""
