@@ -42,6 +42,7 @@ async def test_words_of_its_own_and_a_failure(world: World, pair: Pair) -> None:
     await pair.reply(own.id, "mine")
     assert told(world)[1:] == [(own.id, B, A, "reply", "it replied", request.id)]
     await pair.turn(B, 1, "x")
+    await world.task_is(request.id, TaskState.COMPLETED)
 
     own = await pair.own(wait=True)
     request = await pair.ask(own)

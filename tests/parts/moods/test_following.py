@@ -216,7 +216,7 @@ async def test_whatever_goes_wrong_it_goes_on(home: Home, monkeypatch: pytest.Mo
     with monkeypatch.context() as patched:
         patched.setattr(target, attribute, fails)
         await home.send(agent.id, "hello")
-        await until(lambda: failed == 1)
+        await until(lambda: failed >= 1)
     await home.send(agent.id, ANGRY)
     await until(lambda: bool(home.clock.advance(5)) or bool(home.levels))
     assert home.levels == [("frustration", 3)], "what failed is looked at again, with what was known before it"
