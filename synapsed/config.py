@@ -23,7 +23,7 @@ from synapsed.rules.rule import RuleConfig
 
 
 class Section(BaseModel):
-    """What the configuration's models are: a key that is not known is refused."""
+    """The base of the configuration's models: a key that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -526,7 +526,7 @@ def _reconfigure(config: Config, automation: Automation, parts: Parts) -> None:
 
 
 def _left_out(parts: Parts, fleet_problem: str | None) -> Iterator[str]:
-    """What does not work since the daemon came up, for people."""
+    """Yields, in words for people, each thing that does not work since the daemon came up."""
     for name, problem in parts.problems.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
     if fleet_problem is not None:

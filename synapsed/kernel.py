@@ -1,4 +1,4 @@
-"""What a part of the daemon says of itself, and what the kernel gives it.
+"""The face of a part: its own words about itself, and the kernel that it is given.
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
@@ -7,7 +7,7 @@ that parts use: `choices`, `config` (for sections), `errors`, `interfaces`, `mod
 
 import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ class Face:
 
 @dataclass(slots=True, kw_only=True)
 class Kernel:
-    """What a part is given. `config` is what counts now, with the part's sections."""
+    """All that a part is given. `config` is what counts now, with the part's sections."""
 
     control: Control
     store: Store
@@ -66,9 +66,6 @@ class Running:
 
     def reconfigured(self) -> None:
         """Another configuration counts."""
-
-
-type Opened = AbstractAsyncContextManager[Running]
 
 
 class Parts:

@@ -73,7 +73,7 @@ class EventTelling(Follower):
         self._content = content
         self.wants = EventFilter(types=told_types(content=content))
         self._told: list[Event] = []
-        """What is to be told before the cursor is kept."""
+        """Events that are to be told before the cursor is kept."""
         self._names: dict[str, str] = {}
         """Of agents that are no more, by id: of this daemon's life."""
         self._stream = ""

@@ -43,7 +43,7 @@ log = structlog.stdlib.get_logger("synapsed.follower")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an event led to: the events that tell of it."""
+    """The consequence of an event: the events that tell of it."""
 
     events: Sequence[NewEvent] = ()
 
@@ -66,7 +66,7 @@ class Follower:
     pace: float = 0.0
     """Seconds between two looks at the log, for what is in no hurry; 0: it looks as soon as something is there."""
     escapes: tuple[type[Exception], ...] = ()
-    """What ends `run`, and is for whoever awaits it."""
+    """Errors that end `run`, and are for whoever awaits it."""
 
     def __init__(self, events: EventLog, timers: Timers | None = None) -> None:
         """`timers` None: those of the event loop."""

@@ -191,7 +191,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """There is none."""
+        """Does nothing: this loop has no such thing."""
 
     # --- sockets ---
 

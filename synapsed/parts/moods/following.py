@@ -83,7 +83,7 @@ class Moods(DurableFollower):
         return ahead
 
     def _wanted(self, agent_id: str) -> bool:
-        """Whether the agent is to be told of; one that is no more is not."""
+        """Returns True if the agent is to be told of; one that is no more is not."""
         if not agent_id or not self._kernel.config.moods.enabled:
             return False
         try:
@@ -126,7 +126,7 @@ class Moods(DurableFollower):
 
 
 def _read(kept: FollowerState | None) -> MoodState | None:
-    """What a scorer goes on from; None where nothing was kept, or what was is not understood."""
+    """Returns the state that a scorer goes on from; None if nothing was kept, or nothing that is understood."""
     if kept is None or not kept.secret:
         return None
     try:
