@@ -87,7 +87,7 @@ class HookChannel:
         self._context = context
         self._dates = PastDates(SystemClock())
         passing = frozenset(event for event, kind in channel.events.items() if kind == "saying")
-        self._maildir = Maildir(context.hooks, passing=passing)
+        self._maildir = Maildir(context.hooks, passing=passing, since_ns=context.began_ns)
         self._pieces = MessagePieces()
         self._emit: Callable[[ChannelFact], None] | None = None
         self._lock = asyncio.Lock()

@@ -59,6 +59,8 @@ class LaunchContext:
     """Which program that is: another one has another word here (`program_mark`)."""
     chosen_by: tuple[str, ...] = ()
     """The person's own arguments, where they choose the conversation: its id is not known then."""
+    began_ns: int = 0
+    """CLOCK_MONOTONIC before its program starts: what a hook reported before is of an earlier launch."""
 
     @property
     def server_socket(self) -> Path:
@@ -143,6 +145,7 @@ class LaunchContext:
             "companion": self.companion,
             "program": self.program,
             "chosen_by": self.chosen_by,
+            "began_ns": self.began_ns,
         }
         return json.dumps(data).encode()
 

@@ -42,11 +42,16 @@ class Report:
 
 
 class Maildir:
-    """Reader of one maildir, made by `launch_additions.prepare`. Reports of the `passing` events are a courtesy."""
+    """Reader of one maildir, made by `launch_additions.prepare`. Reports of the `passing` events are a courtesy.
 
-    def __init__(self, root: Path, *, passing: Collection[str] = ()) -> None:
+    A hook can outlive its program, and report into the maildir of the next launch: what is older than `since_ns` is
+    deleted unread.
+    """
+
+    def __init__(self, root: Path, *, passing: Collection[str] = (), since_ns: int = 0) -> None:
         self._root = root
         self._passing = passing
+        self._since_ns = since_ns
 
     def recover(self) -> None:
         """What was taken but never settled is new again. Call it once, before the first `take`."""
@@ -59,6 +64,9 @@ class Maildir:
         reports: list[Report] = []
         for path in self._files("new")[:TAKEN_MAX]:
             try:
+                if _when(path) < self._since_ns:
+                    path.unlink(missing_ok=True)
+                    continue
                 report, whole = self._read(path)
                 kept = "passing" if report is not None and report.event in self._passing else "cur"
                 self._move(path, kept if whole else "bad")

@@ -119,6 +119,7 @@ class PtyLinkFactory:
             companion=has_companion(profile),
             program=await asyncio.to_thread(program_mark, launch.program),
             chosen_by=tuple(launch.args) if launch.chosen else (),
+            began_ns=int(self.clock.monotonic() * 1e9),
         )
         if context.companion and await asyncio.to_thread(was_refused, context):
             context = replace(context, companion=False)

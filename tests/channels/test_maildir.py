@@ -1,6 +1,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from synapsed.channels import maildir
+from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.maildir import Maildir
 from tests.channels.conftest import Launch
 
@@ -102,6 +104,16 @@ def test_unsettled_reports_are_bounded(launch: Launch) -> None:
         pass
     kept = launch.names("cur")
     assert len(kept) == maildir.KEPT_MAX
+
+
+def test_a_hook_that_outlived_the_launch_before_tells_nothing(launch: Launch) -> None:
+    context = replace(launch.context, began_ns=time.monotonic_ns())
+    assert LaunchContext.load(launch.context.agent_dir).began_ns == 0, "a context of an earlier release has no time"
+    launch.report("UserPromptSubmit", {"prompt": "of the launch before"}, at_ns=context.began_ns - 1)
+    launch.report("UserPromptSubmit", {"prompt": "of this one"}, at_ns=context.began_ns)
+    box = Maildir(context.hooks, since_ns=context.began_ns)
+    assert [report.payload["prompt"] for report in box.take()] == ["of this one"]
+    assert launch.names("new") == []
 
 
 def test_other_files_and_a_missing_directory_do_not_matter(launch: Launch, tmp_path: Path) -> None:

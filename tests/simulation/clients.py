@@ -133,7 +133,8 @@ class Clients:
                 causes[agent, "leave"] += 1
                 await self.insist(lambda m: m.processes.stop(agent), tries=2)
                 await asyncio.sleep(self.rng.uniform(0.1, 3))
-                await self.insist(lambda m: m.processes.restart(agent))
+                # Until it is taken: what waits for a stopped agent waits as long as a person leaves it stopped.
+                await self.insist(lambda m: m.processes.restart(agent), tries=200)
             case "park":
                 causes[agent, "leave"] += 1
                 await self.insist(lambda m: m.processes.park(agent), tries=1)
