@@ -1,7 +1,6 @@
 """Waiting for a task as a person does: told how long it takes, asked what it asks, and Ctrl-C thinks twice."""
 
 import json
-import sys
 from typing import Any
 
 from synapsectl.client import task_path
@@ -11,6 +10,7 @@ from synapsectl.following import TaskPrinter
 from synapsectl.output import short_id
 from synapsectl.progress import StatusLine
 from synapsectl.questions import ask, can_ask
+from synapsectl.signals import typed_line
 from synapsectl.waiting import INTERRUPTED, Waiter
 from synapsed.sse import SseEvent
 
@@ -97,7 +97,7 @@ class Attendant:
         try:
             out.stderr.write(f"\n{CHOICES}")
             out.stderr.flush()
-            typed = sys.stdin.readline()
+            typed = typed_line()
         except KeyboardInterrupt:
             out.remark()
             self._leave(sent)

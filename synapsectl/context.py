@@ -80,8 +80,10 @@ class CommandContext:
         """A person's yes; False where nobody is there to be asked."""
         if self.as_json or not (self.out.on_terminal and sys.stdin.isatty()):
             return False
+        from synapsectl.signals import typed_line
+
         self.out.note(f"{question} [y/N]")
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+        return typed_line().strip().lower() in ("y", "yes")
 
     def busy(self, what: str) -> "AbstractContextManager[None]":
         """Say on a terminal what is going on while the block runs, where that takes its time and a person reads it;

@@ -1,7 +1,9 @@
 """Signals to an attached terminal (its end, its stop, another size), and to a request that is under way."""
 
 import os
+import select
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,6 +11,8 @@ from types import FrameType
 from typing import Self
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+CTRL_C_SECONDS = 1.0
+"""How late a Ctrl-C is seen that came in a bad moment; see `typed_line`."""
 
 
 class TerminalSignals:
@@ -63,6 +67,16 @@ class TerminalSignals:
 
     def _on_resize(self, signum: int, frame: FrameType | None) -> None:
         self.resized = True
+
+
+def typed_line() -> str:
+    """Returns the next line that a person types, with its line break; empty at Ctrl-D. Raises KeyboardInterrupt.
+
+    A Ctrl-C that arrives just before `readline` waits in the kernel is noted by Python, and seen at the next key only.
+    """
+    while sys.stdin.isatty() and not select.select([sys.stdin], [], [], CTRL_C_SECONDS)[0]:
+        pass
+    return sys.stdin.readline()
 
 
 class DeferredInterrupt:

@@ -7,6 +7,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
 from synapsectl.reach import elsewhere
+from synapsectl.signals import typed_line
 
 EXAMPLES = (
     ("synapsectl input claude 2", "the option with this key"),
@@ -54,7 +55,7 @@ def _read(target: WhoAsks) -> str:
         return getpass(f"{target.name}: ")
     sys.stderr.write(f"{target.name}: ")
     sys.stderr.flush()
-    line = sys.stdin.readline()
+    line = typed_line()
     if not line:
         raise UsageError("there is no answer")
     return line.removesuffix("\n")

@@ -14,6 +14,7 @@ from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, divided, give, read_text
 from synapsectl.parsing import seconds
 from synapsectl.sending import Sending, Wanted
+from synapsectl.signals import typed_line
 from synapsectl.teams import ANYWHERE, with_members
 
 EXAMPLES = (
@@ -143,7 +144,7 @@ def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence
     if not (ctx.out.on_terminal and sys.stdin.isatty()):
         raise UsageError(f"it would go to {len(agents)} agents: say --yes, if that is meant")
     ctx.out.note(f"it goes to {len(agents)} agents, a task for each: send it? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if typed_line().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was sent")
 
 
