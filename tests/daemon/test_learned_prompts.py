@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from synapsed.terminal.verdict import HIDDEN_CURSOR_S
+from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon, eventually
 from tests.support.written import Written, noting
 
 pytestmark = [pytest.mark.night, pytest.mark.timeout(300)]
@@ -89,7 +90,6 @@ ASKERS = {
     "git-add-p": "cd $(mktemp -d) && git init -q . && echo 1 >f && git add f && echo 2 >f && git add -p",
     "less": "less /etc/passwd",
     "vim": "vim -u NONE",
-    "top": "top",
     "more": "more /etc/services",
     **{name: f'{PYTHON_OF_LIBRARIES} -c "{code}"' for name, code in LIBRARIES.items()},
 }
@@ -103,6 +103,8 @@ NEEDS = {
     "git-add-p": "git",
 }
 HELD = ("unknown screen", "dialog")
+MOVES = {"top": "top"}
+"""It hides the cursor and draws anew for ever, as what installs something does for a while."""
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +148,14 @@ def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name:
     assert alerts(daemon, agent) == []
 
 
-def held(daemon: Daemon, name: str) -> dict[str, Any]:
+def held(daemon: Daemon, name: str, *, patience: float = PATIENCE_S) -> dict[str, Any]:
     """The agent, once a person is told that it waits."""
 
     def told() -> dict[str, Any] | None:
         agent = daemon.agent(name)
         return agent if agent["held"] in HELD and agent["prompt"] else None
 
-    return eventually(told, f"{name} is told")
+    return eventually(told, f"{name} is told", patience=patience)
 
 
 def needed(name: str) -> None:
@@ -166,14 +168,26 @@ def needed(name: str) -> None:
         pytest.skip(f"needs {program}")
 
 
-@pytest.mark.parametrize("name", ASKERS)
+@pytest.mark.parametrize("name", ASKERS | MOVES)
 def test_who_asks_is_told_of_and_not_typed_into(daemon: Daemon, written: Written, name: str) -> None:
     needed(name)
-    agent = start(daemon, f"own-{name}", ["sh", "-c", ASKERS[name]])
+    agent = start(daemon, f"own-{name}", ["sh", "-c", (ASKERS | MOVES)[name]])
     task = daemon.send("b please", agent["name"])
-    held(daemon, agent["name"])
+    held(daemon, agent["name"], patience=PATIENCE_S + (HIDDEN_CURSOR_S if name in MOVES else 0))
     assert daemon.task(task)["status"] == "submitted"
     assert written.of(agent) == []
+
+
+def test_what_moves_inside_an_agent_that_is_a_shell_is_at_work_until_it_is_stopped(daemon: Daemon) -> None:
+    needed("top")
+    agent = start(daemon, "in-top", ["bash", "--norc"])
+    assert daemon.ctl("send", agent["name"], "--wait", "echo one").out == "one\n"
+    task = daemon.send("top", agent["name"])
+    eventually(lambda: daemon.agent(agent["name"])["doing"] == "top", "it runs")
+    assert daemon.task(task)["status"] == "working"
+    assert daemon.ctl("cancel", task).code == 0
+    assert daemon.task_in(task, "canceled")
+    assert daemon.ctl("send", agent["name"], "--wait", "echo two").out == "two\n"
 
 
 @pytest.mark.parametrize("name", ASKERS)
@@ -213,7 +227,7 @@ def test_a_prompt_without_a_sign_is_told_by_a_person(daemon: Daemon, written: Wr
     assert written.of(agent) == []
     start(daemon, "said", [sys.executable, "-c", code], prompt="command:")
     assert daemon.ctl("send", "said", "--wait", "one").out == "=one\n"
-    assert daemon.ctl("keys", "unsaid", "t", "w", "o", "enter").code == 0
+    assert daemon.ctl("keys", "unsaid", "t", "w", "o", "Enter").code == 0
     assert daemon.task_in(waiting, "completed")["artifacts"][0]["parts"][0]["text"] == "=one"
 
 
@@ -221,7 +235,7 @@ def test_what_was_learned_is_kept_for_a_restart_of_the_agent_and_of_the_daemon(d
     code = "print('Tip: ask?'); print('=' + input('command> '))\nwhile 1: print('=' + input('command> '))"
     start(daemon, "kept", [sys.executable, "-c", code])
     held(daemon, "kept")  # a question mark stands above it
-    assert daemon.ctl("keys", "kept", "x", "enter").code == 0
+    assert daemon.ctl("keys", "kept", "x", "Enter").code == 0
     daemon.ready("kept")
     assert daemon.ctl("restart", "kept").code == 0
     daemon.ready("kept")
