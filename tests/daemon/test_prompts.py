@@ -96,8 +96,10 @@ def test_a_question_that_is_canceled_leaves_the_shell_ready(daemon: Daemon) -> N
 @pytest.mark.night
 def test_the_prompt_of_a_program_that_the_shell_starts_asks(daemon: Daemon) -> None:
     """It is no end of the shell's turn: the next message is for the shell."""
-    task = asked(daemon, f"{sys.executable} -q")
-    assert (task["status"], task["prompt"]["prompt"]) == ("input_required", ">>>")
+    command = f"{sys.executable} -q"
+    task = asked(daemon, command)
+    assert task["status"] == "input_required"
+    assert task["prompt"]["prompt"].splitlines() == [f"$ {command}", ">>>"], "the rows as they stand"
     assert answer(daemon, task["id"], "exit()") == "TASK_STATE_COMPLETED"
     assert daemon.ctl("send", "shell", "echo 3", "--wait").out == "3\n"
 

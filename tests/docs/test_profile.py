@@ -81,7 +81,7 @@ def test_the_smallest_profile(daemon: Daemon) -> None:
 
 @pytest.mark.night
 def test_a_usual_prompt_needs_none(daemon: Daemon) -> None:
-    (command,) = re.findall(r"`synapsectl (start generic [^`]*)`", PAGE)
+    (command,) = re.findall(r"`synapsectl (start generic --name py [^`]*)`", PAGE)
     assert daemon.ctl(*shlex.split(command)).code == 0
     assert daemon.ctl("send", "py", "6*7", "--wait").out == "42\n"
     failed = daemon.ctl("send", "py", "1/0", "--wait")
