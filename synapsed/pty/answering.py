@@ -27,8 +27,9 @@ EXIT_S = 2.0
 TAKEN_S = 5.0
 """How long a program may take to react to an answer; then, if it rests, it has not taken it."""
 
-TAKEN_ROUNDS = 6
-"""So often it is waited for while the program has not read the answer, or computes: a busy machine leaves it little."""
+TAKEN_ROUNDS = 5
+"""So often it is waited for while the program has not read the answer, or computes: a busy machine leaves it little.
+Together less than the 30 s that clients wait for a response."""
 
 NEXT_S = 2.0
 """How long what is asked next may be drawn until it is told; more than one that is read the same for a while takes."""
