@@ -79,23 +79,29 @@ class Idempotency:
         async with lock:
             known = await self._store.task(task_id)
             if known is not None and request.key is not None:
-                _check_same(known, request, to, former=await self._store.is_former(known.id, to))
+                refusal = _refusal(known, request, to)
+                del known  # it may be large, and is not held while another is read, nor with the error
+                if refusal is None and await self._store.is_former(task_id, to):
+                    refusal = _stands_for(task_id, f"another agent, the {to} that was removed", to)
+                if refusal is not None:
+                    raise refusal
+                known = await self._store.task(task_id)
             yield task_id, known
 
 
-def _check_same(known: Task, request: SendRequest, to: str, *, former: bool) -> None:
-    """Raises InvalidRequest: whoever asks would take an answer to something else for his own."""
+def _refusal(known: Task, request: SendRequest, to: str) -> InvalidRequest | None:
+    """Returns why the key is refused, where whoever asks would take an answer to something else for his own."""
     if known.agent_id != to:
-        differs = f"another agent, {known.agent_id}"
-    elif former:
-        differs = f"another agent, the {to} that was removed"
-    elif known.message.parts != request.message.parts:
-        differs = "another message"
-    else:
-        return
-    raise InvalidRequest(
-        f"Idempotency-Key: it stands for task {known.id}, which has {differs}: nothing was sent; take another key",
+        return _stands_for(known.id, f"another agent, {known.agent_id}", known.agent_id)
+    if known.message.parts != request.message.parts:
+        return _stands_for(known.id, "another message", to)
+    return None
+
+
+def _stands_for(task_id: str, differs: str, agent_id: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Idempotency-Key: it stands for task {task_id}, which has {differs}: nothing was sent; take another key",
         field="Idempotency-Key",
-        task=known.id,
-        agent=known.agent_id,
+        task=task_id,
+        agent=agent_id,
     )

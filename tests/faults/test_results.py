@@ -64,7 +64,14 @@ def sent_before(home: House, count: int) -> list[Task]:
     now = int(time.time())
     ids = [task_id_of(SendRequest(message=Message.of("hi"), key=key(number)), agent_id) for number in range(count)]
     tasks = [
-        a_task(now + number, id=task_id, agent_id=agent_id, status=TaskState.COMPLETED, artifacts=[answer])
+        a_task(
+            now + number,
+            id=task_id,
+            agent_id=agent_id,
+            message=Message.of("hi"),
+            status=TaskState.COMPLETED,
+            artifacts=[answer],
+        )
         for number, task_id in enumerate(ids)
     ]
     put(daemon, tasks)
@@ -130,6 +137,20 @@ def test_results_that_nobody_reads(house: Callable[..., House]):
         assert watch.grew <= 2 * BUDGET + SPARE, home.row.figures
         assert watch.lag <= STANDS_S, home.row.figures
         daemon.kill9()  # the next door begins with a daemon that holds nothing
+
+
+def test_keys_of_large_results_that_come_with_another_message(house: Callable[..., House]):
+    home = house("17", f"{DISTINCT} keys of large results, each with another message", config=NO_PORTS)
+    sent_before(home, DISTINCT)
+    daemon = home.daemon.start()
+    settled(daemon)
+    with watched(daemon) as watch:
+        headers = [{"Idempotency-Key": key(number)} for number in range(DISTINCT)]
+        with closing([ask(daemon, "seeds", "f00", each, "another") for each in headers]) as clients:
+            said = [client.recv(100).split(b"\r\n")[0] for client in clients]
+    assert set(said) == {b"HTTP/1.1 400 Bad Request"}
+    home.row.figures["seeds"] = f"{watch.grew / MB:.0f} MB, {watch.lag * 1000:.0f} ms"
+    assert watch.grew <= 2 * BUDGET + SPARE, home.row.figures
 
 
 def test_one_result_that_many_wait_for(house: Callable[..., House]):
