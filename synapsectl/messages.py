@@ -36,7 +36,7 @@ def read_text(given: str, stdin: BinaryIO) -> str:
     """The text: `given`, or all of stdin where that is `-`, without the newline at its end.
 
     Raises UsageError, MessageTooLarge."""
-    raw = stdin.read(MESSAGE_MAX + 2) if given == "-" else os.fsencode(given)
+    raw = stdin.read(MESSAGE_MAX + 2) if given == "-" else given.encode("utf-8", "surrogateescape")
     if len(raw) > MESSAGE_MAX + 1:
         raise _too_large("the message")
     try:
@@ -129,7 +129,7 @@ def _file(path: str, content: bytes) -> dict[str, str]:
 def _name(path: str) -> str:
     """The file's name as text; a byte that is no UTF-8 becomes `\\xNN`."""
     name = os.path.basename(path)  # noqa: PTH119 - pathlib takes 4 ms to import
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _too_large(what: str) -> MessageTooLarge:
