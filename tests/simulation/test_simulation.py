@@ -48,6 +48,7 @@ def test_seeds(first: int) -> None:
 
 
 @pytest.mark.night
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("first", range(GATE, NIGHT, GROUP))
 def test_more_seeds(first: int) -> None:
     run(range(first, first + GROUP))
