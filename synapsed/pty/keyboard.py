@@ -231,10 +231,11 @@ class Keyboard:
             self.interrupting = False
 
     def _interrupt(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
-        confirmed = False
+        confirmed, drawn, spec = False, 0, self._profile.interrupt
 
         def settled(look: Look) -> bool:
-            nonlocal confirmed
+            nonlocal confirmed, drawn
+            drawn = look.offset
             confirmed = confirmed or stopped(look)
             return confirmed or self._puts_off(look, message)
 
@@ -243,7 +244,9 @@ class Keyboard:
                 yield from self._take_back_put_off()
             else:
                 yield from self._stop(stopped)
-            yield from wait_for(settled, self._profile.interrupt.confirm_ms / 1000)
+            if not (yield from wait_for(settled, spec.confirm_ms / 1000)) and (yield from look_now()).offset > drawn:
+                # It had written more than was drawn in that time: what it did is seen now.
+                yield from wait_for(settled, spec.still_ms / 1000 + SHOWN_S)
             if confirmed:
                 yield from self.leave_opened()
                 return True

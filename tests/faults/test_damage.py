@@ -299,6 +299,7 @@ def test_15_killed_for_memory_then_a_reboot(house: MakeHouse) -> None:
         assert (failed["status"], failed["error"]["code"]) == ("failed", "INTERRUPTED")
         assert innocent.poll() is None
         daemon.ready(hungry)
+        daemon.ready(working)
         states = {agent["name"]: agent["state"] for agent in daemon.get("/agents").json}
         assert states == {hungry: "running", working: "running", stopped: "stopped"}
         assert waiting is not None

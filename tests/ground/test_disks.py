@@ -273,8 +273,9 @@ def _killed_daemon(disk: FullDisk) -> None:
 
 
 def _growing_log(disk: FullDisk) -> None:
-    """The daemon's own log has taken the last byte."""
-    with (disk.person.state / "logs/daemon.log").open("ab", buffering=0) as log:
+    """The daemon's own log has taken the last byte. It may have put that aside meanwhile, as one that is too large."""
+    log_file = disk.person.state / "logs/daemon.log"
+    with log_file.open("ab", buffering=0) as log:
         try:
             while log.write(bytes(1 << 16)):
                 pass
@@ -282,7 +283,8 @@ def _growing_log(disk: FullDisk) -> None:
             pass
     disk.fill()
     _refused(disk, "send", "d", "echo refused")
-    os.truncate(disk.person.state / "logs/daemon.log", 0)
+    os.truncate(log_file, 0)
+    log_file.with_suffix(".log.1").unlink(missing_ok=True)
 
 
 BECOMES_FULL = {

@@ -34,6 +34,8 @@ class Program:
         """`then` is what it shows after each of our keys, one after the other where that is a list."""
         self.shown = shown
         self.then = then or []
+        self.offset = 0
+        """Up to where its output is drawn."""
         self.hidden_s = 0.0
         """How long the composer is hidden."""
         self.keys: list[bytes] = []
@@ -74,7 +76,9 @@ class Program:
         state = "absent" if text in (MENU, WARNING) else "draft" if text and not text.startswith("later: ") else "empty"
         asked = SimpleNamespace(dialog=Dialog(type="question", when=[MENU], leave="q")) if menu else None
         screen, verdict = SimpleNamespace(lines=(text,), text=lambda: text), SimpleNamespace(asked=asked)
-        return SimpleNamespace(composer=ComposerState(state, text, 0), screen=screen, verdict=verdict)
+        return SimpleNamespace(
+            composer=ComposerState(state, text, 0), screen=screen, verdict=verdict, offset=self.offset
+        )
 
     def write(self, data: bytes) -> bool:
         """Whether it is hidden."""
@@ -131,6 +135,22 @@ def test_keys_that_are_wanted_twice_are_pressed_again_when_the_program_says_so(s
     assert program.play(keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped"))
     assert program.keys == [b"\x1b"] * (1 + again)
     assert program.asked_at[-1] == 1 + again
+
+
+class Flooding(Program):
+    """What it has written is drawn slowly: a look waits for all of it."""
+
+    def do(self, step: Step) -> Any:
+        if isinstance(step, LookNow) and self.keys:
+            self.offset, self.shown = 100, ["stopped"]
+        return super().do(step)
+
+
+def test_a_program_whose_output_is_not_drawn_yet_is_looked_at_once_more() -> None:
+    """It has stopped, and one more key would be for whatever comes next."""
+    program = Flooding(["flood"], then=["flood"])
+    assert program.play(program.keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped"))
+    assert program.keys == [b"\x1b"]
 
 
 def test_keys_that_are_wanted_twice_are_pressed_when_the_program_shows_that_it_works() -> None:
