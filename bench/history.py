@@ -15,10 +15,10 @@ from bench.figures import daemon, milliseconds, report, sized
 from bench.telemetry import OFF, cpu_s, pauses, turn
 from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import NewEvent
-from synapsed.interfaces.history import HistoryFilter
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
-from synapsed.store.history import SqliteHistory
+from synapsed.parts.history.asked import HistoryFilter
+from synapsed.parts.history.service import SqliteHistory
 from synapsed.store.store import SqliteStore
 
 TURNS = sized(150, 3)

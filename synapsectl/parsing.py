@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from synapsectl.output import PROGRAM, fold, harmless, is_text, named
-from synapsectl.verbs import SYNONYMS, VERBS, Verb, overview
+from synapsectl.verbs import RELEASED, SYNONYMS, Verb, overview, verbs
 
 if TYPE_CHECKING:
     from synapsectl.context import CommandContext
@@ -90,7 +90,7 @@ def _read_bytes(parser: "VerbParser", args: argparse.Namespace) -> None:
 
 def command_line(columns: int | None = None) -> "VerbParser":
     """The parser of the whole tool. No verb's module is imported yet."""
-    return _Tool(prog=PROGRAM, load=lambda: SubVerb("", subverbs=VERBS), columns=columns)
+    return _Tool(prog=PROGRAM, load=lambda: SubVerb("", subverbs=verbs()), columns=columns)
 
 
 def parsers(parser: "VerbParser") -> "Iterator[VerbParser]":
@@ -243,6 +243,8 @@ class _Tool(VerbParser):
         self.exit(USAGE, fold(f"{PROGRAM}: {message}\n", self._columns or UNBROKEN))
 
     def no_such_part(self, word: str) -> NoReturn:
+        if word in RELEASED:
+            self.error(f"{word!r} belongs to the part {RELEASED[word]}, which is not installed")
         near = [SYNONYMS[word]] if word in SYNONYMS else nearest(word, self.parts)
         hint = f"did you mean {' or '.join(near)}?" if near else f"see '{PROGRAM} -h'"
         self.error(f"no verb {word!r}: {hint}")

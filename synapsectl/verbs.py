@@ -1,6 +1,8 @@
 """The verbs: which module has each, and what it is for; and the overview of them, which `synapsectl -h` shows."""
 
+import os
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -8,22 +10,29 @@ from synapsectl.output import PROGRAM
 
 
 class Verb(NamedTuple):
-    """`module` is one of `synapsectl.commands`; `module:name` an object in one that several verbs share."""
+    """`module` is one of `package`; `module:name` an object in one that several verbs share. The verb of a part stands
+    in the overview behind the verb `after`."""
 
     module: str
     help: str
     group: str
+    package: str = "synapsectl.commands"
+    after: str = ""
+
+    @property
+    def full_module(self) -> str:
+        """With its package, and without the object's name."""
+        return f"{self.package}.{self.module.partition(':')[0]}"
 
     def load(self) -> Any:
         """What has the verb's `configure` and `run`, or its `SUBVERBS`."""
-        module, _, name = self.module.partition(":")
-        found = import_module(f"synapsectl.commands.{module}")
+        found, name = import_module(self.full_module), self.module.partition(":")[2]
         return getattr(found, name) if name else found
 
     def examples(self) -> "Sequence[tuple[str, str]]":
         """Command lines, and what each is for: `EXAMPLES` of the module, by name where several verbs share it."""
-        module, _, name = self.module.partition(":")
-        found: Any = import_module(f"synapsectl.commands.{module}").EXAMPLES
+        name = self.module.partition(":")[2]
+        found: Any = import_module(self.full_module).EXAMPLES
         told: Sequence[tuple[str, str]] = found[name] if name else found
         return told
 
@@ -51,8 +60,6 @@ VERBS = {
     "screen": Verb("screen", "an agent's screen now", LOOKING),
     "logs": Verb("logs", "what an agent printed", LOOKING),
     "events": Verb("events", "what happens, as it happens", LOOKING),
-    "history": Verb("history", "what was said and done, searched and exported", LOOKING),
-    "usage": Verb("usage", "tokens and cost, by agent, day or task", LOOKING),
     "diff": Verb("diff", "what has changed in an agent's folder", LOOKING),
     "worktree": Verb("worktree", "folders and branches of their own for agents", LOOKING),
     "send": Verb("send", "send a message to agents, and wait for the answers", MESSAGES),
@@ -86,6 +93,8 @@ VERBS = {
     "version": Verb("version", "versions of the tool and of the daemon", DAEMON),
     "help": Verb("help_", "this overview, or more of one verb", DAEMON),
 }
+"""Those that are there without any part; `verbs` has all."""
+
 ALIASES = {"ls": "list"}
 QUICK_VERBS = frozenset({"list", "inbox", "attach"})
 """Verbs that have in `QUICK`, for some command lines, what the parser would make of them."""
@@ -113,12 +122,32 @@ SYNONYMS = {
 }
 """What people who come from other tools type, and the verb that they mean."""
 
+RELEASED = {"history": "history", "usage": "history"}
+"""Verbs of parts, with the part of each: what is said where that is not installed."""
+
+
+@cache
+def verbs() -> dict[str, Verb]:
+    """Returns all verbs, those of the parts among them, in the order of the overview."""
+    from synapsed.parts import __path__ as parts
+    from synapsed.parts.list import NAMES
+
+    found = list(VERBS.items())
+    for part in NAMES:
+        table = f"synapsed.parts.{part}.ctl.verbs"
+        if os.path.isfile(os.path.join(parts[0], part, "ctl", "verbs.py")):  # noqa: PTH113, PTH118 - without pathlib
+            for name, verb in import_module(table).VERBS.items():
+                names = [one for one, _ in found]
+                place = names.index(verb.after) + 1 if verb.after in names else len(names)
+                found.insert(place, (name, verb._replace(package=table.rpartition(".")[0])))
+    return dict(found)
+
 
 def overview() -> str:
-    """The verbs by their groups, in the order of `VERBS`."""
+    """The verbs by their groups."""
     lines = [f"usage: {PROGRAM} VERB …"]
     group = None
-    for name, verb in VERBS.items():
+    for name, verb in verbs().items():
         if verb.group != group:
             group = verb.group
             lines += ["", f"{group}:"]

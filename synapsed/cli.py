@@ -189,7 +189,7 @@ def _broker(args: argparse.Namespace) -> int:
     from synapsed.fleet.broker import serve
     from synapsed.fleet.member_files import Home
     from synapsed.openfiles import raise_limit
-    from synapsed.parts.list import config_model
+    from synapsed.parts.loading import config_model
     from synapsed.paths import Paths
 
     os.umask(0o077)
@@ -208,7 +208,7 @@ def _fleet(what: str) -> int:
     from synapsed.configfile import load_config
     from synapsed.errors import InvalidRequest, SynapsedError
     from synapsed.extras import FLEET_INSTALL, has_fleet
-    from synapsed.parts.list import config_model
+    from synapsed.parts.loading import config_model
     from synapsed.paths import Paths
 
     os.umask(0o077)
@@ -358,7 +358,7 @@ def _check_config(*, as_json: bool) -> int:
     from synapsed.configfile import check_parking, load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.library import ProfileLibrary
-    from synapsed.parts.list import config_model
+    from synapsed.parts.loading import config_model
     from synapsed.paths import Paths
     from synapsed.telemetry.extra import missing
 

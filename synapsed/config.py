@@ -4,9 +4,9 @@ How it is read from its files, and what must fit together over several sections:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from ipaddress import ip_network
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
@@ -163,13 +163,6 @@ class StoreConfig(Section):
     keep: Keep = Keep()
     backup_days: float = Field(default=7.0, ge=0, le=36_500)
     """The database is copied once a day, and a copy kept for so many; 0: no copies are made."""
-
-
-class HistoryConfig(Section):
-    """`[history]`."""
-
-    enabled: bool = True
-    """Messages, answers and tool calls can be searched, and usage is added up."""
 
 
 class MetricsConfig(Section):
@@ -388,7 +381,6 @@ class Config(Section):
     outgoing: OutgoingConfig = OutgoingConfig()
     hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
-    history: HistoryConfig = HistoryConfig()
     metrics: MetricsConfig = MetricsConfig()
     traces: TracesConfig = TracesConfig()
     agents: dict[str, AgentConfig] = {}
@@ -403,8 +395,11 @@ class Config(Section):
     fleet: FleetConfig | None = None
     """None: this host is a member of no fleet."""
 
+    read_once: ClassVar[tuple[str, ...]] = ()
+    """Sections of parts that count when the daemon begins."""
 
-def config_with(faces: Iterable[Face]) -> type[Config]:
+
+def config_with(faces: Sequence[Face]) -> type[Config]:
     """Returns the model of a configuration in which each part has its sections and its keys of agents."""
     sections: dict[str, Any] = {}
     settings: dict[str, Any] = {}
@@ -412,7 +407,9 @@ def config_with(faces: Iterable[Face]) -> type[Config]:
         sections |= {name: (one.kind, one.default) for name, one in face.sections.items()}
         settings |= {name: (one.kind, one.default) for name, one in face.agent_settings.items()}
     agent = create_model("AgentConfig", __base__=AgentConfig, **settings)
-    return create_model("Config", __base__=Config, agents=(dict[str, agent], {}), **sections)  # type: ignore[valid-type]
+    made = create_model("Config", __base__=Config, agents=(dict[str, agent], {}), **sections)  # type: ignore[valid-type]
+    made.read_once = tuple(name for face in faces for name, one in face.sections.items() if one.restart)
+    return made
 
 
 def agent_model(config: type[Config]) -> type[AgentConfig]:

@@ -66,7 +66,7 @@ from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
-from synapsed.parts.list import config_model, faces
+from synapsed.parts.loading import config_model, faces
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
 from synapsed.premises import DECIDE_SOCKET, HOOKS_SOCKET
@@ -76,7 +76,6 @@ from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
 from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store.backups import Backups
-from synapsed.store.history import open_history
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
@@ -257,7 +256,7 @@ class Daemon:
 
     def _kernel(self, manager: Manager, store: SqliteStore, config: Config) -> Kernel:
         timers = asyncio.get_running_loop()
-        return Kernel(control=manager, store=store, clock=self._clock, timers=timers, config=config)
+        return Kernel(control=manager, store=store, clock=self._clock, timers=timers, config=config, paths=self._paths)
 
     def _upkeep(self, lock: HomeLock, parts: _Parts) -> Upkeep:
         return Upkeep(
@@ -284,7 +283,6 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
-        history = await up.enter_async_context(open_history(paths, store.events, enabled=config.history.enabled))
         hosts = await self._hosts(up, config)
         externals = Externals(
             store=store,
@@ -307,7 +305,7 @@ class Daemon:
                 tool_dir=_tool_directory(),
                 attributes=self._started_with,
                 mcp=has_mcp(),
-                on_config=lambda config: _reconfigure(config, automation, parts),
+                on_config=lambda config: _reconfigure(config, automation, kernel, parts),
             ),
             store=store,
             profiles=profiles,
@@ -363,7 +361,8 @@ class Daemon:
         )
         up.push_async_callback(automation.close)
         await automation.restore(config)
-        parts = await up.enter_async_context(open_parts(faces(), self._kernel(manager, store, config)))
+        kernel = self._kernel(manager, store, config)
+        parts = await up.enter_async_context(open_parts(faces(), kernel))
         security = Security(
             directory=manager.directory,
             visitors=Visitors(book, self._clock),
@@ -394,7 +393,8 @@ class Daemon:
             metrics=telemetry.metrics,
             traced=config.traces.share,
             texts=store.texts,
-            history=history,
+            faces=faces(),
+            parts=parts,
             fleet=fleet,
             fleet_problem=carriers.problem,
             push_key=None if push_key is None else push_key.public,
@@ -520,9 +520,10 @@ async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
         log.warning("the daemon's state is not in the log of events", state=state, why=str(error))
 
 
-def _reconfigure(config: Config, automation: Automation, parts: Parts) -> None:
+def _reconfigure(config: Config, automation: Automation, kernel: Kernel, parts: Parts) -> None:
     automation.reconfigure(config)
-    parts.reconfigure(config)
+    kernel.config = config
+    parts.reconfigured()
 
 
 def _left_out(parts: Parts, fleet_problem: str | None) -> Iterator[str]:

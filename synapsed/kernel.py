@@ -2,7 +2,8 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
-that parts use: `choices`, `config` (for sections), `errors`, `interfaces`, `model`, `store.follower`.
+that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `choices`, `clock`, `config` (for sections),
+`errors`, `interfaces`, `masking`, `model`, `store.database`, `store.follower`.
 """
 
 import importlib
@@ -15,7 +16,9 @@ import structlog
 
 from synapsed.aio import Timers
 from synapsed.clock import Clock
+from synapsed.errors import NotReady
 from synapsed.interfaces import Control, Store
+from synapsed.paths import Paths
 
 log = structlog.stdlib.get_logger("synapsed.parts")
 
@@ -26,6 +29,20 @@ class ConfigKey:
 
     kind: Any
     default: Any
+    restart: bool = False
+    """Another value of it counts when the daemon begins again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A request that the part answers. `handler` is the name of an `operation` in the module `Face.routes_in`, loaded
+    when it is first asked for. `needs`: any of these rights is enough for a device or a token; None: it is closed to
+    them."""
+
+    method: str
+    path: str
+    handler: str
+    needs: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +55,9 @@ class Face:
     """At the top of the configuration. The names that were released stay; a new one begins with the part's name."""
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
+    routes: Sequence[Route] = ()
+    """Of the daemon's listeners."""
+    routes_in: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +69,7 @@ class Kernel:
     clock: Clock
     timers: Timers
     config: Any
+    paths: Paths
 
     def agent_config(self, name: str) -> Any:
         """Returns what is configured for the agent; None if it is not in the configuration."""
@@ -57,6 +78,11 @@ class Kernel:
 
 class Running:
     """A part at work. What it does not need of this it leaves as it is."""
+
+    provides: Mapping[type, object] = {}
+    """By its type: what handlers of requests get that ask for that."""
+    off: str = ""
+    """Why it does nothing, in words for whoever asks it for something; empty if it works."""
 
     def started(self) -> None:
         """The agents are there: it may act from here on."""
@@ -71,16 +97,14 @@ class Running:
 class Parts:
     """The parts that are open, in the order of their list. `problems` has by name why one is not."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+    def __init__(self) -> None:
         self._running: dict[str, Running] = {}
         self.problems: dict[str, str] = {}
 
     def started(self) -> None:
         self._each(lambda running: running.started())
 
-    def reconfigure(self, config: Any) -> None:
-        self._kernel.config = config
+    def reconfigured(self) -> None:
         self._each(lambda running: running.reconfigured())
 
     async def stopping(self) -> None:
@@ -90,11 +114,27 @@ class Parts:
             except Exception:
                 log.exception("a part does not end as it should", part=name)
 
-    async def open(self, face: Face, up: AsyncExitStack) -> None:
+    def check(self, name: str) -> None:
+        """Raises NotReady if the part cannot answer."""
+        if (problem := self.problems.get(name)) is not None:
+            raise NotReady(f"the part {name} is left out: {problem}; the daemon's log says more", part=name)
+        if name not in self._running:
+            raise NotReady(f"the part {name} is not open", part=name)
+        if off := self._running[name].off:
+            raise NotReady(off, part=name)
+
+    def provided(self, kind: type) -> Any:
+        """Returns what an open part provides of that type. Raises NotReady if none does."""
+        for running in self._running.values():
+            if kind in running.provides:
+                return running.provides[kind]
+        raise NotReady(f"no part that is open has a {kind.__name__}")
+
+    async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:
         """A part that does not open is left out: agents are worth more."""
         try:
             module = importlib.import_module(face.opens)
-            self._running[face.name] = await up.enter_async_context(module.opened(self._kernel))
+            self._running[face.name] = await up.enter_async_context(module.opened(kernel))
         except Exception as error:
             log.exception("a part is left out", part=face.name)
             self.problems[face.name] = f"{type(error).__name__}: {error}"
@@ -110,10 +150,10 @@ class Parts:
 @asynccontextmanager
 async def open_parts(faces: Sequence[Face], kernel: Kernel) -> AsyncIterator[Parts]:
     """All of them, until the end; they are closed in the opposite order."""
-    parts = Parts(kernel)
+    parts = Parts()
     async with AsyncExitStack() as up:
         for face in faces:
-            await parts.open(face, up)
+            await parts.open(face, kernel, up)
         try:
             yield parts
         finally:

@@ -57,8 +57,6 @@ class Paths(_Roots):
     """What `fleet create` and `fleet join` write."""
     user_profiles = _Below("config", "profiles")
     database = _Below("state", "synapsed.db")
-    history = _Below("state", "history.db")
-    """What is searched; made of the database."""
     token = _Below("state", "token")
     metrics_token = _Below("state", "metrics-token")
     """A token that reads the metrics, and nothing else."""

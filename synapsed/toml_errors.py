@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from synapsed.model.released_names import CONFIG_KEYS
+
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
@@ -29,6 +31,8 @@ def describe_validation(
     line = line_of(text, steps[:-1] if first["type"] == "missing" else steps)
     where = f"{path}:{line}" if line else str(path)
     dotted = ".".join(location)
+    if first["type"] == "extra_forbidden" and (part := CONFIG_KEYS.get(key)) is not None and (len(location) in (1, 3)):
+        return f"{where}: {dotted!r} belongs to the part {part}, which is not installed: take it out"
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, _known_keys(model, location[len(inside) : -1]), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -14,6 +14,7 @@ from synapsed.api.openapi import document
 from synapsed.api.route_rights import needs_of
 from synapsed.api.security import is_public
 from synapsed.model.events.schema import event_schema
+from synapsed.parts.loading import faces
 
 _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
 
@@ -21,7 +22,7 @@ _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAns
 @cache
 def _app(build: Callable[[ApiContext], web.Application]) -> web.Application:
     """An application with its routes and nothing behind them."""
-    return build(cast("ApiContext", SimpleNamespace(limits=RequestLimits())))
+    return build(cast("ApiContext", SimpleNamespace(limits=RequestLimits(), faces=faces())))
 
 
 def openapi() -> Iterator[str]:
@@ -57,7 +58,7 @@ def routes() -> Iterator[str]:
             path = route.resource.canonical if route.resource else ""
             if route.method == hdrs.METH_HEAD and "a2a" not in path.split("/"):
                 continue
-            needs = needs_of(route.method, path, agent_port=where == "agent-port")
+            needs = needs_of(route.method, path, route.handler, agent_port=where == "agent-port")
             rights = "public" if is_public(route.handler) else "closed" if needs is None else " or ".join(sorted(needs))
             yield f"{where} {route.method} {path}: {rights}"
 

@@ -13,7 +13,7 @@ from scripts.surface.wrong_files import OF_CONFIGURATION, OF_PROFILES, SAMPLES, 
 from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.library import ProfileLibrary
-from synapsed.parts.list import config_model
+from synapsed.parts.loading import config_model
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
 

@@ -4,12 +4,16 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synapsed.cli import versions
-from synapsed.store.history.file import open_file
 from synapsed.store.schema import migrate
+
+OF_PARTS = {"history.db": "synapsed.parts.history.file"}
+"""Files of parts, and the modules that make them."""
 
 _COMMENT = re.compile(r"--[^\n]*")
 _OUTSIDE = re.compile(r"[(),]|'[^']*'")
@@ -20,8 +24,13 @@ def lines() -> Iterator[str]:
     with closing(sqlite3.connect(":memory:", autocommit=True)) as connection:
         migrate(connection)
         yield from _database("synapsed.db", connection)
-    with TemporaryDirectory() as folder, closing(open_file(Path(folder) / "history.db")) as connection:
-        yield from _database("history.db", connection)
+    for name, module in OF_PARTS.items():
+        if find_spec(module.rpartition(".")[0]) is not None:
+            with (
+                TemporaryDirectory() as folder,
+                closing(import_module(module).open_file(Path(folder) / name)) as connection,
+            ):
+                yield from _database(name, connection)
 
 
 def _database(name: str, connection: sqlite3.Connection) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from synapsed.agents.pending_answers import Given
 from synapsed.interfaces import NewEvent
-from synapsed.model.attention import OF_PROMPT, Kind
+from synapsed.model.attention import OF_PROMPT, AttentionKind
 from synapsed.model.events import AttentionChanged, Event, EventData, InputAnswered, InputRequired, Origin
 from synapsed.model.link import LinkAlert, LinkObserved
 from synapsed.model.task import Prompt, Task, new_id
@@ -136,7 +136,7 @@ class Attention:
         """Its program is gone, and all that it needed a person for."""
         return self._gone(self._open)
 
-    def _kind(self, prompt: Prompt) -> Kind:
+    def _kind(self, prompt: Prompt) -> AttentionKind:
         is_plan = any(pattern.search(prompt.prompt) for pattern in self._plan)
         return "plan" if is_plan else OF_PROMPT[prompt.type]
 

@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from synapsed.api import part_routes
 from synapsed.api.connection_limits import timed
 from synapsed.api.context import CONTEXT, ApiContext
 from synapsed.api.event_stream import EventCache
@@ -17,7 +18,6 @@ from synapsed.api.routes import (
     external,
     fleet,
     health,
-    history,
     host,
     hosts,
     inbox,
@@ -58,7 +58,6 @@ _DAEMON_ROUTES = (
     hosts,
     fleet,
     schedules,
-    history,
     control,
 )
 
@@ -70,6 +69,8 @@ def build_main_app(context: ApiContext) -> web.Application:
         app.add_routes(resource.routes("/agents/{agent}"))
     for resource in _DAEMON_ROUTES:
         app.add_routes(resource.routes())
+    for face in context.faces:
+        app.add_routes(part_routes.routes(face))
     app.add_routes(events.global_routes())
     return app
 

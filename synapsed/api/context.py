@@ -5,7 +5,7 @@ Who asks, and from where, for what becomes an event.
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field
 from enum import Enum, auto
@@ -37,7 +37,7 @@ from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.interfaces.fleet import FleetControl
-from synapsed.interfaces.history import History
+from synapsed.kernel import Face, Parts
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
@@ -155,6 +155,9 @@ class ApiContext:
     attention: PersonInbox
     notifier: Notifier
     presence: Presence
+    faces: Sequence[Face]
+    """Of all parts, whose routes there are."""
+    parts: Parts
     security: Security
     clock: Clock
     paths: Paths
@@ -169,8 +172,6 @@ class ApiContext:
     """See `a2a.operations`."""
     rules: Ruler | None = None
     """None: nothing is answered by itself."""
-    history: History | None = None
-    """None: it is switched off, or SQLite cannot."""
     fleet: FleetControl | None = None
     """None: this host is in no fleet."""
     fleet_problem: str | None = None

@@ -13,6 +13,10 @@ from synapsed.api.query import Query
 from synapsed.errors import SynapsedError
 
 KEY = "__synapsed_description__"
+LOADS = "__synapsed_loads__"
+"""At a handler that stands for another one, which this gives."""
+NEEDS = "__synapsed_needs__"
+"""At a handler of a part: rights of devices and tokens, of which any is enough; None: it is closed to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +54,5 @@ class Description:
 
 
 def description_of(handler: Any) -> Description | None:
-    found = getattr(handler, KEY, None)
+    found = getattr(getattr(handler, LOADS, lambda: handler)(), KEY, None)
     return found if isinstance(found, Description) else None

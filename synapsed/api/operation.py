@@ -1,8 +1,8 @@
 """`@operation(…)`: a handler that is given what it asks for, and returns what is answered.
 
 Its signature says both: `body` and `query` are read as the models of their annotations, `context` and `control` are
-what the daemon has, and what it returns is written as JSON here, as the model of that annotation. The OpenAPI document
-describes the route by the same.
+what the daemon has, any other name is what a part provides of the type of its annotation, and what it returns is
+written as JSON here, as the model of that annotation. The OpenAPI document describes the route by the same.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,8 @@ _OWN: Final[dict[str, Callable[[web.Request], Any]]] = {
     "context": lambda request: request.app[CONTEXT],
     "control": lambda request: request.app[CONTEXT].control,
 }
-"""What else a handler may ask for."""
+"""What else a handler may ask for by name."""
+_READ: Final = frozenset({"request", "body", "query", "return"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def operation(
     def mark(handler: Callable[..., Awaitable[Any]]) -> Handler:
         hints = get_type_hints(handler)
         body, query, model = hints.get("body"), hints.get("query"), hints["return"]
-        own = {name: read for name, read in _OWN.items() if name in hints}
+        own = {name: _OWN.get(name) or _provided(hint) for name, hint in hints.items() if name not in _READ}
 
         @wraps(handler)
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -81,6 +82,10 @@ def operation(
         return handle
 
     return mark
+
+
+def _provided(kind: type) -> Callable[[web.Request], Any]:
+    return lambda request: request.app[CONTEXT].parts.provided(kind)
 
 
 async def _written(request: web.Request, answer: Any) -> web.StreamResponse:

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from synapsed.access.grants import SENDS, Grant, Right
 from synapsed.api.context import CONTEXT, agent_id_of
+from synapsed.api.describe import NEEDS
 from synapsed.api.rights import Rights
 from synapsed.api.security import is_public
 from synapsed.errors import AmbiguousAddress, Forbidden, UnknownAgent
@@ -82,9 +83,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "POST /fleet/files": _SEND,
         "POST /fleet/files/{file}": _SEND,
         "GET /schedules": _LOOK,
-        "GET /control/history": _LOOK,
-        "GET /control/history/stats": _LOOK,
-        "GET /control/usage": _LOOK,
         "GET /control/status": _LOOK,
         "GET /control/automation": _LOOK,
         "GET /control/profiles": _LOOK,
@@ -106,8 +104,12 @@ _OF_THE_CALLER: Final = frozenset(
 """These tell nothing of agents."""
 
 
-def needs_of(method: str, path: str, *, agent_port: bool = False) -> frozenset[Right] | None:
-    """Any of these is enough for the route; None: it is closed to devices and tokens. `path` is the route's pattern."""
+def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool = False) -> frozenset[str] | None:
+    """Any of these is enough for the route; None: it is closed to devices and tokens. `path` is the route's pattern; a
+    part's `handler` says it itself."""
+    if hasattr(handler, NEEDS):
+        needs: frozenset[str] | None = getattr(handler, NEEDS)
+        return needs
     method = "GET" if method == "HEAD" else method
     if agent_port:
         return _OF_AGENTS.get(f"{method} {path}")
@@ -122,7 +124,7 @@ def check_needs(request: web.Request, rights: Rights) -> None:
     if grant is None or is_public(request.match_info.handler) or resource is None:
         return
     path, agent_port = resource.canonical, request.app.get(OF_AGENT_PORT, False)
-    needs = needs_of(request.method, path, agent_port=agent_port)
+    needs = needs_of(request.method, path, request.match_info.handler, agent_port=agent_port)
     if needs is None:
         raise Forbidden(f"this is closed to every {grant.kind}: use synapsectl", needs=[])
     if not needs & grant.rights:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from synapsed.model.agent import ProcessState
-from synapsed.model.attention import Kind, kind_of
+from synapsed.model.attention import AttentionKind, kind_of
 from synapsed.model.events import AttentionChanged, Event, InputRequired, StateChanged
 from synapsed.model.events.kinds import REMOVED
 from synapsed.model.task import Prompt
@@ -30,7 +30,7 @@ class OpenItem:
 
     id: str
     agent_id: str
-    kind: Kind
+    kind: AttentionKind
     question: str
     since: float
     event: int
@@ -77,7 +77,7 @@ class Board:
     def get(self, item_id: str) -> OpenItem | None:
         return self._open.get(item_id)
 
-    def of(self, agent_id: str, *kinds: Kind) -> list[OpenItem]:
+    def of(self, agent_id: str, *kinds: AttentionKind) -> list[OpenItem]:
         """Items of the agent, of these kinds, the oldest first."""
         return [item for item in self.items if item.agent_id == agent_id and item.kind in kinds]
 

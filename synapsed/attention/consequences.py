@@ -24,7 +24,7 @@ from typing import Final
 
 from synapsed.attention.board import Board, OpenItem
 from synapsed.model.agent import ProcessState
-from synapsed.model.attention import Kind
+from synapsed.model.attention import AttentionKind
 from synapsed.model.events import (
     REMOVED,
     AttentionChanged,
@@ -50,8 +50,8 @@ FAILURES_MAX = 10
 TYPES: Final = frozenset({"agentState", "taskStatus"})
 """Events from which something follows."""
 
-OF_PROCESS: Final[tuple[Kind, ...]] = ("crash_loop", "failure")
-OF_TASK: Final[tuple[Kind, ...]] = ("finished", "failure", "sign_in")
+OF_PROCESS: Final[tuple[AttentionKind, ...]] = ("crash_loop", "failure")
+OF_TASK: Final[tuple[AttentionKind, ...]] = ("finished", "failure", "sign_in")
 
 _ELSEWHERE: Final = frozenset({"RATE_LIMITED"})
 """Codes of failures that are an item of another kind."""
@@ -151,7 +151,7 @@ def _of_task(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
     return [*map(closed, surplus), _opened(event, "failure", error.message)]
 
 
-def _opened(event: Event, kind: Kind, question: str) -> NewEvent:
+def _opened(event: Event, kind: AttentionKind, question: str) -> NewEvent:
     """Its id follows from the event: it is the same, however often that is looked at."""
     words = question.strip()[:QUESTION_MAX]
     told = AttentionChanged(id=f"{kind}-{event.id}", state="opened", kind=kind, question=words)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from synapsed.attention.notify import Content, SinkRule, is_quiet
 from synapsed.choices import choice
 from synapsed.clock import iso
-from synapsed.model.attention import AttentionItem, Kind
+from synapsed.model.attention import AttentionItem, AttentionKind
 from synapsed.rules.pattern import fits
 from synapsed.visible import visible
 
@@ -18,7 +18,7 @@ HOLD_S = 1.0
 QUESTION_MAX = 1500
 """Characters of a question, and of a command, in a notice."""
 
-WORDS: Final[dict[Kind, str]] = {
+WORDS: Final[dict[AttentionKind, str]] = {
     "permission": "asks for a permission",
     "question": "asks a question",
     "plan": "has a plan to be approved",
@@ -61,7 +61,7 @@ class Notice:
     `prompt_id`, of `task` where it has one, where the notice shows all that is asked."""
 
     id: str
-    kind: Kind
+    kind: AttentionKind
     title: str
     body: str
     data: Mapping[str, Any]

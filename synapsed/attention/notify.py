@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from synapsed.model.attention import Kind
+from synapsed.model.attention import AttentionKind
 from synapsed.rules.pattern import PATTERN_MAX, fits
 
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind.__value__)
+KINDS: Final[tuple[AttentionKind, ...]] = get_args(AttentionKind.__value__)
 
 SINKS_MAX = 20
 
@@ -72,7 +72,7 @@ MailAddress = Annotated[str, Field(max_length=254), AfterValidator(_address)]
 class _When(_Section):
     """Which items, and when. None: as `[notify]` says."""
 
-    kinds: Annotated[list[Kind], Field(min_length=1)] | None = None
+    kinds: Annotated[list[AttentionKind], Field(min_length=1)] | None = None
     """Only items of these kinds."""
     agents: Annotated[list[Glob], Field(min_length=1, max_length=100)] | None = None
     """Only items of agents whose name or id fits one of these globs."""
@@ -172,7 +172,7 @@ Sink = Annotated[DesktopSink | WebhookSink | NtfySink | MailSink | WebSink, Fiel
 class NotifyConfig(_Section):
     """`[notify]`: what holds for all sinks that do not say otherwise."""
 
-    kinds: list[Kind] = Field(default=list(KINDS), min_length=1)
+    kinds: list[AttentionKind] = Field(default=list(KINDS), min_length=1)
     agents: list[Glob] = Field(default=["*"], min_length=1, max_length=100)
     quiet: list[Hours] = Field(default=[], max_length=10)
     idle: float = Field(default=0, ge=0, le=86_400)
@@ -213,7 +213,7 @@ class NotifyConfig(_Section):
 class SinkRule(_Section):
     """When a sink is told of which items, and how much."""
 
-    kinds: list[Kind]
+    kinds: list[AttentionKind]
     agents: list[str]
     quiet: list[str]
     idle: float

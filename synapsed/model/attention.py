@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from synapsed.model.host import HostState
 from synapsed.model.task import PromptOption
 
-type Kind = Literal[
+type AttentionKind = Literal[
     "permission",
     "question",
     "plan",
@@ -21,7 +21,7 @@ type Kind = Literal[
     "alert",
 ]
 
-OF_PROMPT: Final[dict[str, Kind]] = {
+OF_PROMPT: Final[dict[str, AttentionKind]] = {
     "permission": "permission",
     "question": "question",
     "confirmation": "question",
@@ -35,7 +35,7 @@ OF_PROMPT: Final[dict[str, Kind]] = {
 """The kind by a prompt's type; older programs have written the type itself into the log."""
 
 
-def kind_of(told: str) -> Kind:
+def kind_of(told: str) -> AttentionKind:
     """The kind by what the log says."""
     return OF_PROMPT.get(told) or told  # type: ignore[return-value]  # it is a kind, where it is no prompt's type
 
@@ -50,7 +50,7 @@ class AttentionItem(BaseModel):
     agent_id: str
     host: str | None = Field(default=None, description="The other host on which the agent is")
     cwd: str = Field(description="The agent's folder")
-    kind: Kind
+    kind: AttentionKind
     question: str = Field(description="What is asked, or what is the matter")
     command: str | None = Field(
         default=None, description="The shell command that is to be allowed, whole, as a channel of the program told it"

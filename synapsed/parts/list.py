@@ -1,23 +1,3 @@
-"""The parts that there are, in their order. One whose folder is not there is left out."""
+"""The parts that there are, in their order."""
 
-import importlib
-from functools import cache
-from importlib.util import find_spec
-
-from synapsed.config import Config, config_with
-from synapsed.kernel import Face
-
-NAMES = ("moods",)
-
-
-@cache
-def faces() -> tuple[Face, ...]:
-    """Returns what each part says of itself."""
-    there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
-    return tuple(importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there)
-
-
-@cache
-def config_model() -> type[Config]:
-    """Returns the model of the whole configuration."""
-    return config_with(faces())
+NAMES = ("moods", "history")

@@ -38,7 +38,7 @@ def differences(
         _of_daemon("[api]", old.api, new.api),
         _of_daemon("[a2a]", old.a2a.model_copy(update={"push": new.a2a.push}), new.a2a),
         _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
-        _of_daemon("[history]", old.history, new.history),
+        *(_of_daemon(f"[{name}]", getattr(old, name), getattr(new, name)) for name in new.read_once),
         _of_daemon("[outgoing]", old.outgoing, new.outgoing),
         _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[fleet]", old.fleet, new.fleet),
@@ -102,7 +102,7 @@ def _at_once(old: Config, new: Config) -> list[ConfigChange]:
         *((after[same].called, "changed") for same in before.keys() & after.keys() if before[same] != after[same]),
     ]
     changes = [ConfigChange(None, "update", f"[[schedule]] {name} {what}") for name, what in sorted(words)]
-    parts = [name for name in type(new).model_fields if name not in Config.model_fields]
+    parts = [name for name in type(new).model_fields if name not in {*Config.model_fields, *new.read_once}]
     sections = (
         ("[[rule]]", old.rule != new.rule),
         ("[webhooks]", old.webhooks != new.webhooks),

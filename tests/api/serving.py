@@ -28,7 +28,9 @@ from synapsed.automation.presence import Presence
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
+from synapsed.kernel import Parts
 from synapsed.model.figures import FAST_S, Histogram
+from synapsed.parts.loading import faces
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
 from tests.fakes.clock import FakeClock, until
@@ -169,6 +171,8 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         scheduler=scheduler,
         health=Health(control.directory, scheduler),
         **notices_of(control, inbox),
+        faces=faces(),
+        parts=Parts(),
         security=security,
         clock=SystemClock(),
         paths=paths,

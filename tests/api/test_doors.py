@@ -38,15 +38,13 @@ def book_of(api: Api) -> AccessBook:
     return visitors_of(api).book
 
 
-def routes_of(api: Api) -> dict[tuple[str, str], bool]:
-    """Every route of the main listener, `(method, pattern)`, and whether it is public."""
+def routes_of(api: Api) -> dict[tuple[str, str], object]:
+    """Every route of the main listener, `(method, pattern)`, and its handler."""
     found = {}
     for route in api.servers._main.app.router.routes():
         assert route.resource is not None
         methods = ["GET", "POST", "DELETE"] if route.method == "*" else [route.method]
-        found |= {
-            (method, route.resource.canonical): is_public(route.handler) for method in methods if method != "HEAD"
-        }
+        found |= {(method, route.resource.canonical): route.handler for method in methods if method != "HEAD"}
     return found
 
 
@@ -59,13 +57,13 @@ class Visitor:
     agents: frozenset[str] | None = None
     cookie: bool = False
 
-    def expects(self, method: str, pattern: str, *, public: bool) -> set[int] | None:
+    def expects(self, method: str, pattern: str, handler: object) -> set[int] | None:
         """The statuses with which it is turned away; None where it is let in."""
-        if public:
+        if is_public(handler):
             return None
         if self.rights is None:
             return {401, 403}
-        needs = needs_of(method, pattern)
+        needs = needs_of(method, pattern, handler)
         if needs is None or not needs & self.rights:
             return {403}
         if pattern == "/web/push" and "Authorization" in self.headers:
@@ -155,7 +153,7 @@ async def test_every_route_by_everyone(doors: Api, who: str, monkeypatch: pytest
     visitor, wrong = await visitor_of(doors, who), []
     routes = routes_of(doors)
     assert len(routes) > 80
-    for (method, pattern), public in routes.items():
+    for (method, pattern), handler in routes.items():
         if (method, pattern) in (("DELETE", "/web/session"), ("POST", "/web/session")):
             continue  # by tests of their own: they change who the visitor is
         path = pattern
@@ -165,11 +163,11 @@ async def test_every_route_by_everyone(doors: Api, who: str, monkeypatch: pytest
         async with doors.http.request(method, path, headers=ELSEWHERE | visitor.headers, **body) as answer:
             status = answer.status
             text = (await answer.read()).decode(errors="replace")
-        expected = visitor.expects(method, pattern, public=public)
+        expected = visitor.expects(method, pattern, handler)
         turned_away = status in (401, 403) or (status == 429 and "LOCKED_OUT" in text)
         if (expected is None) == turned_away or (expected is not None and status not in expected):
             # A public page of another origin is refused for its origin alone.
-            if public and who in ("foreign origin", "http origin") and status == 403:
+            if is_public(handler) and who in ("foreign origin", "http origin") and status == 403:
                 continue
             wrong.append((method, pattern, status, expected, text[:120]))
     assert not wrong, "\n".join(map(str, wrong))
@@ -522,8 +520,8 @@ async def test_a_token_for_one_agent_learns_nothing_of_others(api: Api, control:
     theirs = (await api.json(api.unix, "POST", "/agents/claude/tasks/send", json={"message": "hi"}))[1]["task"]["id"]
     headers = {"Authorization": f"Bearer {value}"}
     heard: dict[tuple[str, str], set[tuple[int, str]]] = {}
-    for (method, pattern), public in routes_of(api).items():
-        if public and AGENT in pattern:
+    for (method, pattern), handler in routes_of(api).items():
+        if is_public(handler) and AGENT in pattern:
             continue  # a card is anybody's who knows the name
         for address in _addresses("claude"):
             path = pattern

@@ -41,7 +41,7 @@ async def test_every_route_of_an_agents_port(ports: Api, rights: set[str], agent
             body = {"json": {}} if method == "POST" else {}
             async with ports.agent.request(method, path, headers=headers, **body) as answer:
                 turned_away = answer.status in (401, 403)
-            needs = needs_of(method, pattern, agent_port=True)
+            needs = needs_of(method, pattern, route.handler, agent_port=True)
             may = needs is not None and bool(needs & rights)
             may = may and (agents is None or "claude" in agents or pattern in OF_THE_CALLER)
             if turned_away is (may or is_public(route.handler)):

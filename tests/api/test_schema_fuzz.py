@@ -28,6 +28,8 @@ from synapsed.api.openapi import document
 from synapsed.api.security import Security
 from synapsed.automation.health import Health
 from synapsed.clock import SystemClock
+from synapsed.kernel import Parts
+from synapsed.parts.loading import faces
 from synapsed.paths import Paths
 from tests.api.serving import idle_scheduler, inbox_of, notices_of, unreachable_hosts
 from tests.fakes.control import FakeControl
@@ -73,6 +75,8 @@ def _document() -> dict:
         scheduler=scheduler,
         health=Health(control.directory, scheduler),
         **notices_of(control, inbox_of(control)),
+        faces=faces(),
+        parts=Parts(),
         security=Security(directory=control.directory, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from synapsectl.parsing import command_line, parsers
 from synapsed.config import agent_model
-from synapsed.parts.list import config_model
+from synapsed.parts.loading import config_model
 from synapsed.profiles import Profile
 
 DOCS = Path(__file__).parents[2] / "docs"

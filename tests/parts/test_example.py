@@ -32,7 +32,8 @@ def face(monkeypatch: pytest.MonkeyPatch) -> Face:
 
 def kernel_of(world: World, face: Face, **said: object) -> Kernel:
     config = config_with([face]).model_validate(said)
-    return Kernel(control=world.manager, store=world.store, clock=world.clock, timers=world.clock, config=config)
+    clock, paths = world.clock, world.paths
+    return Kernel(control=world.manager, store=world.store, clock=clock, timers=clock, config=config, paths=paths)
 
 
 async def test_it_greets_each_agent(world: World, face: Face) -> None:
@@ -62,7 +63,7 @@ async def test_a_fault_of_one_is_no_other_ones(world: World, face: Face, monkeyp
         for name in ("started", "reconfigured", "stopping"):
             monkeypatch.setattr(running, name, lambda: 1 / 0)
         parts.started()
-        parts.reconfigure(parts._kernel.config)
+        parts.reconfigured()
         await world.start()
         await until(lambda: bool(world.told(AgentReported)))
     assert len(world.told(AgentReported)) == 1

@@ -114,10 +114,14 @@ class Reach:
         self.tests = frozenset(one for one in self.modules if one.startswith("tests.") and ".test_" in one)
         imports = {one: frozenset(graph.find_modules_directly_imported_by(one)) for one in self.modules}
         self._wide: _Edges = {one: imports[one] | frozenset(_named(one, self.modules)) for one in self.modules}
-        importers = _turned(imports | {one: imports[one] | self.below("synapsectl.commands") for one in EVERY_VERB})
+        importers = _turned(imports | {one: imports[one] | self._verbs() for one in EVERY_VERB})
         self._importers: _Edges = {one: importers[one] - {*PROCESSES} for one in self.modules}
         self._wide_importers = _turned(self._wide)
         self._readers = cache(self._find_readers)
+
+    def _verbs(self) -> frozenset[str]:
+        """Returns all modules of verbs, those of parts among them."""
+        return self.below("synapsectl.commands") | {one for one in self.modules if ".ctl." in one}
 
     def readers(self, file: str) -> frozenset[str] | None:
         """Returns the modules that `file` is, or that read it; None where every test may.
@@ -206,8 +210,8 @@ def _closure(begin: Iterable[str], edges: _Edges) -> frozenset[str]:
 
 def _words(module: str) -> str | None:
     """Returns the words by which a test asks a daemon, or the tool, to run `module`; None where it runs always."""
-    if module.startswith(_VERBS):
-        verb = module.removeprefix(_VERBS).rstrip("_")
+    if module.startswith(_VERBS) or ".ctl." in module:
+        verb = module.rpartition(".")[2].rstrip("_")
         return rf'"{verb}"|synapsectl {verb}'
     return next((words for room, words in LATENT.items() if f"{module}.".startswith(f"{room}.")), None)
 

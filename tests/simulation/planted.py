@@ -24,11 +24,11 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import SendRequest
 from synapsed.model.link import LinkTurnRecord
 from synapsed.model.task import Task
+from synapsed.parts.history.indexing import Indexer
 from synapsed.pty.session import Session
 from synapsed.pty.turn_reports import TurnReports
 from synapsed.pty.viewers import Viewer
 from synapsed.store import idempotency
-from synapsed.store.history.indexing import Indexer
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from tests.simulation.plan import Act, Fault, Plan, draw

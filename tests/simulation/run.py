@@ -30,6 +30,7 @@ import structlog
 import synapsed.keepers.client
 import synapsed.keepers.heartbeat
 import synapsed.keepers.kept_program
+import synapsed.parts.history.service
 import synapsed.pty.factory
 import synapsed.pty.kernel_checks
 import synapsed.pty.kernel_witness
@@ -37,7 +38,6 @@ import synapsed.pty.viewers
 import synapsed.screens.pool
 import synapsed.screens.trial
 import synapsed.store.database
-import synapsed.store.history.service
 from synapsed.keepers.connection import KeeperConnection
 from tests.simulation import loop as simulated_loop
 from tests.simulation.judge import Violation
@@ -99,7 +99,7 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
         (asyncio, "Task", SimTask),
         (sqlite3, "connect", world.connect(sqlite3.connect)),
         (synapsed.store.database, "ThreadPoolExecutor", SimExecutor),
-        (synapsed.store.history.service, "ThreadPoolExecutor", SimExecutor),
+        (synapsed.parts.history.service, "ThreadPoolExecutor", SimExecutor),
         (synapsed.keepers.client, "why_not_our_peer", lambda _sock: None),
         (synapsed.screens.pool, "ScreenProcess", _Screens),
         (synapsed.screens.trial, "survives", survives),

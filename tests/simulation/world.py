@@ -27,12 +27,12 @@ from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.library import ProfileLibrary
 from synapsed.model.task import TaskState
+from synapsed.parts.history.service import FILE, SqliteHistory
 from synapsed.paths import Paths
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
-from synapsed.store.history.service import SqliteHistory
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import _Pokes
 from synapsed.supervisor.launch_planner import ManagerSettings
@@ -115,6 +115,7 @@ class World(Clients):
         self.machine.trace = self.trace
         self.machine.poke = self._poke
         self.paths = Paths(config=root / "config", state=root / "state", run=root / "run", a2a=root / "a2a")
+        self.history_file = self.paths.state / FILE
         profiles = root / "profiles"
         profiles.mkdir(parents=True)
         for name, text in PROFILES.items():
@@ -284,7 +285,7 @@ class World(Clients):
             screens=screens,
             rounds=rounds,
         )
-        history = SqliteHistory(self.paths.database, self.paths.history, store.events)
+        history = SqliteHistory(self.paths.database, self.history_file, store.events)
         await history.open()
         manager = Manager(
             settings,
@@ -470,7 +471,7 @@ class World(Clients):
         self._commits_left = self._inputs_left = None
         await self._settle()
         if not self._over.done():
-            self.judge.finish(self.paths.history)
+            self.judge.finish(self.history_file)
             self._over.set_result(None)
 
     async def _settle(self) -> None:
@@ -487,7 +488,7 @@ class World(Clients):
             await asyncio.sleep(1.0)
         await asyncio.sleep(1.5)
         until = self.clock.monotonic() + HISTORY_S
-        while self.judge.history_behind(self.paths.history) and self.clock.monotonic() < until:
+        while self.judge.history_behind(self.history_file) and self.clock.monotonic() < until:
             await asyncio.sleep(1.0)
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from synapsed.errors import InvalidRequest, StoreError, TaskNotFound
 from synapsed.interfaces import EventFilter, EventLog, NewEvent, SendRequest, Store, TaskFilter
-from synapsed.interfaces.history import HistoryFilter
 from synapsed.model.events import REMOVED, AttentionChanged, EventData, StateChanged, TaskStatusChanged, TokensUsed
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message, Task, TaskState
+from synapsed.parts.history.asked import HistoryFilter
+from synapsed.parts.history.service import SqliteHistory
 from synapsed.store.database import Database
-from synapsed.store.history import SqliteHistory
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.store.salvage import salvage

@@ -9,6 +9,7 @@ from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
+from synapsed.parts.loading import config_model
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
 from synapsed.screenspec import Ready
@@ -98,9 +99,10 @@ def test_what_counts_for_a_person_at_once(new: dict[str, object], told: str) -> 
 
 
 def test_what_a_daemon_reads_once() -> None:
+    whole = config_model()
     for section, key, value in (("history", "enabled", False), ("a2a", "repeats", False)):
-        new = Config.model_validate({section: {key: value}})
-        told = differences([], Config(), new, lambda _: None, lambda _: None)
+        new = whole.model_validate({section: {key: value}})
+        told = differences([], whole(), new, lambda _: None, lambda _: None)
         assert told == [ConfigChange(None, "daemon", f"[{section}] {key} counts after a restart of the daemon")]
     new = Config.model_validate({"api": {"agent_ports": False}})
     told = differences([], Config(), new, lambda _: None, lambda _: None)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from synapsectl.client import Client, HttpReply
-from synapsectl.commands.history import _items
 from synapsectl.commands.tasks import newest
 from synapsectl.context import CommandContext
 from synapsectl.output import CommandOutput
+from synapsed.parts.history.ctl.history import _items
 
 
 class Paged(Client):

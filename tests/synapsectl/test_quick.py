@@ -9,7 +9,7 @@ import pytest
 
 from synapsectl.commands import fleet
 from synapsectl.parsing import parse
-from synapsectl.verbs import VERBS
+from synapsectl.verbs import verbs
 from synapsed import own_python
 from synapsed.paths import Paths
 from synapsed.sockets import control_socket
@@ -18,7 +18,7 @@ from tests.synapsectl.fake_daemon import FakeDaemon
 
 
 def test_quick_arguments_are_what_the_parser_makes_of_them():
-    for verb, found in VERBS.items():
+    for verb, found in verbs().items():
         command = found.load()
         for arguments, values in getattr(command, "QUICK", {}).items():
             args, run = parse([verb, *arguments])

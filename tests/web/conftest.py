@@ -15,7 +15,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from synapsed.api.pagefiles import page_files
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
-from synapsed.model.attention import Kind
+from synapsed.model.attention import AttentionKind
 from synapsed.model.events import ActivityChanged, AttentionChanged, InputRequired
 from synapsed.model.task import Prompt, PromptOption
 from tests.api.serving import TOKEN, Api, serving
@@ -115,7 +115,12 @@ class Worker:
     api: Api
 
     async def ask(
-        self, agent: str, prompt: Prompt, item: str = "i1", message: str = "Please do it.", kind: Kind = "permission"
+        self,
+        agent: str,
+        prompt: Prompt,
+        item: str = "i1",
+        message: str = "Please do it.",
+        kind: AttentionKind = "permission",
     ) -> str:
         """The agent asks that, in a task; the task's id."""
         body = {"message": message}

@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import Page, expect
 
-from synapsed.model.attention import Kind
+from synapsed.model.attention import AttentionKind
 from synapsed.model.task import PromptOption
 from tests.web.conftest import CARD, DESK, Devices, Worker, question, read
 
@@ -165,7 +165,7 @@ _WIDTHS = (320, 360, 375, 390, 412, 480, 600, 768, 899, 900, 1024, 1400)
 
 
 @pytest.mark.parametrize("kind", ["question", "permission", "plan"])
-async def test_a_question_stands_whole(devices: Devices, worker: Worker, kind: Kind):
+async def test_a_question_stands_whole(devices: Devices, worker: Worker, kind: AttentionKind):
     words = "Which of these shall be done with the old tables, now that all of their rows have been moved elsewhere?"
     labels = [f"{at}: leave them where they are for now, and ask again" for at in (1, 2, 3)]
     options = [PromptOption(key=label[0], label=label) for label in labels]

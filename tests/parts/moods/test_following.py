@@ -20,7 +20,7 @@ from synapsed.model.events import (
 )
 from synapsed.model.follower import FollowerState
 from synapsed.model.sender import Sender, Tier
-from synapsed.parts.list import config_model
+from synapsed.parts.loading import config_model
 from synapsed.parts.moods.following import Moods
 from synapsed.rules.rule import RuleConfig, is_for
 from synapsed.store.follower import SAVE_EVERY
@@ -42,7 +42,12 @@ class Home(World):
 
     async def moods(self) -> Moods:
         self.kernel = Kernel(
-            control=self.manager, store=self.store, clock=self.clock, timers=self.clock, config=config_model()()
+            control=self.manager,
+            store=self.store,
+            clock=self.clock,
+            timers=self.clock,
+            config=config_model()(),
+            paths=self.paths,
         )
         moods = Moods(self.kernel)
         await moods.restore()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import structlog
 
-from synapsed.store.history.file import Connections, discard, open_file, open_source
-from synapsed.store.history.reading import Doc, Row, Used, docs_of, read_events, used_of
+from synapsed.parts.history.file import Connections, discard, open_file, open_source
+from synapsed.parts.history.reading import Doc, Row, Used, docs_of, read_events, used_of
 
 EVENTS = 500
 """Events that a step looks at."""

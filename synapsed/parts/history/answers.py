@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-type Kind = Literal["message", "answer", "tool"]
-KINDS: tuple[Kind, ...] = ("message", "answer", "tool")
+type HistoryKind = Literal["message", "answer", "tool"]
+KINDS: tuple[HistoryKind, ...] = ("message", "answer", "tool")
 
 
 class _Told(BaseModel):
@@ -17,7 +17,7 @@ class HistoryItem(_Told):
 
     id: int
     time: str = Field(description="RFC 3339, UTC")
-    kind: Kind
+    kind: HistoryKind
     agent: str = Field(description="The agent that it was said to, or that said or did it; its id")
     task: str | None = Field(description="null: a turn that a person typed at the terminal, or a tool call in one")
     context: str | None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from synapsed.model.history import HistoryPage, HistoryStats, Kind, UsageReport
+from synapsed.parts.history.answers import HistoryKind, HistoryPage, HistoryStats, UsageReport
 
 type By = Literal["agent", "day", "task"]
 
@@ -18,7 +18,7 @@ class HistoryFilter:
     query: str = ""
     agent_id: str | None = None
     context: str | None = None
-    kinds: frozenset[Kind] | None = None
+    kinds: frozenset[HistoryKind] | None = None
     since: float | None = None
     until: float | None = None
     limit: int = 50

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from synapsed.model.history import Kind
 from synapsed.model.sender import KEY, Sender
-from synapsed.store.history.texts import READ_MAX, Collected
+from synapsed.parts.history.answers import HistoryKind
+from synapsed.parts.history.texts import READ_MAX, Collected
 
 _EVENTS = """
 SELECT id, at, agent_id, task_id, context_id, type,
@@ -67,7 +67,7 @@ class Doc:
 
     id: int
     at: float
-    kind: Kind
+    kind: HistoryKind
     agent_id: str
     task_id: str | None
     context_id: str | None

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from synapsed.clock import iso
 from synapsed.errors import Busy, InvalidRequest
-from synapsed.interfaces.history import By, HistoryFilter
-from synapsed.model.history import HistoryItem, HistoryPage, HistoryStats, UsageReport, UsageRow
-from synapsed.store.history.file import Connections, connect, open_source
-from synapsed.store.history.indexing import there
-from synapsed.store.history.texts import Pattern, snippet, terms_of
+from synapsed.parts.history.answers import HistoryItem, HistoryPage, HistoryStats, UsageReport, UsageRow
+from synapsed.parts.history.asked import By, HistoryFilter
+from synapsed.parts.history.file import Connections, connect, open_source
+from synapsed.parts.history.indexing import there
+from synapsed.parts.history.texts import Pattern, snippet, terms_of
 
 TERMS_MAX = 32
 """Words of a query."""

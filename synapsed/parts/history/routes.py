@@ -13,8 +13,8 @@ from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.operation import operation
 from synapsed.api.query import Flag, Query, Text, Time, between, flag, one_of, some_of, text_like
 from synapsed.errors import AmbiguousAddress, Busy, NotReady, UnknownAgent
-from synapsed.interfaces.history import By, History, HistoryFilter
-from synapsed.model.history import KINDS, HistoryPage, HistoryStats, Kind, UsageReport
+from synapsed.parts.history.answers import KINDS, HistoryKind, HistoryPage, HistoryStats, UsageReport
+from synapsed.parts.history.asked import By, History, HistoryFilter
 
 QUERY_MAX = 1000
 ID_MAX = 2**62
@@ -38,7 +38,7 @@ class HistoryQuery(Query):
     )
     agent: OfAgent = None
     context: OfContext = None
-    kind: Annotated[list[Kind] | None, some_of(KINDS)] = Field(None, description="only these kinds")
+    kind: Annotated[list[HistoryKind] | None, some_of(KINDS)] = Field(None, description="only these kinds")
     since: Since = None
     until: Until = None
 
@@ -58,48 +58,38 @@ class UsageQuery(Query):
     limit: Annotated[int, between(1, 10_000)] = Field(1000, description="rows at the most")
 
 
-def routes() -> list[web.RouteDef]:
-    return [
-        web.get("/control/history", search),
-        web.get("/control/history/stats", stats),
-        web.get("/control/usage", usage),
-    ]
+def _listed(request: web.Request) -> None:
+    rights_of(request).require_list()
 
 
-@operation("Search messages, answers and tool calls, newest first", "a page; secrets in it are masked", errors=ERRORS)
-async def search(request: web.Request, query: SearchQuery) -> HistoryPage:
+@operation(
+    "Search messages, answers and tool calls, newest first",
+    "a page; secrets in it are masked",
+    allowed=_listed,
+    errors=ERRORS,
+)
+async def search(request: web.Request, query: SearchQuery, history: History) -> HistoryPage:
     """Without `q` all of them. A page may be empty and have a `next`: of words of one or two characters it looks
     through the next 20,000 texts."""
-    history = _history(request)
     which = await _filter(request, history, query)
     return await history.search(replace(which, limit=query.limit, before=query.before, whole=query.text))
 
 
-@operation("How much there is of messages, answers and tool calls", "counts", errors=ERRORS)
-async def stats(request: web.Request, query: HistoryQuery) -> HistoryStats:
-    history = _history(request)
+@operation("How much there is of messages, answers and tool calls", "counts", allowed=_listed, errors=ERRORS)
+async def stats(request: web.Request, query: HistoryQuery, history: History) -> HistoryStats:
     return await history.stats(await _filter(request, history, query))
 
 
 @operation(
-    "Tokens and cost, where programs tell them", "by agent, day of the daemon's local zone, or task", errors=ERRORS
+    "Tokens and cost, where programs tell them",
+    "by agent, day of the daemon's local zone, or task",
+    allowed=_listed,
+    errors=ERRORS,
 )
-async def usage(request: web.Request, query: UsageQuery) -> UsageReport:
+async def usage(request: web.Request, query: UsageQuery, history: History) -> UsageReport:
     """Of the turns that the log still has."""
-    history = _history(request)
     which = await _filter(request, history, query)
     return await history.usage(replace(which, limit=query.limit), query.by)
-
-
-def _history(request: web.Request) -> History:
-    rights_of(request).require_list()
-    history = request.app[CONTEXT].history
-    if history is None:
-        raise NotReady(
-            "there is no history: it is switched off ('enabled' under [history] of config.toml), or this SQLite has no "
-            "full text by trigrams"
-        )
-    return history
 
 
 async def _filter(request: web.Request, history: History, query: HistoryQuery | UsageQuery) -> HistoryFilter:

@@ -19,13 +19,13 @@ import structlog
 from synapsed.aio import cancel_all
 from synapsed.errors import Busy, StoreError
 from synapsed.interfaces import EVERY_EVENT, EventLog
-from synapsed.interfaces.history import By, HistoryFilter
-from synapsed.model.history import HistoryPage, HistoryStats, UsageReport
-from synapsed.paths import Paths
+from synapsed.kernel import Kernel, Running
+from synapsed.parts.history.answers import HistoryPage, HistoryStats, UsageReport
+from synapsed.parts.history.asked import By, History, HistoryFilter
+from synapsed.parts.history.file import discard
+from synapsed.parts.history.indexing import Indexer
+from synapsed.parts.history.searching import Searcher
 from synapsed.store.database import store_error
-from synapsed.store.history.file import discard
-from synapsed.store.history.indexing import Indexer
-from synapsed.store.history.searching import Searcher
 
 SETTLE_S = 0.5
 """Seconds between an event and its being taken up, where nobody asks."""
@@ -45,32 +45,47 @@ FRESH_S = 2.0
 QUESTIONS_MAX = 16
 """Questions that may wait for an answer."""
 
+FILE = "history.db"
+"""In the state's folder."""
+
+OFF = (
+    "there is no history: it is switched off ('enabled' under [history] of config.toml), or this SQLite has no full "
+    "text by trigrams"
+)
+
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 log = structlog.stdlib.get_logger("synapsed.history")
 
 
+class _HistoryPart(Running):
+    def __init__(self, history: "SqliteHistory | None") -> None:
+        self.provides = {} if history is None else {History: history}
+        self.off = "" if history is not None else OFF
+
+
 @asynccontextmanager
-async def open_history(paths: Paths, events: EventLog, *, enabled: bool) -> AsyncGenerator["SqliteHistory | None"]:
-    """None, and no file, where it is switched off, or where this SQLite has no full text by trigrams."""
-    if not enabled:
-        await asyncio.to_thread(discard, paths.history)
-        yield None
+async def opened(kernel: Kernel) -> AsyncGenerator[Running]:
+    """There is no file where it is switched off, or where this SQLite has no full text by trigrams."""
+    path = kernel.paths.state / FILE
+    if not kernel.config.history.enabled:
+        await asyncio.to_thread(discard, path)
+        yield _HistoryPart(None)
         return
-    history = SqliteHistory(paths.database, paths.history, events)
+    history = SqliteHistory(kernel.paths.database, path, kernel.store.events)
     try:
-        opened: SqliteHistory | None = await history.open()
+        found: SqliteHistory | None = await history.open()
     except StoreError as error:
         log.warning("there is no history", why=error.message)
-        opened = None
+        found = None
     try:
-        yield opened
+        yield _HistoryPart(found)
     finally:
         await history.close()
 
 
 class SqliteHistory:
-    """Implements `interfaces.History`. Life: `open`, …, `close`."""
+    """Implements `History`. Life: `open`, …, `close`."""
 
     def __init__(self, database: Path, path: Path, events: EventLog) -> None:
         self._path = path

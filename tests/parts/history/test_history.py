@@ -9,21 +9,27 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from synapsed.clock import iso
+from synapsed.config import config_with
 from synapsed.errors import Busy, InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent
-from synapsed.interfaces.history import HistoryFilter
+from synapsed.kernel import Kernel
 from synapsed.model.events import EventData, TaskStatusChanged, TokensUsed, ToolExecution, TurnSeen
-from synapsed.model.history import HistoryItem
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState, TextPart
+from synapsed.parts.history import indexing, searching, service
+from synapsed.parts.history.answers import HistoryItem
+from synapsed.parts.history.asked import HistoryFilter
+from synapsed.parts.history.face import FACE
+from synapsed.parts.history.service import SqliteHistory
+from synapsed.parts.history.service import opened as opened_part
+from synapsed.parts.history.texts import READ_MAX, TEXT_MAX
 from synapsed.paths import Paths
-from synapsed.store.history import SqliteHistory, indexing, open_history, searching, service
-from synapsed.store.history.texts import READ_MAX, TEXT_MAX
 from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task
@@ -487,8 +493,10 @@ async def test_it_can_be_switched_off(store: SqliteStore, opened: OpenHistory, t
     await found(history := await opened(store))
     await history.close()
     assert path.stat().st_mode & 0o077 == 0
-    async with open_history(Paths.from_environ({"SYNAPSED_HOME": str(tmp_path)}), store.events, enabled=False) as none:
-        assert none is None
+    config = config_with([FACE]).model_validate({"history": {"enabled": False}})
+    kernel = cast("Kernel", SimpleNamespace(paths=Paths.from_environ({"SYNAPSED_HOME": str(tmp_path)}), config=config))
+    async with opened_part(kernel) as running:
+        assert (running.provides, "switched off" in running.off) == ({}, True)
     assert [one.name for one in path.parent.glob("history*")] == []
 
 
@@ -518,7 +526,7 @@ import asyncio, sys
 from pathlib import Path
 from synapsed.clock import SystemClock
 from synapsed.store.store import SqliteStore
-from synapsed.store.history import indexing, service
+from synapsed.parts.history import indexing, service
 
 class Told(indexing.Indexer):
     def step(self):

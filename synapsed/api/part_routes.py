@@ -1,0 +1,36 @@
+"""The routes that parts say they have. Their handlers are loaded, in a thread, when one of them is first asked for."""
+
+import asyncio
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+from aiohttp import web
+
+from synapsed.api.context import CONTEXT
+from synapsed.api.describe import LOADS, NEEDS
+from synapsed.kernel import Face, Route
+
+_METHODS: Final = {"GET": web.get, "POST": web.post, "PUT": web.put, "PATCH": web.patch, "DELETE": web.delete}
+
+
+def routes(face: Face) -> list[web.RouteDef]:
+    """Returns those of one part."""
+    return [_METHODS[route.method](route.path, _handler(face, route)) for route in face.routes]
+
+
+def _handler(face: Face, route: Route) -> Any:
+    @cache
+    def load() -> Any:
+        return getattr(import_module(face.routes_in), route.handler)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request.app[CONTEXT].parts.check(face.name)
+        handler = load() if load.cache_info().currsize else await asyncio.to_thread(load)
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    setattr(handle, LOADS, load)
+    setattr(handle, NEEDS, route.needs)
+    handle.__module__ = f"{__name__}.{face.name}"
+    return handle

@@ -1,0 +1,8 @@
+"""Names that were released, and the part of each: what is said where that part is not installed."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType({"history": "history", "moods": "moods"})
+"""Sections of config.toml, and keys in `[agents.NAME]`."""

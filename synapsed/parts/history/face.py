@@ -1,0 +1,30 @@
+"""Full text over messages, answers and tool calls, and what turns have used: a file of its own that follows the log.
+
+`service` has one thread that brings the file up to the log (`indexing`, `reading`) and one that answers questions
+(`searching`); `texts` is what is kept of a text.
+"""
+
+from synapsed.config import Section
+from synapsed.kernel import ConfigKey, Face, Route
+
+
+class HistoryConfig(Section):
+    """`[history]`."""
+
+    enabled: bool = True
+    """Messages, answers and tool calls can be searched, and usage is added up."""
+
+
+_LOOK = frozenset({"look"})
+
+FACE = Face(
+    name="history",
+    opens="synapsed.parts.history.service",
+    sections={"history": ConfigKey(HistoryConfig, HistoryConfig(), restart=True)},
+    routes=(
+        Route(method="GET", path="/control/history", handler="search", needs=_LOOK),
+        Route(method="GET", path="/control/history/stats", handler="stats", needs=_LOOK),
+        Route(method="GET", path="/control/usage", handler="usage", needs=_LOOK),
+    ),
+    routes_in="synapsed.parts.history.routes",
+)

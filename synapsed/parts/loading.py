@@ -1,0 +1,22 @@
+"""What the parts of the list say of themselves. One whose folder is not there is left out."""
+
+import importlib
+from functools import cache
+from importlib.util import find_spec
+
+from synapsed.config import Config, config_with
+from synapsed.kernel import Face
+from synapsed.parts.list import NAMES
+
+
+@cache
+def faces() -> tuple[Face, ...]:
+    """Returns what each part says of itself."""
+    there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
+    return tuple(importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there)
+
+
+@cache
+def config_model() -> type[Config]:
+    """Returns the model of the whole configuration."""
+    return config_with(faces())
