@@ -123,12 +123,12 @@ class Parts:
         if off := self._running[name].off:
             raise NotReady(off, part=name)
 
-    def provided(self, kind: type) -> Any:
-        """Returns what an open part provides of that type. Raises NotReady if none does."""
+    def provided(self, kind: type, why_not: str = "") -> Any:
+        """Returns what an open part provides of that type. Raises NotReady, in the words `why_not`, if none does."""
         for running in self._running.values():
             if kind in running.provides:
                 return running.provides[kind]
-        raise NotReady(f"no part that is open has a {kind.__name__}")
+        raise NotReady(why_not or f"no part that is open has a {kind.__name__}")
 
     async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:
         """A part that does not open is left out: agents are worth more."""

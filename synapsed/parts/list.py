@@ -1,3 +1,3 @@
 """The parts that there are, in their order."""
 
-NAMES = ("moods", "history")
+NAMES = ("moods", "pictures", "history")

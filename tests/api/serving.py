@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
@@ -28,9 +28,10 @@ from synapsed.automation.presence import Presence
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
-from synapsed.kernel import Parts
+from synapsed.kernel import Kernel, Parts
 from synapsed.model.figures import FAST_S, Histogram
 from synapsed.parts.loading import faces
+from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
 from tests.fakes.clock import FakeClock, until
@@ -164,6 +165,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     inbox = inbox_of(control)
     await inbox.restore()
     inbox.start()
+    parts = Parts()
     context = ApiContext(
         control=control,
         externals=externals,
@@ -172,7 +174,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         health=Health(control.directory, scheduler),
         **notices_of(control, inbox),
         faces=faces(),
-        parts=Parts(),
+        parts=parts,
         security=security,
         clock=SystemClock(),
         paths=paths,
@@ -183,6 +185,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
     async with AsyncExitStack() as stack:
+        await parts.open(PICTURES, cast("Kernel", None), stack)
         stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)

@@ -197,7 +197,7 @@ async def test_screen_as_a_picture(api: Api, fmt: str, media: str, begins: bytes
 
 
 async def test_a_png_names_the_extra_that_it_takes(api: Api, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(sys.modules, "synapsed.api.png", raising=False)
+    monkeypatch.delitem(sys.modules, "synapsed.parts.pictures.png", raising=False)
     monkeypatch.setitem(sys.modules, "PIL", None)
     status, body = await api.json(api.agent, "GET", "/screen?format=png")
     assert (status, body["error"]["code"]) == (503, "NOT_READY")

@@ -17,7 +17,11 @@ KERNEL_MAX = 25
 ROOTS = {"synapsed.cli", "synapsed.daemon"}
 """Who puts the parts together."""
 
-WORDS = {"moods": r"mood|emotion", "history": r"history\.db|/control/history|/control/usage|\[history\]"}
+WORDS = {
+    "moods": r"mood|emotion",
+    "pictures": r"\bPIL\b|pillow|svg\(",
+    "history": r"history\.db|/control/history|/control/usage|\[history\]",
+}
 
 WORD_LINES = {
     # By part and file: lines of the kernel with its words. `emotionUpdate` is what an agent may report, too.
@@ -29,6 +33,7 @@ WORD_LINES = {
         "model/events/kinds.py": 4,
         "store/store.py": 1,
     },
+    "pictures": {},
     "history": {},
 }
 

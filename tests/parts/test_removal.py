@@ -10,6 +10,7 @@ import pytest
 
 from scripts.surface import FOLDER, ROOT, written
 from synapsectl.verbs import RELEASED
+from synapsed.model.released_names import CONFIG_KEYS
 from synapsed.parts.list import NAMES
 from tests.support.daemon import Daemon
 
@@ -17,11 +18,12 @@ COPIED = ("synapsed", "synapsectl", "profiles", "scripts", "docs", "examples", "
 
 GONE = {
     "moods": {"config-errors.txt", "config-keys.txt"},
+    "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
 }
 """The files of the surface that have lines of the part."""
 
-WORDS = {"moods": "moods", "history": "history|usage|Usage|History"}
+WORDS = {"moods": "moods", "pictures": "pictures", "history": "history|usage|Usage|History"}
 """One of them is in each such line."""
 
 
@@ -63,9 +65,11 @@ def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> No
         assert daemon.end() == 0
     assert "Traceback" not in daemon.log()
     config = daemon.home / "config" / "config.toml"
-    config.write_text(f"{config.read_text()}\n[{part}]\nenabled = true\n")
-    refused = tool(daemon, source, "up").stderr
-    assert f"'{part}' belongs to the part {part}, which is not installed: take it out" in refused
+    before = config.read_text()
+    for section in (name for name, of in CONFIG_KEYS.items() if of == part):
+        config.write_text(f"{before}\n[{section}]\nenabled = true\n")
+        refused = tool(daemon, source, "up").stderr
+        assert f"'{section}' belongs to the part {part}, which is not installed: take it out" in refused
 
 
 @pytest.mark.night

@@ -1,9 +1,7 @@
 """`GET …/screen?format=`: what the agent shows now; `…/screen/live`: the same as rows of a page, from now on."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast, get_args
 
 from aiohttp import web
 from pydantic import Field
@@ -14,12 +12,11 @@ from synapsed.api.operation import operation
 from synapsed.api.query import Query, one_of
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import InvalidRequest, NotReady, QueueFull, TooLarge
-from synapsed.interfaces import Control
+from synapsed.interfaces.drawing import DrawnForm, ScreenDrawing
 from synapsed.model.picture import Picture, ScreenForm
-from synapsed.terminal.html import html
-from synapsed.terminal.svg import svg
 
 _Format = Literal["text", "coloured", "ansi", "json", "html", "svg", "png"]
+_NOT_DRAWN: Final = "format={} is drawn by a part that is not there: take text, coloured, ansi or json"
 
 
 class ScreenQuery(Query):
@@ -28,25 +25,6 @@ class ScreenQuery(Query):
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 """Of what is drawn as a document: its colours, and nothing else."""
-
-
-def _png(shown: Picture) -> bytes:
-    """Raises NotReady, TooLarge."""
-    try:
-        from synapsed.api.png import png
-    except ImportError:
-        why = "a PNG takes Pillow, which is not installed: pip install 'synapsed[pictures]', or take it as SVG"
-        raise NotReady(why, extra="pictures") from None
-    return png(shown)
-
-
-_DRAWN: Mapping[str, tuple[str, Callable[[Picture], str | bytes]]] = MappingProxyType(
-    {
-        "html": ("text/html; charset=utf-8", html),
-        "svg": ("image/svg+xml; charset=utf-8", svg),
-        "png": ("image/png", _png),
-    }
-)
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -67,19 +45,28 @@ def _sees(request: web.Request) -> None:
     allowed=_sees,
     errors=(NotReady, TooLarge),
 )
-async def screen(request: web.Request, query: ScreenQuery, control: Control) -> web.Response | dict[str, Any]:
+async def screen(request: web.Request, query: ScreenQuery, context: ApiContext) -> web.Response | dict[str, Any]:
     agent_id = agent_id_of(request)
-    drawn = _DRAWN.get(query.format)
-    shown = await control.terminals.screen(agent_id, "picture" if drawn else cast("ScreenForm", query.format))
+    if query.format in get_args(DrawnForm.__value__):
+        return await _drawn(context, agent_id, cast("DrawnForm", query.format))
+    shown = await context.control.terminals.screen(agent_id, cast("ScreenForm", query.format))
     if isinstance(shown, dict):
         return shown
     headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
-    if isinstance(shown, Picture):
-        assert drawn is not None
-        headers |= {"Content-Type": drawn[0], "Content-Security-Policy": POLICY}
-        shown = await asyncio.to_thread(drawn[1], shown)
-    body = shown.encode("utf-8", "replace") if isinstance(shown, str) else shown
-    return web.Response(body=body, headers=headers)
+    return web.Response(body=_encoded(shown), headers=headers)
+
+
+async def _drawn(context: ApiContext, agent_id: str, form: DrawnForm) -> web.Response:
+    drawing: ScreenDrawing = context.parts.provided(ScreenDrawing, _NOT_DRAWN.format(form))
+    shown = await context.control.terminals.screen(agent_id, "picture")
+    assert isinstance(shown, Picture)
+    media, body = await asyncio.to_thread(drawing.draw, shown, form)
+    headers = {"Content-Type": media, "Cache-Control": "no-store", "Content-Security-Policy": POLICY}
+    return web.Response(body=_encoded(body), headers=headers)
+
+
+def _encoded(document: Any) -> Any:
+    return document.encode("utf-8", "replace") if isinstance(document, str) else document
 
 
 @operation(

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.model.picture import Ink, Picture
-from synapsed.terminal.boxes import Area, figures
-from synapsed.terminal.html import html
+from synapsed.parts.pictures.boxes import Area, figures
+from synapsed.parts.pictures.html import html
+from synapsed.parts.pictures.svg import svg
 from synapsed.terminal.picture import picture
 from synapsed.terminal.screen import Screen
-from synapsed.terminal.svg import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (

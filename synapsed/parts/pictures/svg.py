@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
-from synapsed.terminal.boxes import Area, Stroke, figures
+from synapsed.parts.pictures.boxes import Area, Stroke, figures
 
 CELL_WIDTH, CELL_HEIGHT, FONT_SIZE, BASELINE = 8, 17, 13, 13
 PADDING = 8

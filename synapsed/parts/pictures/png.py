@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from synapsed.errors import TooLarge
 from synapsed.model.picture import Glyph, Picture, Rgb
-from synapsed.terminal.boxes import Area, figures
+from synapsed.parts.pictures.boxes import Area, figures
 
 LOOKUPS_MAX = 32
 """Characters for which fontconfig is asked in one picture: 20 ms each. What is left is drawn as a box."""

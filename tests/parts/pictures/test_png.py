@@ -5,10 +5,10 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from synapsed.api import png as fonts
-from synapsed.api.png import PADDING, png
 from synapsed.errors import TooLarge
 from synapsed.model.picture import Picture
+from synapsed.parts.pictures import png as fonts
+from synapsed.parts.pictures.png import PADDING, png
 from synapsed.terminal.picture import picture
 from synapsed.terminal.screen import Screen
 

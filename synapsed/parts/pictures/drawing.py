@@ -1,0 +1,41 @@
+"""The forms in which a screen is drawn. What draws each is loaded when it is first asked for."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from synapsed.errors import NotReady
+from synapsed.interfaces.drawing import Drawn, DrawnForm, ScreenDrawing
+from synapsed.kernel import Kernel, Running
+from synapsed.model.picture import Picture
+
+
+class Pictures(Running):
+    def __init__(self) -> None:
+        self.provides = {ScreenDrawing: self}
+
+    def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
+        """See `ScreenDrawing`."""
+        if form == "html":
+            from synapsed.parts.pictures.html import html
+
+            return "text/html; charset=utf-8", html(shown)
+        if form == "svg":
+            from synapsed.parts.pictures.svg import svg
+
+            return "image/svg+xml; charset=utf-8", svg(shown)
+        return "image/png", _png(shown)
+
+
+def _png(shown: Picture) -> bytes:
+    """Raises NotReady, TooLarge."""
+    try:
+        from synapsed.parts.pictures.png import png
+    except ImportError:
+        why = "a PNG takes Pillow, which is not installed: pip install 'synapsed[pictures]', or take it as SVG"
+        raise NotReady(why, extra="pictures") from None
+    return png(shown)
+
+
+@asynccontextmanager
+async def opened(_: Kernel) -> AsyncIterator[Running]:
+    yield Pictures()
