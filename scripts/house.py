@@ -1,0 +1,205 @@
+"""How large the house is, and how much of it one has to know: the figures that a step towards parts is compared with.
+
+    python -m scripts.house             all of it
+    python -m scripts.house --static    without the message, which is sent on a simulated machine
+    python -m scripts.house --against   writes the imports that are against the rule into `tests/parts/against.txt`
+
+A module is counted as a part's where it is in the part's folder, or is to go there (`TO_GO`). The rest is the kernel.
+"""
+
+import itertools
+import re
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+import grimp
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("synapsed", "synapsectl")
+AGAINST = ROOT / "tests" / "parts" / "against.txt"
+"""Exceptions from the rule that the kernel knows no part, and no part another. They only become fewer."""
+
+TO_GO = {
+    # What is not in its folder yet, by the beginnings of modules' names; the first that fits counts.
+    "elsewhere": (
+        "a2a.hosts",
+        "a2a.externals",
+        "a2a.courier",
+        "a2a.carriers",
+        "a2a.addressbook",
+        "a2a.remote",
+        "a2a.synapse_a2a",
+        "a2a.discovery",
+        "api.routes.external",
+        "api.routes.hosts",
+    ),
+    "a2a": ("a2a", "api.a2a_http", "api.a2a_loading", "api.routes.a2a", "store.pushes", "model.push"),
+    "fleet": ("fleet", "fleetspec", "api.routes.fleet", "store.fleet", "interfaces.fleet"),
+    "schedules": (
+        "schedules",
+        "automation.scheduler",
+        "automation.time_zone",
+        "api.routes.schedules",
+        "model.schedule",
+        "store.schedules",
+    ),
+    "rules": ("rules", "automation.rule_runner", "automation.webhooks"),
+    "attention": ("attention", "automation", "api.routes.inbox", "api.routes.notify", "model.attention"),
+    "telemetry": ("telemetry",),
+    "web": (
+        "access",
+        "web",
+        "api.tls",
+        "api.pagefiles",
+        "api.devices",
+        "api.device_login",
+        "api.routes.page",
+        "api.routes.pairing",
+        "api.routes.webpush",
+    ),
+}
+
+WORDS = {
+    "fleet": r"fleet",
+    "schedules": r"schedule[sd]?\b",
+    "a2a": r"a2a",
+    "web": r"\bdevice|\btls\b|pairing|web.?push",
+    "elsewhere": r"external|elsewhere",
+    "telemetry": r"telemetry|\bmetrics\b|\btraces?d?\b",
+    "history": r"history\.db|/control/history|\[history\]",
+    "moods": r"mood|emotion",
+}
+
+
+def part_of(module: str) -> str | None:
+    """Returns the name of the part that a module of `synapsed` belongs to; None for the kernel, and for who puts all
+    together."""
+    name = module.removeprefix("synapsed.")
+    if name.startswith("parts."):
+        return name.split(".")[1] if name.count(".") > 1 else None
+    for part, beginnings in TO_GO.items():
+        if any(f"{name}.".startswith(f"{one}.") for one in beginnings):
+            return part
+    return None
+
+
+def sizes() -> Iterator[tuple[str, str]]:
+    """Yields lines and files: of all, of the kernel, of each part."""
+    lines: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            owner = (part_of(module) if package == "synapsed" else None) or f"the kernel's {package}"
+            lines[owner] += path.read_text().count("\n")
+            files[owner] += 1
+    yield "all lines; files", f"{lines.total():,}; {files.total()}"
+    for owner, count in sorted(lines.items(), key=lambda one: -one[1]):
+        yield f"  {owner}", f"{count:,}; {files[owner]}"
+
+
+@dataclass
+class Against:
+    """Imports that are against the rule, each as `MODULE -> MODULE`, and the modules of the kernel that parts use."""
+
+    to_parts: list[str] = field(default_factory=list)
+    between: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+    @classmethod
+    def found(cls) -> Self:
+        """Returns those of this checkout."""
+        graph, found = grimp.build_graph(*PACKAGES, cache_dir=None), cls()
+        for module in sorted(graph.modules):
+            own = part_of(module) if module.startswith("synapsed.") else None
+            for other in sorted(graph.find_modules_directly_imported_by(module)):
+                theirs = part_of(other) if other.startswith("synapsed.") else None
+                if theirs is not None and own is None:
+                    found.to_parts.append(f"{module} -> {other}")
+                elif theirs is not None and own != theirs:
+                    found.between.append(f"{module} -> {other}")
+                elif theirs is None and own is not None and other.startswith("synapsed."):
+                    found.used.add(other)
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(["# from the kernel to a part", *self.to_parts, "", "# from part to part", *self.between, ""])
+
+
+def structure() -> Iterator[tuple[str, str]]:
+    """Yields layers of imports, loose modules, and imports that are against the rule."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (one["layers"] for one in contracts if one.get("containers") == ["synapsed"])
+    yield "import layers", str(len(layers))
+    yield "loose modules", str(sum(one.name != "__init__.py" for one in (ROOT / "synapsed").glob("*.py")))
+    against = Against.found()
+    for what, imports in (("the kernel to a part", against.to_parts), ("part to part", against.between)):
+        yield f"imports from {what}", f"{len(imports)} in {len({one.split()[0] for one in imports})} modules"
+    yield "modules of the kernel that parts use", str(len(against.used))
+
+
+def words() -> Iterator[tuple[str, str]]:
+    """Yields how many lines of the kernel have the words of each part."""
+    found: Counter[str] = Counter()
+    for path in sorted((ROOT / "synapsed").rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if part_of(module) is None and module != "synapsed.model.released_names":
+            for line in path.read_text().splitlines():
+                found.update(part for part, pattern in WORDS.items() if re.search(pattern, line, re.IGNORECASE))
+    yield (
+        "lines of the kernel with words of parts",
+        f"{found.total()}: " + ", ".join(f"{n} {p}" for p, n in found.most_common()),
+    )
+
+
+def first_byte() -> Iterator[tuple[str, str]]:
+    """Yields what one message passes through until its first byte is typed, on a simulated machine."""
+    from tests.simulation import run
+    from tests.simulation.clients import Clients
+    from tests.simulation.judge import Judge
+    from tests.simulation.plan import Act, Plan, Player
+
+    entered: list[str] = []
+    here = str(ROOT / "synapsed")
+    send, typed = Clients._send, Judge.typed  # noqa: SLF001 - where a message begins, and where it is a key
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(here):
+            entered.append(frame.f_code.co_filename)
+
+    async def sending(self: Any, agent: str, act: Act) -> None:
+        sys.setprofile(note)
+        await send(self, agent, act)
+
+    def typing(self: Any, keeper: Any, pending: Any) -> None:
+        if pending.input_id is not None:
+            sys.setprofile(None)
+        typed(self, keeper, pending)
+
+    Clients._send, Judge.typed = sending, typing  # type: ignore[assignment,method-assign]  # noqa: SLF001
+    try:
+        run.play(Plan(1, (Player("tui"),), (Act(5.0, "send", 0, "hello"),), (), 0.0))
+    finally:
+        sys.setprofile(None)
+        Clients._send, Judge.typed = send, typed  # type: ignore[method-assign]  # noqa: SLF001
+    changes = sum(one != other for one, other in itertools.pairwise(entered))
+    yield "a message to its first byte", f"{len(set(entered))} files, {changes} changes of file, {len(entered)} calls"
+
+
+def main(arguments: list[str]) -> None:
+    if "--against" in arguments:
+        AGAINST.write_text(str(Against.found()))
+        return
+    for figures in (sizes, structure, words, *([] if "--static" in arguments else [first_byte])):
+        for name, value in figures():
+            print(f"{name:<44}{value}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
