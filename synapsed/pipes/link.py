@@ -390,6 +390,7 @@ class AcpLink:
     async def interrupt(self) -> bool:
         """A program that does not end its turn is ended; its restart policy applies."""
         if self._session.turn is None:
+            self._perform(self._session.interrupt())  # what it does by itself has no end that could be waited for
             return False
         self._note("interrupting")
         self._perform(self._session.interrupt())

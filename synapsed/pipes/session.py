@@ -6,6 +6,7 @@ keeper writes each id once; the answer to it is found by that id. What was told 
 not told again.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -53,6 +54,12 @@ METHOD_NOT_FOUND: Final = -32601
 
 PATIENCE_S: Final = 60.0
 """A program that has not opened a session by then is said not to answer; one that is still being installed may yet."""
+
+ALONE_S: Final = 3.0
+"""A program that says or does something while no prompt is open works by itself, until it has been quiet for so long:
+one whose conversation a set clock has confused asked its model two thousand times."""
+
+WORK: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
 
 NOT_OPENED: Final = "NO_SESSION"
 """Code of the alert: the program runs, and takes no messages."""
@@ -133,6 +140,14 @@ class AcpSession:
         self._out: deque[PipesCommand] = deque()
         self._live = False
         """What is read was not told yet."""
+        self._refused = False
+        """A person has stopped the turn that ended last, or refused what it asked; nothing was said since."""
+        self._works = False
+        """Something of its own came since time was looked at."""
+        self._alone_since: float | None = None
+        """When the last of that was seen; None while it does not work by itself."""
+        self._ended_one = False
+        """A turn has ended since this daemon reads: what is said now is not the rest of one from before."""
         self._waits_since: float | None = None
         self._alerted = False
         self.observed: LinkObserved | None = None
@@ -229,6 +244,9 @@ class AcpSession:
 
     def waited(self, now: float) -> list[PipesCommand]:
         """Time passed (monotonic seconds): a program that does not answer is told of, once."""
+        if self._alone_since is not None and (self._works or now - self._alone_since >= ALONE_S):
+            self._alone_since, self._works = now if self._works else None, False
+            self._observe()
         if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self._alerted:
             return []
         if self._waits_since is None:
@@ -308,6 +326,7 @@ class AcpSession:
         self._conclude(turn, over, now_ns)
 
     def _conclude(self, turn: _Prompted, over: TurnOver, now_ns: int) -> None:
+        self._ended_one, self._refused = True, turn.refused or turn.stopping
         if over == TurnOver(None, "", over.evidence):
             if turn.refused or turn.stopping:
                 why = "it was told to stop" if turn.stopping else "a permission was refused"
@@ -336,6 +355,8 @@ class AcpSession:
         if self.stage is not AcpStage.READY:
             return  # what was before, which the program tells when it goes on with a conversation
         kind, turn = update.get("sessionUpdate"), self._turn
+        if kind in WORK and self.turn is None and self._live and self._ended_one:
+            self._works_alone()
         if kind == "agent_message_chunk":
             if (piece := turn.speech.chunk(update)) is not None and self._live:
                 self._tell(turn, *piece)
@@ -348,6 +369,15 @@ class AcpSession:
             self._fact(plan(update, now_ns))
         elif kind == "agent_thought_chunk":
             turn.speech.heard = True
+
+    def _works_alone(self) -> None:
+        """What a person has stopped is stopped once more."""
+        self._works = True
+        if self._alone_since is None:
+            self._alone_since = -math.inf
+            if self._refused:
+                self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
+        self._refused = False
 
     def _tell(self, turn: _Prompted, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
@@ -504,8 +534,8 @@ class AcpSession:
 
     def interrupt(self) -> list[PipesCommand]:
         """Ask the program to stop its turn; what it has asked is answered with nothing."""
-        if self.turn is not None:
-            self.turn.stopping = True
+        if self.turn is not None or self._alone_since is not None:
+            self._turn.stopping = True
             self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
             for request in self._requests.values():
                 told = {"id": request.id, "result": {"outcome": {"outcome": "cancelled"}}}
@@ -537,6 +567,8 @@ class AcpSession:
             )
         if self.turn is not None:
             return LinkObserved(Activity.BUSY, "acp: session/prompt is not answered yet", None, can_receive=False)
+        if self._alone_since is not None:
+            return LinkObserved(Activity.BUSY, "acp: it works by itself, no prompt is open", None, can_receive=False)
         return LinkObserved(Activity.READY, "acp: no prompt is open", None, can_receive=True)
 
     def _observe(self) -> None:

@@ -434,6 +434,34 @@ def test_a_cancel_answers_what_is_asked_with_nothing() -> None:
     assert [event.reason for event in played.told] == ["interrupted"]
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_program_that_goes_on_by_itself_is_busy_until_it_is_quiet(*, stopped: bool) -> None:
+    """What it says then is no answer to the next message. One that was stopped is stopped once more."""
+    played = Played().opened()
+    played.said("what it tells of itself")
+    assert played.session.observation().can_receive, "no turn has ended: it may be the rest of one"
+    played.deliver(fresh=True)
+    if stopped:
+        played.done += played.session.interrupt()
+    played.line(id="t.1", result={"stopReason": "cancelled" if stopped else "end_turn"})
+    played.done.clear()
+    for now in (100.0, 101.0, 104.5):
+        played.said("and on", "9")
+        played.done += played.session.waited(now)
+        assert (played.session.observation().activity, played.session.observation().can_receive) == (
+            Activity.BUSY,
+            False,
+        )
+    methods = [one.message["method"] for one in played.done if isinstance(one, Write)]
+    assert methods == ["session/cancel"] * stopped
+    played.done += played.session.interrupt()
+    assert played.done[-1] == Write({"method": "session/cancel", "params": {"sessionId": "s"}})
+    played.session.waited(106.0)
+    assert not played.session.observation().can_receive
+    played.session.waited(107.5)
+    assert played.session.observation().can_receive
+
+
 def test_what_is_not_offered_is_refused_and_odd_messages_change_nothing() -> None:
     played = Played().opened()
     played.line(id=5, method="fs/read_text_file", params={})
