@@ -47,6 +47,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.errors import TaskNotFound
     from synapsed.garbage import collecting
     from synapsed.interfaces import NewEvent, SendRequest
+    from synapsed.kernel import Parts
     from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
@@ -124,6 +125,8 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             scheduler=scheduler,
             health=Health(control.directory, scheduler),
             **notices_of(control, attention),
+            faces=(),
+            parts=Parts(),
             security=Security(directory=control.directory, token="bench"),
             clock=SystemClock(),
             paths=paths,

@@ -66,7 +66,7 @@ def _id_reused() -> Iterator[None]:
 
     with (
         mock.patch.object(idempotency, "task_id_of", task_id_of),
-        mock.patch.object(idempotency, "_check_same"),
+        mock.patch.object(idempotency, "_refusal", return_value=None),
     ):
         yield
 

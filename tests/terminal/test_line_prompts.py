@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from synapsed.library import ProfileLibrary
-from synapsed.terminal.line_prompts.evidence import TerminalFacts, edits
+from synapsed.terminal.line_prompts.evidence import Reads, TerminalFacts, edits
 from synapsed.terminal.line_prompts.judgement import Known, echoes, read_prompt
 from synapsed.terminal.line_prompts.learned import KEPT_MAX, LearnedPrompt, add, compiled, learn, pattern_of, said
 from synapsed.terminal.screen import Screen
@@ -161,6 +161,34 @@ def test_once_a_prompt_is_known_nothing_else_is_one(
 )
 def test_what_varies_of_a_prompt(learned: str, shown: str, found: str) -> None:
     assert state(f"\x1b[?2004h{shown}", BASH, known(learned)) == found
+
+
+@pytest.mark.parametrize("left", ["\x1b[?1049h", "\x1b[?25l", "\x1b[?1049h\x1b[?25l"])
+@pytest.mark.parametrize(
+    ("facts", "written", "found"),
+    [
+        (BASH, "\x1b[?2004hbash-5.2# ", "empty"),
+        (BASH, "bash-5.2# ", "absent"),
+        (BASH._replace(since=1), "\x1b[?2004hbash-5.2# ", "absent"),
+        (BASH._replace(foreign=True), "\x1b[?2004hbash-5.2# ", "absent"),
+        (BASH._replace(names=("vim",)), "\x1b[?2004hbash-5.2# ", "absent"),
+        (BASH, "\x1b[?2004h< Yes > bash-5.2# ", "absent"),
+    ],
+)
+def test_a_known_prompt_is_one_where_a_killed_program_has_left_the_terminal(
+    left: str, facts: TerminalFacts, written: str, found: str
+) -> None:
+    """On its other screen, without a cursor; where it is seen that the very program reads a line there."""
+    assert state(left + written, facts, known("bash-5.2# ")) == found
+    assert state(left + written, facts) == "absent", "but for one that is known"
+
+
+@pytest.mark.parametrize(
+    ("reads", "found"), [("yes", "empty"), ("maybe", "absent"), ("no", "absent"), (None, "absent")]
+)
+def test_so_it_is_in_line_mode_where_somebody_reads(reads: Reads | None, found: str) -> None:
+    dash = facts_of("dash", LINES, reads=reads)
+    assert state("\x1b[?1049h# ", dash, known("# ", facts_of("dash", LINES))) == found
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """Is what stands at the cursor a prompt at which a message may be typed? One function over what is known. Pure.
 
-Never: on the alternate screen, where the cursor is hidden, where what is typed is not shown, while another program than
-the turn's has the terminal. Once a prompt is known, that text alone is one (`learned`). Before, a first message may go
-where the row is what prompts look like (the profile's `composer.line`), directly before the cursor, where there is
-evidence that a line is read, and nothing in the row, or in the one above it, asks: no question mark, no choices, no
-default, no frame.
+Never: where what is typed is not shown, while another program than the turn's has the terminal; nor on the alternate
+screen, or where the cursor is hidden, but for a prompt that is known, of a program that is seen to read a line there: a
+full-screen program that is killed leaves the terminal so. Once a prompt is known, that text alone is one (`learned`).
+Before, a first message may go where the row is what prompts look like (the profile's `composer.line`), directly before
+the cursor, where there is evidence that a line is read, and nothing in the row, or in the one above it, asks: no
+question mark, no choices, no default, no frame.
 """
 
 import re
@@ -62,7 +63,7 @@ def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> Compose
     facts = known.facts
     if facts is None:
         return _absent("who reads its terminal is not known yet")
-    if (never := _never(screen, facts)) is not None:
+    if (never := _never(facts)) is not None:
         return _absent(never)
     row, line = cursor_line(screen)
     cursor = _cursor_in(screen, row, line)
@@ -70,6 +71,10 @@ def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> Compose
     if not behind.strip() or _ASIDE.match(behind):
         line = line[:cursor]  # what stands apart is no draft
     states = [state for one in known.learned if (state := _recognised(one, known, facts, row, line)) is not None]
+    if screen.alternate or not screen.cursor_visible:
+        states = [state for state in states if state.learned and _is_read(screen, known, facts)]
+        if not states:
+            return _absent("it shows its other screen" if screen.alternate else "the cursor is hidden")
     if states:
         return min(states, key=lambda state: state.state == "draft")
     if any(one.confirmed for one in known.learned):
@@ -95,11 +100,14 @@ def _recognised(one: LearnedPrompt, known: Known, facts: TerminalFacts, row: int
     return draft
 
 
-def _never(screen: ScreenSnapshot, facts: TerminalFacts) -> str | None:
-    if screen.alternate:
-        return "it shows its other screen"
-    if not screen.cursor_visible:
-        return "the cursor is hidden"
+def _is_read(screen: ScreenSnapshot, known: Known, facts: TerminalFacts) -> bool:
+    """It is seen that the program reads a line, and not only known by its name that it edits lines."""
+    if facts.line_mode:
+        return facts.reads == "yes"
+    return facts.line_mode is False and screen.modes.bracketed_paste and known.edits_from > facts.since
+
+
+def _never(facts: TerminalFacts) -> str | None:
     if facts.line_mode and facts.echo is False:
         return "what is typed is not shown"
     if facts.foreign:
