@@ -1,6 +1,7 @@
 """Programs that flood their terminal, each with something else: whoever ends or interrupts one does not wait for what
 it writes, others are answered meanwhile, and after `restart` it answers exactly."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,9 +82,12 @@ def person(installed: Installed) -> Iterator[Person]:
 
 
 def written(person: Person, agent: str) -> int:
-    """The end of its output: the segments of its spool are named by their offsets."""
-    folder = person.state / "agents" / agent / "spool"
-    return max((int(file.stem) + file.stat().st_size for file in folder.iterdir() if file.stem.isdigit()), default=0)
+    """The end of its output: the segments of its spool are named by their offsets, and the oldest go."""
+    end = 0
+    for file in (person.state / "agents" / agent / "spool").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            end = max(end, int(file.stem) + file.stat().st_size if file.stem.isdigit() else 0)
+    return end
 
 
 def program(person: Person, flood: Flood) -> Path:
