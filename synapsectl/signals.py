@@ -12,7 +12,7 @@ from typing import Self
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 CTRL_C_SECONDS = 1.0
-"""How late a Ctrl-C is seen that came in a bad moment; see `typed_line`."""
+"""A Ctrl-C that came in a bad moment is seen after so many seconds at most; see `typed_line`."""
 
 
 class TerminalSignals:

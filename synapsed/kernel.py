@@ -56,7 +56,7 @@ class Face:
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
     routes: Sequence[Route] = ()
-    """Of the daemon's listeners."""
+    """Requests at the daemon's listeners that the part answers."""
     routes_in: str = ""
 
 

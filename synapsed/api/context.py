@@ -156,7 +156,7 @@ class ApiContext:
     notifier: Notifier
     presence: Presence
     faces: Sequence[Face]
-    """Of all parts, whose routes there are."""
+    """The faces of all parts; their routes are served."""
     parts: Parts
     security: Security
     clock: Clock

@@ -23,7 +23,7 @@ _OWN: Final[dict[str, Callable[[web.Request], Any]]] = {
     "context": lambda request: request.app[CONTEXT],
     "control": lambda request: request.app[CONTEXT].control,
 }
-"""What else a handler may ask for by name."""
+"""A handler may ask for these by name, too."""
 _READ: Final = frozenset({"request", "body", "query", "return"})
 
 

@@ -1,4 +1,4 @@
-"""What draws screens as documents, where something does."""
+"""The protocol of a part that draws screens as documents."""
 
 from typing import Literal, Protocol
 

@@ -1,4 +1,4 @@
-"""What the parts of the list say of themselves. One whose folder is not there is left out."""
+"""Loads the faces of the parts in the list. A part whose folder is not there is left out."""
 
 import importlib
 from functools import cache

@@ -145,7 +145,7 @@ class AcpSession:
         self._works = False
         """Something of its own came since time was looked at."""
         self._alone_since: float | None = None
-        """When the last of that was seen; None while it does not work by itself."""
+        """The time at which the last of that was seen; None while the program does not work by itself."""
         self._ended_one = False
         """A turn has ended since this daemon reads: what is said now is not the rest of one from before."""
         self._waits_since: float | None = None
@@ -371,7 +371,7 @@ class AcpSession:
             turn.speech.heard = True
 
     def _works_alone(self) -> None:
-        """What a person has stopped is stopped once more."""
+        """Notes that the program works by itself; a turn that a person has stopped is stopped once more."""
         self._works = True
         if self._alone_since is None:
             self._alone_since = -math.inf

@@ -104,7 +104,7 @@ NEEDS = {
 }
 HELD = ("unknown screen", "dialog")
 MOVES = {"top": "top"}
-"""It hides the cursor and draws anew for ever, as what installs something does for a while."""
+"""This program hides the cursor and redraws its screen without end; an installer does so for a while."""
 
 
 @pytest.fixture(scope="module")
