@@ -454,6 +454,12 @@ class Session:
         again = f".again{state.typings}" if state.typings else ""
         return f"{self.delivery.task_id}.{self.delivery.record.attempt}.{part}{leg}{again}"
 
+    def _takes_pastes(self, look: Look) -> bool:
+        """Bracketed paste is on, and not left on by a program that was killed: a terminal that gives whole lines has no
+        line editor that knows it."""
+        lines = self.prompts.facts is not None and self.prompts.facts.line_mode is True
+        return look.screen.modes.bracketed_paste and not lines
+
     def begin(self, delivery: Delivery, now: float) -> list[SessionCommand]:
         """Begin the turn, or go on with it, at the screen that was looked at last. Raises NotReady while one runs."""
         if self.turn is not None:
@@ -464,7 +470,7 @@ class Session:
         compose = functools.partial(
             type_message,
             self._profile.delivery,
-            bracketed=look.screen.modes.bracketed_paste,
+            bracketed=self._takes_pastes(look),
             command=delivery.command,
             prompt=state.prompt or look.composer.prompt,
         )

@@ -43,10 +43,13 @@ from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
     Observation,
     Verdict,
+    doubt,
     judge,
     lost_end,
     never_starts,
+    progress_left_behind,
     screen_sign,
+    stopped,
     turning_points,
 )
 
@@ -266,6 +269,7 @@ class TerminalObserver:
                     fed = event.end
                     self._before = unended(self.screen.snapshot())
                     self._edits_from = offset + event.end
+                    self._prompted_again()
                 case StatusReported() if self._profile.status_records:
                     self._report(event.body, now, offset + event.end)
                 case ProgressChanged():
@@ -274,13 +278,27 @@ class TerminalObserver:
                 case TerminalReset():
                     self._records.clear()
                     self._progress = ProgressState.NONE
-                case ShellPrompted() if self._profile.status_app is None:  # a program that is known is no shell
-                    self._records.ended()
-                    self._progress = ProgressState.NONE
+                case ShellPrompted():
+                    self._prompted_again()
         self._draw(offset + fed, data[fed:] if fed else data)
         self.offset = offset + len(data)
         self._fed_at = now
         return replies
+
+    def _prompted_again(self) -> None:
+        """What had the terminal has ended, and may have been killed: it takes neither its state nor its progress away.
+        A program that is known is no shell."""
+        if self._profile.status_app is None:
+            self._records.ended()
+            self._progress = ProgressState.NONE
+
+    def _leave_behind(self, seen: Observation) -> None:
+        """What is not believed for a reason that holds only now must not be believed at the next message."""
+        reads = seen.kernel == "reads"
+        if stopped(self._profile, seen) or (reads and doubt(self._profile, seen) is not None):
+            self._prompted_again()
+        elif reads and progress_left_behind(seen):
+            self._progress = ProgressState.NONE
 
     @property
     def drawn_from(self) -> float:
@@ -435,6 +453,7 @@ class TerminalObserver:
         if self._lost_ns is None and lost_end(self._profile, seen):
             self._lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
+        self._leave_behind(seen)
         if not (verdict.activity in UNSTARTED and self._activity is Activity.STARTING):
             self._activity = verdict.activity  # one that is stuck at its start, or asks there, has not started
         asked = self._unreadable.look(

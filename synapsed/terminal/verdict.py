@@ -12,7 +12,7 @@ source              says
 side channel        a turn was accepted and has not ended; asked where no status record speaks
 ``title``           signs of waiting, of work
 ``progress``        the same of its progress bar (OSC 9;4); none that was left behind: a composer stands, and nothing
-                    has moved for `STALE_S`
+                    has moved for `STALE_S`, or the kernel says that a line is read
 ``screen``          signs of waiting, of work in the program's own chrome, in the bottom rows
 ``composer``        it stands and is empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
 ``kernel``          a line-oriented program without a known prompt reads its terminal, or rests: `unknown`; so is one
@@ -42,7 +42,8 @@ record                      is not believed while
 idle, done, error           a side channel has a turn open and the program's own chrome shows that it works (a title;
                             or the bottom rows, and something moved within `STALE_S`)
 working, blocked            no side channel has a turn open, the program shows no sign of work though it has such
-                            signs, its composer stands, and nothing has moved for `STALE_S`
+                            signs (or the kernel says that a line is read), its composer stands, and nothing has moved
+                            for `STALE_S`
 ==========================  ======================================================================================
 
 Nor is a side channel's open turn believed for ever against the screen (`lost_end`). Its composer stands, nothing on the
@@ -58,12 +59,14 @@ has its composer empty, of a program without such signs; or a   `LOST_S`
 draft in it: some take their signs away for it
 ==============================================================  ==================================================
 
-A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop. What was lost stays
+A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop, and a progress bar
+no longer than `interrupt.still_ms`. What was lost stays
 lost until the channel tells of another turn: a row that changes does not open the turn again. Nor is an open turn
 believed while something that cannot be read stands in the composer's place (`covered`).
 
 The first keeps a printed `idle` from ending a turn or letting a message into one; the second keeps a printed `working`
-from blocking delivery for ever. A program without signs of its own is always believed: a long silence is then work.
+from blocking delivery for ever. A program without signs of its own that reads no line is always believed: a long
+silence is then work.
 """
 
 from dataclasses import dataclass, replace
@@ -184,8 +187,10 @@ def progress_sign(signs: Signs, seen: Observation) -> str | None:
 
 
 def progress_left_behind(seen: Observation) -> bool:
-    """Who showed the progress has ended without taking it away."""
-    return seen.progress is not None and seen.composer.state != "absent" and seen.quiet_s >= STALE_S
+    """Who showed the progress has ended without taking it away: the program reads a line, or nothing moves."""
+    if seen.progress is None or seen.composer.state == "absent":
+        return False
+    return seen.kernel == "reads" or seen.quiet_s >= STALE_S
 
 
 def turning_points(profile: Profile, changed_at: float, still_since: float) -> list[float]:
@@ -210,7 +215,9 @@ def doubt(profile: Profile, seen: Observation) -> str | None:
                 sign = screen_sign(profile.busy, seen.screen)
             return None if sign is None else f"{open_} has a turn open, and {sign}"
         case "working" | "blocked" if open_ is None and (stopped(profile, seen) or seen.quiet_s >= STALE_S):
-            if not has_signs(profile) or seen.composer.state == "absent" or _at_work(profile, seen):
+            if seen.composer.state == "absent" or _at_work(profile, seen):
+                return None
+            if not has_signs(profile) and seen.kernel != "reads":
                 return None
             return f"nothing has moved for {seen.quiet_s:.0f} s, and there is no sign of it"
     return None
@@ -276,12 +283,14 @@ def _at_work(profile: Profile, seen: Observation) -> str | None:
 
 
 def stopped(profile: Profile, seen: Observation) -> bool:
-    """The turn was asked to stop, and by the screen it has: whatever else says that it goes on."""
+    """The turn was asked to stop, and by the screen it has: whatever else says that it goes on. A progress bar at a
+    composer says nothing then: what is killed has not taken its own away."""
     if not seen.stopping or seen.asked is not None or seen.composer.state == "absent" or edits_no_line(seen):
         return False
     if seen.still_s < profile.interrupt.still_ms / 1000 or shows(profile.waiting, seen) is not None:
         return False
-    return seen.still_s >= STALE_S or working(profile, seen) is None
+    sign = working(profile, seen)
+    return sign is None or _source(sign) == "progress" or seen.still_s >= STALE_S
 
 
 def lost_end(profile: Profile, seen: Observation) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Profile
-from synapsed.screenspec import BusySigns, Composer, Dialog, Prompts, Ready, Signs
+from synapsed.screenspec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready, Signs
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
 from synapsed.terminal.verdict import STALE_S
@@ -198,6 +198,56 @@ def test_a_new_shell_prompt_ends_what_a_program_that_was_killed_still_says() -> 
     assert watched.look(1.0).verdict.activity is Activity.BUSY
     watched.feed(watched.offset, b"^C\r\n\x1b]133;A\x07> ", 2.0)
     assert receives(watched.look(3.0))
+
+
+LEFT = b"\x1b]7501;state=%s:app=brew\x1b\\\x1b]9;4;1;50\a"
+"""What a program that is killed leaves behind."""
+
+AT_CURSOR = PROFILE.model_copy(
+    update={
+        "busy": BusySigns(progress=["normal"]),
+        "composer": Composer(line=r"^> ?(?P<text>.*)$", at_cursor=True),
+        "interrupt": Interrupt(still_ms=1000),
+    }
+)
+
+
+@pytest.mark.parametrize("state", [b"working", b"blocked"])
+@pytest.mark.parametrize("ended", ["a line editor begins", "a line is read", "a stop is confirmed"])
+def test_what_a_program_that_was_killed_says_ends(state: bytes, ended: str) -> None:
+    watched = TerminalObserver(AT_CURSOR, cols=40, rows=5, offset=0)
+    watched.feed(0, b"> ", 0.0)
+    assert receives(watched.look(0.0))
+    watched.feed(watched.offset, b"\r\n" + LEFT % state, 1.0)
+    assert not receives(watched.look(2.0))
+    watched.feed(watched.offset, b"^C\r\n", 3.0)
+    match ended:
+        case "a line editor begins":
+            watched.feed(watched.offset, b"\x1b[?2004h> ", 3.0)
+        case "a line is read":
+            watched.feed(watched.offset, b"> ", 3.0)
+            watched.kernel = "reads"
+            watched.look(3.0)
+            assert not receives(watched.look(2.9 + STALE_S)), "a program may read while it works"
+        case _:
+            watched.asked_to_stop(2.5)
+            watched.feed(watched.offset, b"> ", 3.0)
+            assert not receives(watched.look(3.0))
+            assert receives(watched.look(4.1))
+            watched.stop_over()
+    late = 3.1 + STALE_S if ended == "a line is read" else 4.2
+    assert receives(watched.look(late))
+    watched.kernel = None
+    watched.feed(watched.offset, b"echo after\r\nafter\r\n> ", late + 1)
+    assert receives(watched.look(late + 1.1)), "nor at the next message"
+
+
+def test_a_silent_program_whose_prompt_stands_is_believed() -> None:
+    """It says that it works, and nothing says that its line is read."""
+    watched = TerminalObserver(AT_CURSOR, cols=40, rows=5, offset=0)
+    watched.feed(0, b"> ", 0.0)
+    watched.feed(watched.offset, b"\x1b]7501;state=working\x1b\\", 1.0)
+    assert watched.look(600.0).verdict.evidence == "status record: working"
 
 
 BARRED = PROFILE.model_copy(
