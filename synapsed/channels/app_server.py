@@ -108,17 +108,20 @@ class AppServerChannel:
         self._dates.note()
         self._retry.set()
 
-    async def last_answer(self, since_ns: int) -> str | None:
-        """The answer to the last message that was given since then."""
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
+        """The answer to the last message that was given since then. What is dated later than now is from before the
+        clock was set back."""
         if self._thread is None or self.reach() == "away":
             return None
-        since = self._dates.of(since_ns / 1e9)
+        since, now = self._dates.of(since_ns / 1e9), self._dates.of(time.monotonic())
         try:
             turns = await self._read_turns(1)
         except (ChannelAway, MessageRefused):
             return None
         started = at_path(turns[0], "startedAt") if turns else None
-        if not isinstance(started, int | float) or started + 1 < since or turns[0].get("status") != "completed":
+        if not isinstance(started, int | float) or not since - 1 < started <= now + 1:
+            return None
+        if turns[0].get("status") != "completed":
             return None
         return answer_in(turns[0])
 

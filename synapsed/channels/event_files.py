@@ -108,7 +108,7 @@ class EventFilesChannel:
     async def poll(self) -> None:
         self._wake.set()
 
-    async def last_answer(self, since_ns: int) -> str | None:
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
         return None  # each end has its answer
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:

@@ -127,7 +127,7 @@ class HookChannel:
             if self._turn is not None:
                 await self._look(self._turn)
 
-    async def last_answer(self, since_ns: int) -> str | None:
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
         """The last assistant message of the turn submitted at `since_ns`, from the transcript."""
         turn = self._turn
         key = TurnKey(since=self._dates.of(since_ns / 1e9))

@@ -149,20 +149,23 @@ class SessionServerChannel:
             round(self._dates.instant((min(wall_ms, DATE_MAX_MS) + 1) / 1000) * 1e9) if wall_ms else time.monotonic_ns()
         )
 
-    async def last_answer(self, since_ns: int) -> str | None:
-        """The answer to the last prompt given since `since_ns`."""
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
+        """The answer to the last prompt given since `since_ns`, ours if it can be told apart. What is dated later than
+        now is from before the clock was set back."""
         session = self._session
         if session is None:
             return None
-        since_ms = int(self._dates.of(since_ns / 1e9) * 1000)
+        since_ms, now_ms = (int(self._dates.of(at) * 1000) for at in (since_ns / 1e9, time.monotonic()))
         try:
             messages = await self._messages(session, None)
         except _TROUBLE as error:
             _log.debug("no answer to be had", agent=self._context.agent_id, error=str(error))
             return None
-        users = [m for m in messages if role_of(m) == "user" and created_ms(m) >= since_ms]
-        if not users:
+        users = [m for m in messages if role_of(m) == "user" and since_ms <= created_ms(m) <= now_ms + 1]
+        ours = [m for m in users if is_ours(text_of(m))]
+        if not ours and len(users) != 1:
             return None
+        users = ours or users
         replies = replies_to(messages, id_of(users[-1]))
         return text_of(replies[-1]) if replies and how_it_ended(replies[-1]) == "answered" else None
 
@@ -276,8 +279,8 @@ class SessionServerChannel:
         ours, self._session = self._session is not None, session
         messages = await self._messages(session, None)
         users = [m for m in messages if role_of(m) == "user"]
-        if users and id_of(users[-1]) not in self._known:
-            self._accept(session, id_of(users[-1]), text_of(users[-1]), created_ms(users[-1]))
+        for user in (user for user in self._newest(messages, users) if id_of(user) not in self._known):
+            self._accept(session, id_of(user), text_of(user), created_ms(user))
         if users and ours:  # not of a conversation that is taken over: its tools ran before it was
             for part in (
                 part for reply in replies_to(messages, id_of(users[-1])) for part in objects(reply.get("parts"))
@@ -288,6 +291,12 @@ class SessionServerChannel:
             await self._end_turns(session, told=False)
             if self._open:
                 self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
+
+    def _newest(self, messages: list[Message], users: list[Message]) -> list[Message]:
+        """The last prompt, and the one that was given last, if it has no reply: a clock that was set back puts it
+        before older ones."""
+        given = [user for user in users[:-1] if self._given is not None and id_of(user) == self._given[0]]
+        return [*(user for user in given if not replies_to(messages, id_of(user))), *users[-1:]]
 
     async def _has_plugins(self) -> bool:
         """Also where the program does not say so."""

@@ -27,8 +27,9 @@ class SideChannel(Protocol):
         """Look for facts now (a poke came, or the sweep's timer)."""
         ...
 
-    async def last_answer(self, since_ns: int) -> str | None:
-        """The exact last assistant message of the turn submitted at `since_ns`, where the channel can look it up."""
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
+        """The exact last assistant message of the turn submitted at `since_ns`, where the channel can look it up;
+        `is_ours` says whether a prompt that the program tells of is what was submitted."""
         ...
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:

@@ -71,8 +71,8 @@ class TappedChannel:
     async def poll(self) -> None:
         await self._channel.poll()
 
-    async def last_answer(self, since_ns: int) -> str | None:
-        return await self._channel.last_answer(since_ns)
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
+        return await self._channel.last_answer(since_ns, is_ours)
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
         return await self._channel.reply(request, answer)

@@ -26,6 +26,7 @@ from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_patience import STARVED_S
 from synapsed.terminal.answer import from_screen, is_cut
 from synapsed.terminal.composer import needs_composer
+from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.look import Look
 from synapsed.terminal.queries import are_answers
 from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
@@ -247,8 +248,9 @@ class TurnWorker:
         return turn.found(answer, self._clock.monotonic())
 
     async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
+        sent = squeezed(turn.message)
         for channel in self._channels:
-            text = await channel.last_answer(command.since_ns)
+            text = await channel.last_answer(command.since_ns, lambda prompt: sent in squeezed(prompt))
             if text is not None:
                 return turns.AnswerFound(text, True, f"{channel.name}: transcript")
         spec, screen = self._profile.answer, (self._session.last or await self._looks.look()).screen

@@ -457,8 +457,8 @@ class TestGemini:
         await channel.poll()
         gemini.prompt("hello")
         gemini.says("The answer.")
-        assert await channel.last_answer(since) == "The answer."
-        assert await channel.last_answer(time.monotonic_ns() + 10**9) is None
+        assert await channel.last_answer(since, bool) == "The answer."
+        assert await channel.last_answer(time.monotonic_ns() + 10**9, bool) is None
 
     async def test_answer_is_looked_up_though_the_machine_slept_or_the_clock_was_set(
         self, launch: Launch, channel: HookChannel, gemini: Gemini
@@ -473,7 +473,7 @@ class TestGemini:
         for change in (partial(clock.sleep, 7200.0), *(partial(clock.jump, jump) for jump in JUMPS)):
             change()
             clock.advance(100)
-            assert await channel.last_answer(since) == "The answer."
+            assert await channel.last_answer(since, bool) == "The answer."
 
 
 @pytest.mark.parametrize("launch", ["codex"], indirect=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from synapsed.channels import session_server
 from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import Delivering, FoundTurn
@@ -213,6 +214,31 @@ async def test_a_message_begins_a_session_and_is_found_there_by_the_next_daemon(
         await after.close()
     assert len(server.posted("/session/ses_new/prompt_async")) == 2
     assert len(server.posted("/session/ses_new/abort")) == 1
+
+
+async def test_the_next_daemon_ends_a_message_that_a_clock_set_back_put_before_others(
+    launch: Launch, server: TakingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program ends such a turn at once, without a word, and nobody listened."""
+    monkeypatch.setattr(session_server, "BEGIN_SECONDS", 0.01)
+    context = replace(launch.context, port=server.port, conversation="ses_1")
+    context.launch_dir.mkdir(parents=True, exist_ok=True)
+    await server.prompt("before", "msg_u1")
+    await server.reply("Before.", "msg_a1")
+    it = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context)
+    await it.open(Facts())
+    await reached(it, "idle")
+    key = it.key("t", 0)
+    await it.submit(key, "ours")
+    await it.close()
+    await server.prompt("ours", key)
+    server.messages.insert(0, server.messages.pop())
+    after, facts = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context), Facts()
+    await after.open(facts)
+    try:
+        assert (await facts.until(TurnFailed)).turn == key
+    finally:
+        await after.close()
 
 
 async def test_what_became_of_a_message_is_found(channel: tuple[SessionDelivery, Facts], server: TakingServer) -> None:

@@ -485,8 +485,38 @@ async def test_what_happened_before_this_daemon_came(server: Server, facts: Fact
     await channel.open(facts)
     ended = await facts.until(TurnEnded)
     assert (ended.answer, facts[1].at_ns >= since) == ("Before.", True)
-    assert await channel.last_answer(since) == "Before."
-    assert await channel.last_answer(time.monotonic_ns() + 10**9) is None
+    assert await channel.last_answer(since, bool) == "Before."
+    assert await channel.last_answer(time.monotonic_ns() + 10**9, bool) is None
+
+
+async def test_an_answer_from_before_the_clock_was_set_back_is_not_ours(
+    server: Server, facts: Facts, make: Make
+) -> None:
+    await server.prompt("before", "msg_u1")
+    await server.reply("Before.", "msg_a1")
+    server.messages[-2]["info"]["time"]["created"] += 20 * 24 * 3600 * 1000
+    since = time.monotonic_ns() - 10**9
+    await server.prompt("ours", "msg_u2")
+    server.messages.insert(0, server.messages.pop())  # messages are told in the order of their dates
+    channel = make("ses_1")
+    await channel.open(facts)
+    await facts.until(PromptAccepted)
+    assert await channel.last_answer(since, lambda prompt: prompt == "ours") is None
+    assert await channel.last_answer(since, lambda _: False) is None
+
+
+async def test_the_answer_to_our_prompt_is_found_among_those_of_a_person(
+    server: Server, facts: Facts, make: Make
+) -> None:
+    since = time.monotonic_ns() - 10**9
+    for number, text in enumerate(("ours", "theirs")):
+        await server.prompt(text, f"msg_u{number}")
+        await server.reply(f"To {text}.", f"msg_a{number}", parent=f"msg_u{number}")
+    channel = make("ses_1")
+    await channel.open(facts)
+    await facts.until(PromptAccepted)
+    assert await channel.last_answer(since, lambda prompt: prompt == "ours") == "To ours."
+    assert await channel.last_answer(since, lambda _: False) is None, "whose it is cannot be told"
 
 
 async def test_next_daemon_knows_the_conversation(server: Server, facts: Facts, make: Make) -> None:
@@ -544,5 +574,5 @@ async def test_program_that_is_not_there(launch: Launch, facts: Facts, server: S
     await server.stop()
     await channel.open(facts)
     await channel.poll()
-    assert await channel.last_answer(0) is None
+    assert await channel.last_answer(0, bool) is None
     await server.start()

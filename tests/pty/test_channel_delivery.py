@@ -91,7 +91,7 @@ class FakeChannel:
 
     async def poll(self) -> None: ...
 
-    async def last_answer(self, since_ns: int) -> str | None:
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
         return None
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
