@@ -339,7 +339,10 @@ def judge(letters: Sequence[Letter], requests: Sequence[Request], happenings: Se
             verdict.fault("stranded", letter)
         if evidence.times[letter.word] > 1 or evidence.answered[letter.word] > 1:
             count = f"{evidence.times[letter.word]} times, answered {evidence.answered[letter.word]} times"
-            verdict.fault("doubled", f"{letter}: {count}")
+            if evidence.times[letter.word] == 1 and letter.status == "canceled" and _clock_was_set(letter, happenings):
+                verdict.count("turns in which a program asked again and again after the clock was set")
+            else:
+                verdict.fault("doubled", f"{letter}: {count}")
         _judge_end(verdict, letter, evidence, happenings)
         _judge_times(verdict, letter, evidence, happenings)
     _judge_cancels(verdict, letters, happenings)
@@ -412,7 +415,11 @@ def _judge_end(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings
 def _unasked(letter: Letter, happenings: Sequence[Happening]) -> bool:
     """opencode does not ask its model while the clock is behind the date of its last message (docs/clocks.md); the next
     request may have the prompt among those before."""
-    return letter.code == "MODEL_ERROR" and any(h.what == "clock" and h.since < letter.sent for h in happenings)
+    return letter.code == "MODEL_ERROR" and _clock_was_set(letter, happenings)
+
+
+def _clock_was_set(letter: Letter, happenings: Sequence[Happening]) -> bool:
+    return any(h.what == "clock" and h.since < (letter.ended or letter.sent) for h in happenings)
 
 
 def _judge_answer(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings: Sequence[Happening]) -> None:

@@ -44,6 +44,9 @@ EVERY_S = 2.0
 DRAIN_S = 240.0
 """For everything that was sent to end."""
 
+REPEATS_S = 60.0
+"""How long a person watches a program that repeats itself; no answer of the model's takes half of it."""
+
 BEGUN_S = 60.0
 """How long a message that is to be canceled may wait for its turn."""
 
@@ -157,8 +160,11 @@ class Soak:
         works: list[Callable[[], None]] = [lambda agent=agent: self._send_to(agent) for agent in self.agents]  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         works += [self._be_a_person, lambda: self._kill(kill_every), lambda: self._set_clock(set_every)]
         threads = [threading.Thread(target=self._guard, args=(work, self.over)) for work in works]
-        answerer = threading.Thread(target=self._guard, args=(self._answer_dialogs, self.drained), daemon=True)
-        for thread in (*threads, answerer):
+        watches = [
+            threading.Thread(target=self._guard, args=(work, self.drained), daemon=True)
+            for work in (self._answer_dialogs, self._stop_repeating)
+        ]
+        for thread in (*threads, *watches):
             thread.start()
         end = time.monotonic() + minutes * 60
         while (left := end - time.monotonic()) > 0:
@@ -312,6 +318,19 @@ class Soak:
                 if prompt := self.daemon.agent(agent.name)["prompt"]:
                     self._answer(agent, prompt["prompt_id"])
             time.sleep(0.5)
+
+    def _stop_repeating(self) -> None:
+        """Cancel what an opencode works on for so long after the clock was set: where its newest messages are dated
+        ahead, it may ask its model again and again (docs/clocks.md)."""
+        begun: dict[str, float] = {}
+        while not self.drained.wait(5):
+            for agent in self.agents if self.counts["clock"] else ():
+                task = self.daemon.agent(agent.name)["task"] if "opencode" in agent.name else None
+                if task is not None and time.monotonic() - begun.setdefault(task, time.monotonic()) > REPEATS_S:
+                    since, answer = time.time(), self.daemon.post(f"/control/tasks/{task}/cancel", {})
+                    told = "canceled" if answer.status == 200 else answer.json["error"]["code"]
+                    self._note("cancel", agent, since, told=told)
+                    del begun[task]
 
     def _answer(self, agent: RealAgent, prompt_id: str) -> None:
         what = "yes" if self.rng.random() < 0.7 else "no"

@@ -97,6 +97,17 @@ def test_nothing_that_people_do_excuses_what_is_doubled_or_wrong(what: str) -> N
     assert faults([letter()], [ARRIVED, ARRIVED], happenings) == {"doubled"}
 
 
+def test_a_program_that_asks_again_and_again_after_the_clock_was_set_is_no_fault_of_ours() -> None:
+    """It was given the message once, and somebody stopped it."""
+    stopped, again = letter(status="canceled", reason="canceled"), [ARRIVED, ARRIVED]
+    done = [did("cancel", word=WORD, told="canceled")]
+    clock = Happening(what="clock", since=50.0, until=50.0)
+    assert faults([stopped], again, done) == {"doubled"}
+    assert not faults([stopped], again, [*done, clock])
+    assert faults([stopped], [request(f"Say {WORD}.", f"Say {WORD}.")], [*done, clock]) == {"doubled"}
+    assert faults([letter()], again, [*done, clock]) == {"doubled"}
+
+
 def test_what_is_canceled_needs_its_cause_there_and_then() -> None:
     stopped = letter(status="canceled", reason="person")
     assert not faults([stopped], happenings=[did("esc")])
