@@ -21,9 +21,9 @@ import psutil
 from bench.figures import daemon, milliseconds, percentile, report, sized
 from synapsed.clock import SystemClock
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.figures import FAST_S, AgentFigures, Histogram
+from synapsed.model.figures import FAST_S, AgentFigures, DaemonFigures, Histogram
+from synapsed.parts.telemetry.metrics import Metrics
 from synapsed.store.store import SqliteStore
-from synapsed.telemetry.metrics import Metrics
 from tests.support.daemon import Daemon
 
 TURNS = sized(150, 3)
@@ -114,20 +114,23 @@ async def scrapes() -> None:
         figures = [_agent(number) for number in range(AGENTS)]
         metrics = Metrics(
             log=store.events,
-            agents=lambda: figures,
-            store=store.database,
+            figures=DaemonFigures(
+                version="bench",
+                store=store.database,
+                lag=Histogram(FAST_S),
+                agents=lambda: figures,
+                streams=lambda: 0,
+            ),
             clock=SystemClock(),
-            version="bench",
-            lag=Histogram(FAST_S),
         )
-        await metrics.scrape("", subscribers=0)  # loads the library
+        await metrics.scrape("")  # loads the library
         quiet = await pauses(lambda: asyncio.sleep(0.2))
         took, held_up, size = [], list[float](), 0
 
         async def scrape() -> None:
             nonlocal size
             begin = time.perf_counter()
-            size = len((await metrics.scrape("", subscribers=0))[1])
+            size = len((await metrics.scrape(""))[1])
             took.append(time.perf_counter() - begin)
 
         for _ in range(SCRAPES):

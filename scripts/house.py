@@ -51,7 +51,6 @@ TO_GO = {
     ),
     "rules": ("rules", "automation.rule_runner", "automation.webhooks"),
     "attention": ("attention", "automation", "api.routes.inbox", "api.routes.notify", "model.attention"),
-    "telemetry": ("telemetry",),
     "web": (
         "access",
         "web",

@@ -358,9 +358,8 @@ def _check_config(*, as_json: bool) -> int:
     from synapsed.configfile import check_parking, load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.library import ProfileLibrary
-    from synapsed.parts.loading import config_model
+    from synapsed.parts.loading import config_model, lacking
     from synapsed.paths import Paths
-    from synapsed.telemetry.extra import missing
 
     paths = Paths.from_environ()
     try:
@@ -377,16 +376,16 @@ def _check_config(*, as_json: bool) -> int:
         agents = [_agent_facts(name, agent, profiles) for name, agent in config.agents.items()]
     except SynapsedError as error:
         return _refuse(error)
-    wanting = missing(config)
+    wanting = lacking(config)
     if as_json:
         api = config.api
         listen = {"address": api.address, "port": api.port}
         tls = api.tls_listen and {"listen": api.tls_listen, "cert": api.tls_cert, "key": api.tls_key}
         told = {"listen": listen, "tls": tls, "proxy": config.outgoing.place, "agents": agents}
-        print(json.dumps({**told, "missing": [wanting] if wanting else []}))
+        print(json.dumps({**told, "missing": wanting}))
     else:
-        if wanting:
-            print(f"synapsed: {wanting}", file=sys.stderr)
+        for sentence in wanting:
+            print(f"synapsed: {sentence}", file=sys.stderr)
         print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")
     return EXIT_OK
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from ipaddress import ip_network
 from typing import Annotated, Any, ClassVar, Literal, get_args
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -163,46 +162,6 @@ class StoreConfig(Section):
     keep: Keep = Keep()
     backup_days: float = Field(default=7.0, ge=0, le=36_500)
     """The database is copied once a day, and a copy kept for so many; 0: no copies are made."""
-
-
-class MetricsConfig(Section):
-    """`[metrics]`."""
-
-    enabled: bool = True
-    """`GET /metrics` is served, and what it tells of tasks is counted."""
-
-
-def _collector(value: str) -> str:
-    split = urlsplit(value)
-    if value and (split.scheme not in ("http", "https") or not split.hostname or split.username is not None):
-        raise ValueError("must be http://… or https://… without a user; empty: no traces")
-    return value
-
-
-def _header_names(value: dict[str, str]) -> dict[str, str]:
-    for name, text in value.items():
-        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not (text.isascii() and text.isprintable()):
-            raise ValueError(f"{name[:80]!r} is no header, or its value has other than printable ASCII characters")
-    return value
-
-
-class TracesConfig(Section):
-    """`[traces]`: where OpenTelemetry spans of tasks are sent."""
-
-    endpoint: Annotated[str, AfterValidator(_collector)] = ""
-    """The collector's address for traces, OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. Empty: none are
-    made."""
-    headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default={}, repr=False)
-    """Sent along, such as `Authorization`."""
-    sample: float = Field(default=1.0, ge=0, le=1)
-    """Share of the traces that begin here; those that came from elsewhere say themselves whether they are sampled."""
-    timeout: float = Field(default=5.0, gt=0, le=60)
-    """Seconds for one attempt."""
-
-    @property
-    def share(self) -> float | None:
-        """`sample`, None where there are no traces."""
-        return self.sample if self.endpoint else None
 
 
 class InstructionsConfig(Section):
@@ -381,8 +340,6 @@ class Config(Section):
     outgoing: OutgoingConfig = OutgoingConfig()
     hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
-    metrics: MetricsConfig = MetricsConfig()
-    traces: TracesConfig = TracesConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
     schedule: list[NewSchedule] = Field(default=[], max_length=SCHEDULES_MAX)

@@ -63,6 +63,8 @@ from synapsed.library import ProfileLibrary
 from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
+from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
+from synapsed.model.trace import Sampling
 from synapsed.openfiles import OwnLog
 from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
@@ -82,9 +84,7 @@ from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
-from synapsed.telemetry.loop import watch_loop
-from synapsed.telemetry.pipeline import Telemetry
-from synapsed.upkeep import Upkeep
+from synapsed.upkeep import Upkeep, watch_loop
 
 if TYPE_CHECKING:
     from synapsed.fleet.service import Fleet
@@ -137,7 +137,7 @@ class _Parts:
     store: SqliteStore
     token: str
     backups: Backups
-    telemetry: Telemetry
+    lag: Histogram
     fleet: "Fleet | None"
     parts: Parts
     hooks: Mapping[str, HookSocket]
@@ -202,11 +202,8 @@ class Daemon:
                 background = [
                     group.create_task(self._come_up(parts)),
                     group.create_task(upkeep.run()),
-                    group.create_task(
-                        watch_loop(self._clock, parts.telemetry.lag, OwnLog(self._paths.logs / "daemon.log").look)
-                    ),
+                    group.create_task(watch_loop(self._clock, parts.lag, OwnLog(self._paths.logs / "daemon.log").look)),
                     group.create_task(parts.backups.run()),
-                    group.create_task(parts.telemetry.run(servers.alert)),
                     *([] if listen else [group.create_task(listeners.main_later())]),
                     *([] if tls is None else [group.create_task(tls.run())]),
                     *([group.create_task(Strays().reap())] if self._takes_orphans else []),
@@ -254,10 +251,6 @@ class Daemon:
             up.push_async_callback(hook.close)
         return listen, tls
 
-    def _kernel(self, manager: Manager, store: SqliteStore, config: Config) -> Kernel:
-        timers = asyncio.get_running_loop()
-        return Kernel(control=manager, store=store, clock=self._clock, timers=timers, config=config, paths=self._paths)
-
     def _upkeep(self, lock: HomeLock, parts: _Parts) -> Upkeep:
         return Upkeep(
             self._paths,
@@ -284,12 +277,13 @@ class Daemon:
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
         hosts = await self._hosts(up, config)
+        sampling = Sampling()
         externals = Externals(
             store=store,
             book=AddressBook(paths.external),
             clock=self._clock,
             hosts=hosts,
-            traced=config.traces.share,
+            sampling=sampling,
             outgoing=config.outgoing,
         )
         up.push_async_callback(externals.close)
@@ -337,15 +331,6 @@ class Daemon:
                 opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
             )
             carriers.fleet = None if fleet is None else fleet.carrier
-        telemetry = Telemetry(
-            config,
-            store=store,
-            agents=lambda: figures_of(manager.directory.all()),
-            clock=self._clock,
-            paths=paths,
-            version=__version__,
-        )
-        up.push_async_callback(telemetry.close)
         book = AccessBook(paths.access, self._clock)
         await book.load()
         push_key = await asyncio.to_thread(_push_key, paths)
@@ -361,7 +346,24 @@ class Daemon:
         )
         up.push_async_callback(automation.close)
         await automation.restore(config)
-        kernel = self._kernel(manager, store, config)
+        alerts = [] if push_key is not None else [_without_push(paths)]
+        kernel = Kernel(
+            control=manager,
+            store=store,
+            clock=self._clock,
+            timers=asyncio.get_running_loop(),
+            config=config,
+            paths=paths,
+            figures=DaemonFigures(
+                version=__version__,
+                store=store.database,
+                lag=Histogram(FAST_S),
+                agents=lambda: figures_of(manager.directory.all()),
+                streams=lambda: context.streams.open,
+            ),
+            sampling=sampling,
+            alert=lambda message: None if message in alerts else alerts.append(message),
+        )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
         security = Security(
             directory=manager.directory,
@@ -370,7 +372,9 @@ class Daemon:
             allowed_hosts=config.api.allowed_hosts,
             trusted_proxies=config.api.trusted_proxies,
             peers=PeerLookup(manager.directory.process_of, own_pid=os.getpid()),
-            metrics_token=await asyncio.to_thread(load_or_create, paths.metrics_token) if telemetry.metrics else None,
+            route_tokens={
+                path: await asyncio.to_thread(load_or_create, paths.state / name) for path, name in parts.tokens.items()
+            },
         )
         context = ApiContext(
             control=manager,
@@ -390,15 +394,14 @@ class Daemon:
             proxies=[] if config.outgoing.proxy else proxies_in(self._environ),
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
-            metrics=telemetry.metrics,
-            traced=config.traces.share,
+            sampling=sampling,
             texts=store.texts,
             faces=faces(),
             parts=parts,
             fleet=fleet,
             fleet_problem=carriers.problem,
             push_key=None if push_key is None else push_key.public,
-            alerts=[] if push_key is not None else [_without_push(paths)],
+            alerts=alerts,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
@@ -427,7 +430,7 @@ class Daemon:
             store=store,
             token=token,
             backups=backups,
-            telemetry=telemetry,
+            lag=kernel.figures.lag,
             fleet=fleet,
             parts=parts,
             hooks=hooks,

@@ -3,7 +3,7 @@
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
 that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `choices`, `clock`, `config` (for sections),
-`errors`, `interfaces`, `masking`, `model`, `store.database`, `store.follower`.
+`errors`, `files`, `interfaces`, `masking`, `model`, `store.database`, `store.follower`.
 """
 
 import importlib
@@ -18,6 +18,8 @@ from synapsed.aio import Timers
 from synapsed.clock import Clock
 from synapsed.errors import NotReady
 from synapsed.interfaces import Control, Store
+from synapsed.model.figures import DaemonFigures
+from synapsed.model.trace import Sampling
 from synapsed.paths import Paths
 
 log = structlog.stdlib.get_logger("synapsed.parts")
@@ -58,6 +60,8 @@ class Face:
     routes: Sequence[Route] = ()
     """Requests at the daemon's listeners that the part answers."""
     routes_in: str = ""
+    extras_in: str = ""
+    """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,6 +74,11 @@ class Kernel:
     timers: Timers
     config: Any
     paths: Paths
+    figures: DaemonFigures
+    sampling: Sampling
+    """For whoever makes traces to set."""
+    alert: Callable[[str], None]
+    """Tells what a person has to mend, from then on; the same words once."""
 
     def agent_config(self, name: str) -> Any:
         """Returns what is configured for the agent; None if it is not in the configuration."""
@@ -81,6 +90,9 @@ class Running:
 
     provides: Mapping[type, object] = {}
     """By its type: what handlers of requests get that ask for that."""
+    tokens: Mapping[str, str] = {}
+    """By the path of a route of the part, a file in the state directory with a token that opens this route and nothing
+    else; it is made if it is not there."""
     off: str = ""
     """Why it does nothing, in words for whoever asks it for something; empty if it works."""
 
@@ -113,6 +125,11 @@ class Parts:
                 await running.stopping()
             except Exception:
                 log.exception("a part does not end as it should", part=name)
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """Returns the files of tokens of all parts, by the path of the route that each opens."""
+        return {path: token for running in self._running.values() for path, token in running.tokens.items()}
 
     def check(self, name: str) -> None:
         """Raises NotReady if the part cannot answer."""

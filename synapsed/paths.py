@@ -58,8 +58,6 @@ class Paths(_Roots):
     user_profiles = _Below("config", "profiles")
     database = _Below("state", "synapsed.db")
     token = _Below("state", "token")
-    metrics_token = _Below("state", "metrics-token")
-    """A token that reads the metrics, and nothing else."""
     access = _Below("state", "access.json")
     """Devices that were paired, and tokens for scripts: hashes."""
     acts = _Below("state", "acts.jsonl")
@@ -68,8 +66,6 @@ class Paths(_Roots):
     """The key that web pushes are signed with."""
     tls = _Below("state", "tls")
     """Certificates that the daemon has made for its own listener with TLS, each with its key."""
-    traces_cursor = _Below("state", "traces.cursor")
-    """The event up to which traces were sent."""
     versions = _Below("state", "versions.json")
     """What programs told of their versions."""
     logs = _Below("state", "logs")

@@ -1,4 +1,6 @@
-"""Keeps up what the daemon stands on: looks every second whether somebody has taken some of it away, says so, and makes
+"""Keeps up what the daemon stands on, and watches whether its event loop turns.
+
+`Upkeep` looks every second whether somebody has taken some of it away, says so, and makes
 again what can be. Nobody would hear of it before the daemon ends, and all since then would be gone.
 
 Keepers whose sockets were removed are asked to bind them again. What lies in the folders of the sockets looks old to
@@ -17,11 +19,13 @@ import structlog
 
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import put_back
+from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
 from synapsed.home import HomeLock, prepare_directories
 from synapsed.installed import InstalledFiles
 from synapsed.keepers.heartbeat import lives
 from synapsed.keepers.launchers import call_keeper, private_directory
+from synapsed.model.figures import Histogram
 from synapsed.model.records import LaunchRecord
 from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, LOCK, RUN_LOCK, STATE, Premises
@@ -33,7 +37,23 @@ LOOK_EVERY_S = 1.0
 TOUCH_EVERY_S = 6 * 3600.0
 """The longest that the XDG base directory specification lets a file in a runtime directory rest."""
 
+CHECK_S = 1.0
+TOLD_S = 0.25
+"""An event loop that comes this much late to a timer of a second is told: some call blocks it."""
+
 log = structlog.stdlib.get_logger("synapsed.daemon")
+
+
+async def watch_loop(clock: Clock, lag: Histogram, look: Callable[[], object]) -> None:
+    """Note in `lag`, and say, when the event loop was held up; `look` is called each time. Until cancelled."""
+    while True:
+        look()
+        due = clock.monotonic() + CHECK_S
+        await asyncio.sleep(CHECK_S)
+        late = clock.monotonic() - due
+        lag.observe(late)
+        if late > TOLD_S:
+            log.warning("the event loop was blocked", seconds=round(late, 3))
 
 
 class Upkeep:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -24,7 +25,6 @@ from synapsed.errors import EXIT_CODES as EXIT_OF
 from synapsed.errors import HTTP_STATUS
 from synapsed.inherited import LEFTOVERS
 from synapsed.model.figures import FAST_S, SLOW_S
-from synapsed.telemetry.families import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
@@ -135,8 +135,10 @@ class _Codes:
 
 
 def metrics() -> Iterator[str]:
-    """`GET /metrics`."""
-    for family in FAMILIES.values():
+    """`GET /metrics`: nothing where that part is not there."""
+    if find_spec("synapsed.parts.telemetry") is None:
+        return
+    for family in import_module("synapsed.parts.telemetry.families").FAMILIES.values():
         yield f"{family.name} {family.kind} {{{', '.join(family.labels)}}}: {family.about}"
     for name, bounds in (("fast", FAST_S), ("slow", SLOW_S)):
         yield f"(bounds of the {name} histograms): {' '.join(map(str, bounds))}"

@@ -43,7 +43,7 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
         return
     yield Finding("configuration", OK, f"{ctx.paths.config_file}, {len(settings.agents)} agents")
     for sentence in settings.missing:
-        yield Finding("traces", NOTE, sentence, "pip install 'synapsed[otel]'")
+        yield Finding("extras", NOTE, sentence, "install what is named there, or take the lines out")
     if not has_mcp():
         yield Finding("agents' tools", NOTE, MCP_MISSING, MCP_INSTALL)
     if not has_tui():

@@ -31,7 +31,7 @@ from synapsed.model.task import (
     Task,
     TaskState,
 )
-from synapsed.model.trace import context_of
+from synapsed.model.trace import Sampling, context_of
 from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 from synapsed.tasks.live_answer import Told
@@ -47,8 +47,7 @@ _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 class Contacts(Protocol):
     """What a courier knows of the agents elsewhere."""
 
-    traced: float | None
-    """The share of traces that are sent; None if traces are off."""
+    sampling: Sampling
 
     def view(self, alias: str) -> ExternalAgent: ...
 
@@ -280,7 +279,7 @@ class Courier:
     def _metadata(self) -> dict[str, Any]:
         """What the agent there is told besides the message; where we listen is not told."""
         told = {key: value for key, value in self.task.metadata.items() if key != KEY}
-        if (share := self._externals.traced) is not None:
+        if (share := self._externals.sampling.share) is not None:
             told |= context_of(self.task.id, told, share=share).metadata()  # over there it is part of this task
         if self._there.get("from"):
             told[SENDER] = {"sender_id": self._there["from"]}

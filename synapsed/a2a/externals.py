@@ -38,6 +38,7 @@ from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Message, Task, new_id
+from synapsed.model.trace import Sampling
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
@@ -70,12 +71,11 @@ class Externals:
         book: AddressBook,
         clock: Clock,
         hosts: Hosts | None = None,
-        traced: float | None = None,
+        sampling: Sampling | None = None,
         outgoing: OutgoingConfig = DIRECTLY,
     ) -> None:
-        """`traced`: the share of traces that are sent; None if traces are off."""
         self._outgoing = outgoing
-        self.traced = traced
+        self.sampling = sampling or Sampling()
         self._store = store
         self._book = book
         self._clock = clock

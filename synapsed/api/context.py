@@ -41,9 +41,9 @@ from synapsed.kernel import Face, Parts
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
+from synapsed.model.trace import Sampling
 from synapsed.paths import Paths
 from synapsed.store.acts import ActLog
-from synapsed.telemetry.metrics import Metrics
 
 PIECES_AT_ONCE = 8
 """How many write in one turn of the event loop; a piece takes some 0.1 ms."""
@@ -176,10 +176,7 @@ class ApiContext:
     """None: this host is in no fleet."""
     fleet_problem: str | None = None
     """Why it takes no part in the one that is configured."""
-    metrics: Metrics | None = None
-    """None: they are switched off."""
-    traced: float | None = None
-    """Share of the traces that begin here and are sent; None: there are no traces."""
+    sampling: Sampling = field(default_factory=Sampling)
     sdk: A2aSdk = field(init=False)
     acts: Acts = field(init=False)
     streams: Streams = field(init=False)

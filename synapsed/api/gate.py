@@ -8,7 +8,7 @@ from synapsed.api.context import CONTEXT, RIGHTS
 from synapsed.api.problems import Handler
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.route_rights import check_needs
-from synapsed.api.security import is_public, is_scraped, on_unix
+from synapsed.api.security import is_public, on_unix
 from synapsed.errors import Forbidden, Unauthorized
 
 _READING = frozenset({"GET", "HEAD"})
@@ -20,7 +20,7 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     security = request.app[CONTEXT].security
     security.check_form(request)
     rights = await security.rights(request)
-    _check_known(rights, request.match_info.handler)
+    _check_known(rights, request)
     if request.path.startswith("/control/") and not _may_control(request, rights):
         raise Forbidden("control answers on the Unix socket, or with the control token")
     check_needs(request, rights)
@@ -40,14 +40,14 @@ def _may_control(request: web.Request, rights: Rights) -> bool:
     return rights.grant is not None or on_unix(request) or request.app[CONTEXT].security.has_control_token(request)
 
 
-def _check_known(rights: Rights, handler: object) -> None:
+def _check_known(rights: Rights, request: web.Request) -> None:
     """Raise Unauthorized where nobody in particular asks for what is not public."""
-    if rights.standing is not Standing.NONE or is_public(handler):
+    if rights.standing is not Standing.NONE or is_public(request.match_info.handler):
         return
-    if not rights.scrapes:
+    if rights.route is None:
         raise Unauthorized("connections from other machines need a token")
-    if not is_scraped(handler):
-        raise Unauthorized("this token reads /metrics, and nothing else")
+    if rights.route != request.path:
+        raise Unauthorized(f"this token reads {rights.route}, and nothing else")
 
 
 def base_url(request: web.Request) -> str:

@@ -19,6 +19,8 @@ from synapsed.api.problems import Handler
 from synapsed.api.slow_readers import respond
 from synapsed.errors import SynapsedError
 
+__all__ = ["Response", "Streamed", "WithHeaders", "granted", "operation", "person"]
+
 _OWN: Final[dict[str, Callable[[web.Request], Any]]] = {
     "context": lambda request: request.app[CONTEXT],
     "control": lambda request: request.app[CONTEXT].control,

@@ -27,8 +27,8 @@ class TokenKind(StrEnum):
     ABSENT = "absent"
     CONTROL = "control"
     AGENT = "agent"
-    METRICS = "metrics"
-    """Reads the metrics, and nothing else."""
+    ROUTE = "route"
+    """Opens one route, and nothing else."""
     GRANTED = "granted"
     """A device's session, or a token for a script: a person's, but for some things only."""
     UNKNOWN = "unknown"
@@ -41,6 +41,8 @@ class Token:
     kind: TokenKind = TokenKind.ABSENT
     agent_id: str | None = None
     grant: Grant | None = None
+    route: str | None = None
+    """The path of the one route that it opens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +75,8 @@ class Rights:
     """What the agent's profile grants it beyond an agent's rights (`profiles.Right`)."""
     grant: Grant | None = None
     """A person's device or token, which may do only what this says: see `synapsed.api.route_rights`."""
-    scrapes: bool = False
-    """It is somebody who may read the metrics, and nothing else that is not public."""
+    route: str | None = None
+    """The path of the one route that somebody may ask for, and nothing else that is not public."""
 
     @property
     def person(self) -> bool:
@@ -226,8 +228,8 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
         return Rights(Standing.PERSON, remote=not peer.loopback, grant=token.grant)
     if token.kind is TokenKind.AGENT:
         return Rights(Standing.AGENT, token.agent_id)
-    if token.kind is TokenKind.METRICS:
-        return Rights(Standing.NONE, scrapes=True)
+    if token.kind is TokenKind.ROUTE:
+        return Rights(Standing.NONE, route=token.route)
     return _of_process(peer, own_uid)
 
 

@@ -76,7 +76,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /events/{event}": _LOOK,
         "GET /events/schema": _ANY,
         "GET /openapi.json": _ANY,
-        "GET /metrics": _LOOK,
         "GET /hosts": _LOOK,
         "POST /hosts/{host}/input": _ANSWER,
         "POST /hosts/{host}/inbox/{item}/seen": _ANSWER,

@@ -10,10 +10,11 @@ import hmac
 import os
 import re
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -96,7 +97,6 @@ PAGE_HEADER: Final = "Synapsed-Page"
 """Which no page of another origin can send without being asked first."""
 _BODY_METHODS = frozenset({hdrs.METH_POST, hdrs.METH_PUT, hdrs.METH_PATCH})
 _PUBLIC = "__synapsed_public__"
-_SCRAPED = "__synapsed_scraped__"
 
 
 def public(handler: Handler) -> Handler:
@@ -107,16 +107,6 @@ def public(handler: Handler) -> Handler:
 
 def is_public(handler: object) -> bool:
     return bool(getattr(handler, _PUBLIC, False))
-
-
-def scraped(handler: Handler) -> Handler:
-    """Marks the route that the metrics' token is for."""
-    setattr(handler, _SCRAPED, True)
-    return handler
-
-
-def is_scraped(handler: object) -> bool:
-    return bool(getattr(handler, _SCRAPED, False))
 
 
 class Security:
@@ -130,12 +120,13 @@ class Security:
         peers: PeerLookup | None = None,
         allowed_hosts: Iterable[str] = (),
         trusted_proxies: Iterable[str] = (),
-        metrics_token: str | None = None,
+        route_tokens: Mapping[str, str] = MappingProxyType({}),
         visitors: Visitors | None = None,
     ) -> None:
-        """`visitors` None: neither devices nor tokens for scripts are known."""
+        """`route_tokens`: by its path, a token that opens one route alone. `visitors` None: neither devices nor tokens
+        for scripts are known."""
         self._token = token.encode()
-        self._metrics_token = metrics_token.encode() if metrics_token is not None else None
+        self._route_tokens = [(token.encode(), path) for path, token in route_tokens.items()]
         self._token_owner = directory.token_owner
         self._peers = peers or PeerLookup(directory.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
@@ -318,8 +309,9 @@ class Security:
         given = value.strip().encode("utf-8", "surrogateescape")
         if hmac.compare_digest(given, self._token):
             return Token(TokenKind.CONTROL)
-        if self._metrics_token is not None and hmac.compare_digest(given, self._metrics_token):
-            return Token(TokenKind.METRICS)
+        for token, path in self._route_tokens:
+            if hmac.compare_digest(given, token):
+                return Token(TokenKind.ROUTE, route=path)
         if self.visitors is not None and (known := self.visitors.of_token(value.strip())).kind is TokenKind.GRANTED:
             return known
         owner = self._token_owner(value.strip())

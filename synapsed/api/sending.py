@@ -168,7 +168,7 @@ async def traced(request: web.Request, directory: Directory, tasks: Tasks, wante
     if parent_of(wanted.metadata) is not None:
         return wanted
     place = TraceContext.parse(request.headers.get(TRACEPARENT), ",".join(request.headers.getall(TRACESTATE, ())))
-    if place is None and (share := request.app[CONTEXT].traced) is not None:
+    if place is None and (share := request.app[CONTEXT].sampling.share) is not None:
         place = await _place_of(directory, tasks, Sender.of(wanted.metadata), share)
     if place is None:
         return wanted

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from synapsed.documents.budget import Budget, Large
 from synapsed.model.answered_tasks import HeardEnds
@@ -173,6 +173,10 @@ class Store(Protocol):
         ...
 
     async def task(self, task_id: str) -> Task | None: ...
+
+    async def task_metadata(self, task_id: str) -> dict[str, Any]:
+        """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
+        ...
 
     async def is_former(self, task_id: str, agent_id: str) -> bool:
         """Whether the task was there before the agent, so that it can only be of one that had its id."""

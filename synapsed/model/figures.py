@@ -1,8 +1,10 @@
-"""Numbers that the rooms keep of themselves, for whoever measures (`synapsed.telemetry`). Pure."""
+"""Numbers that the rooms keep of themselves, for whoever measures. Pure."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.task import TaskState
@@ -59,3 +61,31 @@ class AgentFigures:
     """Terminals that are attached."""
     alerts: int
     """What is wrong with it, and stands until it is mended."""
+
+
+class StoreFigures(Protocol):
+    """The database's."""
+
+    commits: Histogram
+    """Seconds from a write's being asked for to its being durable."""
+    reads: Histogram
+    """Seconds from a read's being asked for to its answer."""
+    refusals: Counter[str]
+    """Writes and reads that failed, by the reason."""
+
+    def size(self) -> int:
+        """Bytes on the disk."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonFigures:
+    """What the daemon can say of itself at any moment."""
+
+    version: str
+    store: StoreFigures
+    lag: Histogram
+    """Seconds by which the event loop came late to a timer."""
+    agents: Callable[[], Iterable[AgentFigures]]
+    streams: Callable[[], int]
+    """Streams of events that are open."""

@@ -4,5 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType({"history": "history", "moods": "moods"})
+CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {"history": "history", "metrics": "telemetry", "moods": "moods", "traces": "telemetry"}
+)
 """Sections of config.toml, and keys in `[agents.NAME]`."""

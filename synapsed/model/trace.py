@@ -25,6 +25,14 @@ _STATE: Final = re.compile(r"[\x20-\x7e]*")
 _SAMPLED: Final = 1
 
 
+@dataclass(slots=True)
+class Sampling:
+    """What becomes of the traces that begin here."""
+
+    share: float | None = None
+    """How many of them are sent, from 0 to 1; None: nobody makes traces."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceContext:
     """A place in a trace: 32 and 16 hexadecimal digits."""
@@ -79,7 +87,7 @@ def span_id(task_id: str, *what: str) -> str:
 
 
 def is_sampled(trace_id: str, share: float) -> bool:
-    """The same for all who ask about the trace: by its last eight bytes, as OpenTelemetry does it."""
+    """The same for all who ask about the trace: by its last eight bytes, as samplers of other makers do it."""
     return int(trace_id[16:], 16) < round(share * (1 << 64))
 
 

@@ -20,3 +20,9 @@ def faces() -> tuple[Face, ...]:
 def config_model() -> type[Config]:
     """Returns the model of the whole configuration."""
     return config_with(faces())
+
+
+def lacking(config: Config) -> list[str]:
+    """Returns what has to be installed for what is configured, in sentences for people."""
+    told = (importlib.import_module(face.extras_in).missing(config) for face in faces() if face.extras_in)
+    return [sentence for sentence in told if sentence is not None]

@@ -43,8 +43,6 @@ def differences(
         _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[fleet]", old.fleet, new.fleet),
         _of_daemon("[store]", old.store, new.store),
-        _of_daemon("[metrics]", old.metrics, new.metrics),
-        _of_daemon("[traces]", old.traces, new.traces),
         *_at_once(old, new),
     ]
     for name, (record, live) in known.items():

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,20 +28,16 @@ from synapsed.automation.presence import Presence
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
-from synapsed.kernel import Kernel, Parts
-from synapsed.model.figures import FAST_S, Histogram
+from synapsed.kernel import Kernel, Parts, Running
 from synapsed.parts.loading import faces
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.paths import Paths
-from synapsed.telemetry.metrics import Metrics
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl
 
 TOKEN = "control-token-of-the-tests"
-METRICS_TOKEN = "metrics-token-of-the-tests"
 
 __all__ = [
-    "METRICS_TOKEN",
     "TOKEN",
     "Api",
     "idle_scheduler",
@@ -57,23 +53,6 @@ def unreachable_hosts(paths: Paths) -> Hosts:
     """Hosts to none of which there is a way."""
     means = TunnelDeps(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
     return Hosts(book=HostBook(paths.hosts), means=means, own_name="here")
-
-
-class _NoDisk:
-    """The numbers of a store that has done nothing."""
-
-    def __init__(self) -> None:
-        self.commits, self.reads = Histogram(FAST_S), Histogram(FAST_S)
-        self.refusals: dict[str, int] = {}
-
-    def size(self) -> int:
-        return 0
-
-
-def _metrics(control: FakeControl) -> Metrics:
-    return Metrics(
-        log=control.events, agents=list, store=_NoDisk(), clock=SystemClock(), version="1.2.3", lag=Histogram(FAST_S)
-    )
 
 
 def idle_scheduler(control: Any) -> Scheduler:
@@ -144,10 +123,11 @@ class Api:
 
 @asynccontextmanager
 async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
-    """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them.
+    """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `running`: parts by
+    their names.
     `pushes`: what tells receivers of push notifications."""
     door = limits.pop("door", None)
-    measured = limits.pop("metrics", True)
+    running: Mapping[str, Running] = limits.pop("running", {})
     pushes = limits.pop("pushes", None)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     book = AccessBook(paths.access, SystemClock())
@@ -155,7 +135,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     security = limits.pop("security", None) or Security(
         directory=control.directory,
         token=TOKEN,
-        metrics_token=METRICS_TOKEN,
+        route_tokens={path: f"token-{name}" for part in running.values() for path, name in part.tokens.items()},
         visitors=Visitors(book, SystemClock()),
     )
     hosts = unreachable_hosts(paths)
@@ -181,11 +161,11 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         version="1.2.3",
         limits=RequestLimits(**limits),
         pushes=pushes,
-        metrics=_metrics(control) if measured else None,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
     async with AsyncExitStack() as stack:
         await parts.open(PICTURES, cast("Kernel", None), stack)
+        parts._running |= running
         stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)

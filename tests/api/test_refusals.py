@@ -13,7 +13,7 @@ import pytest
 
 from synapsed.api.routes.status import StatusQuery
 from synapsed.errors import StoreError
-from tests.api.serving import METRICS_TOKEN, TOKEN, Api, serving
+from tests.api.serving import TOKEN, Api, serving
 
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
 JSON = {"Content-Type": "application/json"}
@@ -363,27 +363,3 @@ async def test_no_stream_either(api: Api):
     async with api.http.get("/events", headers={"Accept": "text/event-stream"}) as response:
         assert response.headers["Content-Type"].startswith("text/event-stream")
         assert response.headers["X-Content-Type-Options"] == "nosniff"
-
-
-async def test_the_token_of_the_metrics_reads_them_and_nothing_else(api: Api):
-    headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
-    for client in (api.http, api.unix):
-        async with client.get("/metrics", headers=headers) as response:
-            assert response.status == 200
-        async with client.get("/healthz", headers=headers) as response:
-            assert response.status == 200
-    refused_to = [
-        "/agents",
-        "/events",
-        "/whoami",
-        "/agents/claude/status",
-        "/control/status",
-        "/hosts",
-    ]
-    for path in refused_to:
-        async with api.http.get(path, headers=headers) as response:
-            assert response.status in (401, 403), path
-        async with api.unix.get(path, headers=headers) as response:
-            assert response.status == 401, path
-    await refused(api, 401, "UNAUTHORIZED", "POST", "/agents/claude/message", headers=headers, json={"content": "x"})
-    assert api.control.calls == []

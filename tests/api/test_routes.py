@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.task import Artifact, Prompt, PromptOption, Task, TextPart
-from tests.api.serving import Api, serving
+from tests.api.serving import Api
 from tests.fakes.control import FakeControl, hold
 
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
@@ -30,24 +30,6 @@ async def test_agents(api: Api):
         "restarts", "cwd", "endpoint", "until", "version", "verified", "drift", "withheld", "settings", "host",
         "asks", "doing",
     ]  # fmt: skip
-
-
-async def test_metrics(api: Api):
-    for accept, kind in [
-        ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
-        ("application/openmetrics-text;version=1.0.0,text/plain;q=0.5", "application/openmetrics-text; version=1.0.0"),
-    ]:
-        async with api.http.get("/metrics", headers={"Accept": accept}) as response:
-            assert response.headers["Content-Type"].startswith(kind)
-            text = await response.text()
-        assert 'synapse_build_info{python="' in text
-        assert "synapse_subscribers 0.0\n" in text
-
-
-async def test_metrics_that_are_switched_off(control: FakeControl, tmp_path):
-    async with serving(control, tmp_path, metrics=False) as api:
-        status, body = await api.json(api.http, "GET", "/metrics")
-    assert (status, body["error"]["code"]) == (404, "NOT_FOUND")
 
 
 async def test_send_and_read(api: Api):

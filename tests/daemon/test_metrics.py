@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.parts.telemetry.lint import problems
+from tests.parts.telemetry.parsed import OPENMETRICS, Scrape
 from tests.support.daemon import PATIENCE_S, Daemon, eventually
-from tests.telemetry.lint import problems
-from tests.telemetry.parsed import OPENMETRICS, Scrape
 
 DUMMY = {"agent": "dummy", "profile": "dummy"}
 

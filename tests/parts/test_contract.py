@@ -21,6 +21,7 @@ WORDS = {
     "moods": r"mood|emotion",
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
+    "telemetry": r"telemetry|\bmetrics\b|otlp",
 }
 
 WORD_LINES = {
@@ -35,6 +36,7 @@ WORD_LINES = {
     },
     "pictures": {},
     "history": {},
+    "telemetry": {},
 }
 
 

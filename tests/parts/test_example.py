@@ -11,6 +11,7 @@ from synapsed.config import config_with
 from synapsed.kernel import Face, Kernel, open_parts
 from synapsed.model.events import AgentReported
 from tests.fakes.clock import until
+from tests.support.kernels import kernel_of
 from tests.support.world import World
 
 PAGE = Path(__file__).parents[2] / "docs" / "parts.md"
@@ -30,14 +31,14 @@ def face(monkeypatch: pytest.MonkeyPatch) -> Face:
     return found
 
 
-def kernel_of(world: World, face: Face, **said: object) -> Kernel:
+def kernel_for(world: World, face: Face, **said: object) -> Kernel:
     config = config_with([face]).model_validate(said)
     clock, paths = world.clock, world.paths
-    return Kernel(control=world.manager, store=world.store, clock=clock, timers=clock, config=config, paths=paths)
+    return kernel_of(control=world.manager, store=world.store, clock=clock, timers=clock, config=config, paths=paths)
 
 
 async def test_it_greets_each_agent(world: World, face: Face) -> None:
-    async with open_parts([face], kernel_of(world, face, greetings={"words": "good morning"})) as parts:
+    async with open_parts([face], kernel_for(world, face, greetings={"words": "good morning"})) as parts:
         assert parts.problems == {}
         parts.started()
         await world.start()
@@ -51,14 +52,14 @@ async def test_one_that_cannot_be_opened_is_left_out(world: World, face: Face, m
         raise OSError("no such place")
 
     monkeypatch.setattr(sys.modules[face.opens], "opened", broken)
-    async with open_parts([face], kernel_of(world, face)) as parts:
+    async with open_parts([face], kernel_for(world, face)) as parts:
         assert parts.problems == {"greetings": "OSError: no such place"}
         parts.started()
 
 
 async def test_a_fault_of_one_is_no_other_ones(world: World, face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
     other = Face(name="other", opens=face.opens)
-    async with open_parts([face, other], kernel_of(world, face)) as parts:
+    async with open_parts([face, other], kernel_for(world, face)) as parts:
         running = parts._running["greetings"]
         for name in ("started", "reconfigured", "stopping"):
             monkeypatch.setattr(running, name, lambda: 1 / 0)

@@ -20,10 +20,16 @@ GONE = {
     "moods": {"config-errors.txt", "config-keys.txt"},
     "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
+    "telemetry": {"config-errors.txt", "config-keys.txt", "metrics.txt", "openapi.txt", "routes.txt"},
 }
 """The files of the surface that have lines of the part."""
 
-WORDS = {"moods": "moods", "pictures": "pictures", "history": "history|usage|Usage|History"}
+WORDS = {
+    "moods": "moods",
+    "pictures": "pictures",
+    "history": "history|usage|Usage|History",
+    "telemetry": "metrics|traces|synapse_",
+}
 """One of them is in each such line."""
 
 

@@ -41,7 +41,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "profiles/*": ("synapsed.library",),
     "packaging/systemd/*": ("synapsectl.service",),
     "packaging/launchd/*": ("synapsectl.service",),
-    "packaging/*": ("tests.docs", "tests.telemetry"),
+    "packaging/*": ("tests.docs", "tests.parts.telemetry"),
     "synapsed/web/*": ("synapsed.api.pagefiles", "tests.web"),
     "tests/recordings/*": ("tests.golden", "tests.pty", "tests.terminal", "tests.channels", "tests.profiles"),
     "tests/*/*": ("tests.{}",),  # a file beside tests is read by the tests of its folder
@@ -73,7 +73,7 @@ LATENT: Mapping[str, str] = {
     "synapsed.pipes": r"pipes|acp",
     "synapsed.rules": r"rule",
     "synapsed.schedules": r"schedule",
-    "synapsed.telemetry": r"metrics|traces|usage",
+    "synapsed.parts.telemetry": r"metrics|traces|usage",
     "synapsed.channels": r"hook|channel|server|session|mcp",
     "synapsectl.acp": r"acp",
     "synapsectl.fleet": r"fleet",

@@ -25,7 +25,7 @@ ORDINARY_MARKS = " and ".join(f"not {mark}" for mark in _OUTSIDE)
 
 FAST = (
     "agents", "automation", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty", "rules",
-    "schedules", "store", "supervisor", "tasks", "telemetry", "terminal",
+    "schedules", "store", "supervisor", "tasks", "terminal",
 )  # fmt: skip
 """Rooms whose tests start no daemon: `make test-fast`."""
 
@@ -76,7 +76,6 @@ SECTIONS = (
             "a2a", "access", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
             "examples",
             "keeper", "keepers", "model", "parts", "profiles", "rules", "schedules", "store", "supervisor", "tasks",
-            "telemetry",
         ),
     ),
     Section(

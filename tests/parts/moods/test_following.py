@@ -8,7 +8,6 @@ import pytest
 
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent
-from synapsed.kernel import Kernel
 from synapsed.model.events import (
     AgentReported,
     EmotionUpdate,
@@ -25,6 +24,7 @@ from synapsed.parts.moods.following import Moods
 from synapsed.rules.rule import RuleConfig, is_for
 from synapsed.store.follower import SAVE_EVERY
 from tests.fakes.clock import until
+from tests.support.kernels import kernel_of
 from tests.support.world import World
 
 ANGRY = "wtf, this is useless!!"
@@ -41,7 +41,7 @@ class Home(World):
         self.followers: list[Moods] = []
 
     async def moods(self) -> Moods:
-        self.kernel = Kernel(
+        self.kernel = kernel_of(
             control=self.manager,
             store=self.store,
             clock=self.clock,

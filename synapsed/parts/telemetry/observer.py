@@ -14,8 +14,8 @@ from synapsed.model.events import TokensUsed
 from synapsed.model.external import alias_of
 from synapsed.model.figures import SLOW_S, Histogram
 from synapsed.model.task import TaskState
-from synapsed.telemetry.reader import LifeFollower, News
-from synapsed.telemetry.task_lives import OTHER, Life, Period, TaskPhase, ToolLife, tokens_of
+from synapsed.parts.telemetry.reader import LifeFollower, News
+from synapsed.parts.telemetry.task_lives import OTHER, Life, Period, TaskPhase, ToolLife, tokens_of
 
 ELSEWHERE = "external"
 """`profile` of tasks of agents elsewhere."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.telemetry.parsed import Scraped
+from tests.parts.telemetry.parsed import Scraped
 
 __all__ = ["BOUNDED", "problems"]
 

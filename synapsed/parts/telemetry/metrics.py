@@ -4,7 +4,7 @@ import asyncio
 import importlib
 import platform
 import resource
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import psutil
@@ -13,12 +13,11 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import StoreError
 from synapsed.interfaces import EventLog
-from synapsed.model.figures import AgentFigures, Histogram
-from synapsed.store.database import Database
-from synapsed.telemetry.families import Values, agent_values, sheets_of
-from synapsed.telemetry.observer import Observer
-from synapsed.telemetry.task_lives import TaskPhase
-from synapsed.telemetry.tracer import TraceFigures
+from synapsed.model.figures import AgentFigures, DaemonFigures
+from synapsed.parts.telemetry.families import Values, agent_values, sheets_of
+from synapsed.parts.telemetry.observer import Observer
+from synapsed.parts.telemetry.task_lives import TaskPhase
+from synapsed.parts.telemetry.tracer import TraceFigures
 
 CATCH_UP_S = 5.0
 """Between two looks at the log while nobody scrapes: what is left for a scrape stays little."""
@@ -38,29 +37,21 @@ log = structlog.stdlib.get_logger("synapsed.metrics")
 
 
 class Metrics:
-    """`agents` gives the figures of all agents, one after the other. `lag` is that of the event loop."""
-
     def __init__(
         self,
         *,
         log: EventLog,
-        agents: Callable[[], Iterable[AgentFigures]],
-        store: Database,
+        figures: DaemonFigures,
         clock: Clock,
-        version: str,
-        lag: Histogram,
         traces: TraceFigures | None = None,
     ) -> None:
         self._log = log
-        self._agents = agents
+        self._figures = figures
         self._traces = traces
-        self._store = store
         self._clock = clock
-        self._version = version
         self._began = clock.wall()
         self._profiles: dict[str, str] = {}
         self._observer = Observer(log, profile_of=self._profiles.get)
-        self._lag = lag
 
     async def run(self) -> None:
         """Keep up with the log until cancelled."""
@@ -71,14 +62,14 @@ class Metrics:
             except StoreError as error:
                 log.warning("the log cannot be read; tasks are counted later", why=error.message)
 
-    async def scrape(self, accept: str, *, subscribers: int) -> tuple[str, bytes]:
+    async def scrape(self, accept: str) -> tuple[str, bytes]:
         """The content type and the document, in the format that `accept` asks for. Raises StoreError."""
         # The library takes a tenth of a second to load: only where somebody scrapes, and beside the event loop.
-        exposition = await asyncio.to_thread(importlib.import_module, "synapsed.telemetry.exposition")
+        exposition = await asyncio.to_thread(importlib.import_module, "synapsed.parts.telemetry.exposition")
         agents = await self._gather()
         process = await asyncio.to_thread(self._process)
         now = self._clock.wall()
-        values = {**self._daemon(subscribers), **agent_values(agents, now=now), **self._tasks(agents), **process}
+        values = {**self._daemon(), **agent_values(agents, now=now), **self._tasks(agents), **process}
         encode, content_type = exposition.encoder_for(accept)
         pieces = [piece async for piece in exposition.expose(sheets_of(values), encode)]
         return content_type, b"".join(pieces)
@@ -86,7 +77,7 @@ class Metrics:
     async def _gather(self) -> list[AgentFigures]:
         """The agents as they are, and the log up to now."""
         agents: list[AgentFigures] = []
-        for one in self._agents():
+        for one in self._figures.agents():
             agents.append(one)
             if len(agents) % GATHERED == 0:
                 await asyncio.sleep(0)
@@ -97,14 +88,14 @@ class Metrics:
         self._observer.forget(self._profiles)
         return agents
 
-    def _daemon(self, subscribers: int) -> dict[str, Any]:
-        store = self._store
+    def _daemon(self) -> dict[str, Any]:
+        store = self._figures.store
         return {
-            "synapse_build_info": [((self._version, platform.python_version()), 1.0)],
+            "synapse_build_info": [((self._figures.version, platform.python_version()), 1.0)],
             "synapse_start_time_seconds": [((), self._began)],
             "synapse_events_total": [((kind,), count) for kind, count in sorted(self._log.published.items())],
-            "synapse_subscribers": [((), subscribers)],
-            "synapse_loop_lag_seconds": [((), self._lag)],
+            "synapse_subscribers": [((), self._figures.streams())],
+            "synapse_loop_lag_seconds": [((), self._figures.lag)],
             "synapse_store_commit_seconds": [((), store.commits)],
             "synapse_store_read_seconds": [((), store.reads)],
             **self._sent(),
@@ -153,5 +144,5 @@ class Metrics:
                 "synapse_process_threads": [((), process.num_threads())],
             }
         values["synapse_process_max_fds"] = [((), resource.getrlimit(resource.RLIMIT_NOFILE)[0])]
-        values["synapse_store_size_bytes"] = [((), self._store.size())]
+        values["synapse_store_size_bytes"] = [((), self._figures.store.size())]
         return values

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synapsed.telemetry.families import FAMILIES
+from synapsed.parts.telemetry.families import FAMILIES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "packaging/grafana/synapsed.json"
 RULES = ROOT / "packaging/prometheus/synapsed.rules.yml"
 PAGE = ROOT / "docs/metrics.md"

@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,31 +15,21 @@ from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import EventData, TaskDelivered, TaskStatusChanged
-from synapsed.model.figures import FAST_S, AgentFigures, Histogram
+from synapsed.model.figures import FAST_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.link import LinkAlert, LinkTurnFailed
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.telemetry.families import FAMILIES
-from synapsed.telemetry.metrics import Metrics
-from synapsed.telemetry.observer import CODES_MAX
-from synapsed.telemetry.tracer import TraceFigures
+from synapsed.parts.telemetry.families import FAMILIES
+from synapsed.parts.telemetry.metrics import Metrics
+from synapsed.parts.telemetry.observer import CODES_MAX
+from synapsed.parts.telemetry.tracer import TraceFigures
 from tests.fakes.clock import until
+from tests.parts.telemetry.lint import problems
+from tests.parts.telemetry.parsed import OPENMETRICS, Scrape
+from tests.support.disk import Disk
 from tests.support.world import PERMISSION, World
-from tests.telemetry.lint import problems
-from tests.telemetry.parsed import OPENMETRICS, Scrape
 
 AGENT = "synapse-fake-8190"
 FAKE = {"agent": "fake", "profile": "fake"}
-
-
-class Disk:
-    """The numbers of a store that the test makes up."""
-
-    def __init__(self) -> None:
-        self.commits, self.reads = Histogram(FAST_S), Histogram(FAST_S)
-        self.refusals: Counter[str] = Counter()
-
-    def size(self) -> int:
-        return 4096
 
 
 class Watched:
@@ -57,16 +46,19 @@ class Watched:
         """As a daemon does that has just begun."""
         return Metrics(
             log=self.world.store.events,
-            agents=lambda: figures_of(self.world.manager.directory.all()),
-            store=self.disk,
+            figures=DaemonFigures(
+                version="1.2.3",
+                store=self.disk,
+                lag=self.lag,
+                agents=lambda: figures_of(self.world.manager.directory.all()),
+                streams=lambda: 7,
+            ),
             clock=self.world.clock,
-            version="1.2.3",
-            lag=self.lag,
             traces=self.traces,
         )
 
     async def text(self, accept: str = "") -> str:
-        _, document = await self.metrics.scrape(accept, subscribers=7)
+        _, document = await self.metrics.scrape(accept)
         return document.decode()
 
     async def scrape(self) -> Scrape:
@@ -306,10 +298,10 @@ async def test_tasks_of_agents_elsewhere_and_codes_without_end(watched: Watched)
 
 async def test_both_formats_say_the_same(watched: Watched) -> None:
     await busy(watched)
-    kind, document = await watched.metrics.scrape(OPENMETRICS + ",text/plain;version=0.0.4;q=0.5", subscribers=1)
+    kind, document = await watched.metrics.scrape(OPENMETRICS + ",text/plain;version=0.0.4;q=0.5")
     assert kind.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
     assert document.count(b"# EOF") == 1
-    kind, text = await watched.metrics.scrape("text/plain;version=0.0.4", subscribers=1)
+    kind, text = await watched.metrics.scrape("text/plain;version=0.0.4")
     assert kind.startswith("text/plain; version=0.0.4")
     moving = ("synapse_process_", "synapse_loop")
     openmetrics, plain = (
@@ -363,11 +355,10 @@ async def test_a_scrape_of_many_agents_lets_everybody_else_have_a_turn(watched: 
     ]  # fmt: skip
     metrics = Metrics(
         log=watched.world.store.events,
-        agents=lambda: figures,
-        store=watched.disk,
+        figures=DaemonFigures(
+            version="1", store=watched.disk, lag=watched.lag, agents=lambda: figures, streams=lambda: 0
+        ),
         clock=watched.world.clock,
-        version="1",
-        lag=watched.lag,
     )
     turns, over = 0, False
 
@@ -378,7 +369,7 @@ async def test_a_scrape_of_many_agents_lets_everybody_else_have_a_turn(watched: 
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    _, document = await metrics.scrape("", subscribers=0)
+    _, document = await metrics.scrape("")
     over = True
     await counting
     samples = sum(not line.startswith("#") for line in document.decode().splitlines())

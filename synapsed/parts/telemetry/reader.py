@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from synapsed.interfaces import EventFilter, EventLog
 from synapsed.model.events import Event, TaskStatusChanged
+from synapsed.parts.telemetry.task_lives import TYPES, Life, Lives, Period, ToolLife, begins
 from synapsed.store.follower import Follower
-from synapsed.telemetry.task_lives import TYPES, Life, Lives, Period, ToolLife, begins
 
 BATCH = 200
 """Events of a task's past that are read at a time."""

@@ -17,8 +17,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags, TraceState
 from opentelemetry.trace.status import Status, StatusCode
 
-from synapsed.telemetry.spans import Span
-from synapsed.telemetry.tracer import Outcome, TraceSettings
+from synapsed.parts.telemetry.spans import Span
+from synapsed.parts.telemetry.tracer import Outcome, TraceSettings
 
 _KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT, "internal": SpanKind.INTERNAL}
 _LATER = frozenset({407, 408, 425, 429})

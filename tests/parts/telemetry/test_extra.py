@@ -13,14 +13,16 @@ from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import ServiceSettings
 from synapsed.cli import main
-from synapsed.config import Config, TracesConfig
 from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
+from synapsed.parts.loading import config_model
+from synapsed.parts.telemetry import extra
+from synapsed.parts.telemetry.extra import MISSING, missing
+from synapsed.parts.telemetry.face import TracesConfig
 from synapsed.paths import Paths
 from synapsed.supervisor.reload import differences
-from synapsed.telemetry import extra
-from synapsed.telemetry.extra import MISSING, missing
 
+Config = config_model()
 ON = Config(traces=TracesConfig(endpoint="http://127.0.0.1:4318/v1/traces"))
 
 
@@ -59,8 +61,10 @@ def test_doctor_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         {"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)},
         CommandOutput(io.StringIO(), io.StringIO(), columns=None),
     )
-    found = [one for one in surroundings.look_around(context) if one.what == "traces"]
-    assert [(one.status, one.detail, one.mend) for one in found] == [(NOTE, MISSING, "pip install 'synapsed[otel]'")]
+    found = [one for one in surroundings.look_around(context) if one.what == "extras"]
+    assert [(one.status, one.detail, one.mend) for one in found] == [
+        (NOTE, MISSING, "install what is named there, or take the lines out")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,7 @@ def test_what_is_wrong_is_refused(tmp_path: Path, line: str, word: str) -> None:
     paths.config.mkdir()
     paths.config_file.write_text(f"[traces]\n{line}\n")
     with pytest.raises(ConfigError) as refused:
-        load_config(paths)
+        load_config(paths, Config)
     assert word in refused.value.message
     assert "traces" in refused.value.message
     assert "secret" not in refused.value.message

@@ -20,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 
 from synapsed.model.figures import Histogram
-from synapsed.telemetry.families import Family, Sample, Sheet
+from synapsed.parts.telemetry.families import Family, Sample, Sheet
 
 PIECE = 32
 """Samples that are written between two turns of the event loop; a histogram counts as one, and is written alone."""

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from synapsed.config import TracesConfig
 from synapsed.model.trace import TraceContext
 from synapsed.outgoing import OutgoingConfig
-from synapsed.telemetry.spans import Span
-from synapsed.telemetry.tracer import Outcome, trace_settings
+from synapsed.parts.telemetry.face import TracesConfig
+from synapsed.parts.telemetry.spans import Span
+from synapsed.parts.telemetry.tracer import Outcome, trace_settings
 from tests.support.proxy import PASSWORD, Proxy
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra `otel` is not installed")
-from synapsed.telemetry.otlp import exporter_of
+from synapsed.parts.telemetry.otlp import exporter_of
 from tests.support.collector import Collector
 
 SPAN = Span(
@@ -29,7 +30,11 @@ def collector() -> Iterator[Collector]:
 
 def sent(url: str, outgoing: OutgoingConfig) -> Outcome:
     config = TracesConfig(endpoint=url, timeout=5)
-    exporter = exporter_of(trace_settings(config, cursor=Path("/nowhere"), version="1", outgoing=outgoing))
+    exporter = exporter_of(
+        trace_settings(
+            config, cursor=Path("/nowhere"), version="1", proxy=outgoing.proxy_for(urlsplit(url).hostname or "")
+        )
+    )
     try:
         return exporter.send([SPAN])
     finally:

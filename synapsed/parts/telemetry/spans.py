@@ -21,7 +21,7 @@ from synapsed.model.external import alias_of
 from synapsed.model.sender import Sender
 from synapsed.model.task import TaskState
 from synapsed.model.trace import TraceContext, context_of, parent_of, span_id
-from synapsed.telemetry.task_lives import Life, Period, TaskPhase, ToolLife
+from synapsed.parts.telemetry.task_lives import Life, Period, TaskPhase, ToolLife
 
 type Value = str | int | float | bool
 

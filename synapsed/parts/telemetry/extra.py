@@ -1,8 +1,7 @@
 """Whether what traces take is installed: the extra `otel`."""
 
 from importlib.util import find_spec
-
-from synapsed.config import Config
+from typing import Any
 
 MISSING = (
     "traces are configured, but OpenTelemetry is not installed: install synapsed with the extra 'otel' "
@@ -12,7 +11,7 @@ MISSING = (
 _WANTED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 
 
-def missing(config: Config) -> str | None:
+def missing(config: Any) -> str | None:
     """What a person should do about it; None where nothing is missing, or wanted. Nothing of it is loaded but empty
     parents."""
     if not config.traces.endpoint:

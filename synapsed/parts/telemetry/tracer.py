@@ -15,25 +15,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
-from urllib.parse import urlsplit
 
 import structlog
 
 from synapsed.clock import Clock, backoff
-from synapsed.config import TracesConfig
 from synapsed.errors import StoreError
 from synapsed.files import write_private
-from synapsed.interfaces import EventLog
+from synapsed.interfaces import EventLog, Store
 from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
-from synapsed.outgoing import DIRECTLY, OutgoingConfig
+from synapsed.parts.telemetry.extra import MISSING
+from synapsed.parts.telemetry.face import TracesConfig
+from synapsed.parts.telemetry.observer import ELSEWHERE, UNKNOWN
+from synapsed.parts.telemetry.reader import LifeFollower, News
+from synapsed.parts.telemetry.spans import Span, spans_of
+from synapsed.parts.telemetry.task_lives import Life, Period, TaskPhase
 from synapsed.store.follower import NotNow
-from synapsed.store.store import SqliteStore
-from synapsed.telemetry.extra import MISSING
-from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
-from synapsed.telemetry.reader import LifeFollower, News
-from synapsed.telemetry.spans import Span, spans_of
-from synapsed.telemetry.task_lives import Life, Period, TaskPhase
 
 EVERY_S = 2.0
 """Between two looks at the log: spans come in batches, and a scrape's worth later than what they tell of."""
@@ -69,14 +66,12 @@ class TraceSettings:
     """None: the endpoint is reached directly."""
 
 
-def trace_settings(
-    config: TracesConfig, *, cursor: Path, version: str, outgoing: OutgoingConfig = DIRECTLY
-) -> TraceSettings:
+def trace_settings(config: TracesConfig, *, cursor: Path, version: str, proxy: str | None = None) -> TraceSettings:
     """Those of the configuration, of this host."""
     resource = {"service.name": "synapsed", "service.version": version, "host.name": socket.gethostname()}
     return TraceSettings(
         endpoint=config.endpoint,
-        proxy=outgoing.proxy_for(urlsplit(config.endpoint).hostname or ""),
+        proxy=proxy,
         headers=config.headers,
         sample=config.sample,
         timeout=config.timeout,
@@ -118,7 +113,7 @@ class Tracer(LifeFollower):
         settings: TraceSettings,
         *,
         log: EventLog,
-        tasks: SqliteStore,
+        tasks: Store,
         agents: Callable[[], Iterable[AgentFigures]],
         clock: Clock,
     ) -> None:
@@ -139,7 +134,7 @@ class Tracer(LifeFollower):
     async def trace(self, alert: Callable[[str], None]) -> None:
         """Until cancelled; `alert` is told where it cannot work at all."""
         try:
-            otlp = await asyncio.to_thread(importlib.import_module, "synapsed.telemetry.otlp")
+            otlp = await asyncio.to_thread(importlib.import_module, "synapsed.parts.telemetry.otlp")
         except ImportError:
             log.error("no traces", why=MISSING)  # noqa: TRY400 - told in words
             alert(MISSING)

@@ -19,10 +19,10 @@ from synapsed.model.events import EventData, TaskDelivered
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import Task, TaskState
 from synapsed.model.trace import context_of, span_id
-from synapsed.telemetry import tracer as room
-from synapsed.telemetry.extra import MISSING
-from synapsed.telemetry.spans import Span
-from synapsed.telemetry.tracer import Outcome, Tracer, TraceSettings
+from synapsed.parts.telemetry import tracer as room
+from synapsed.parts.telemetry.extra import MISSING
+from synapsed.parts.telemetry.spans import Span
+from synapsed.parts.telemetry.tracer import Outcome, Tracer, TraceSettings
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World
 

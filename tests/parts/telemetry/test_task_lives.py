@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.events import Event, TaskDelivered, TaskStatusChanged, TokensUsed, ToolExecution
 from synapsed.model.task import TaskError, TaskState
-from synapsed.telemetry.task_lives import PERIODS_MAX, Life, Lives, Period, TaskPhase
+from synapsed.parts.telemetry.task_lives import PERIODS_MAX, Life, Lives, Period, TaskPhase
 
 S, W, I, A = TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED  # noqa: E741
 DONE, FAILED, CANCELED = TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED

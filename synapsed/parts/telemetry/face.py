@@ -1,0 +1,68 @@
+"""Metrics for Prometheus, and traces of tasks for OpenTelemetry: both are views of the log.
+
+`pipeline` puts it together. `task_lives` is what the log tells of one task, `reader` follows it; `observer` counts
+lives and `metrics` shows them (`families`, `exposition`); `tracer` makes spans of those that are over (`spans`) and has
+them sent (`otlp`).
+"""
+
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from synapsed.config import Section
+from synapsed.kernel import ConfigKey, Face, Route
+
+
+class MetricsConfig(Section):
+    """`[metrics]`."""
+
+    enabled: bool = True
+    """`GET /metrics` is served, and what it tells of tasks is counted."""
+
+
+def _collector(value: str) -> str:
+    split = urlsplit(value)
+    if value and (split.scheme not in ("http", "https") or not split.hostname or split.username is not None):
+        raise ValueError("must be http://… or https://… without a user; empty: no traces")
+    return value
+
+
+def _header_names(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not (text.isascii() and text.isprintable()):
+            raise ValueError(f"{name[:80]!r} is no header, or its value has other than printable ASCII characters")
+    return value
+
+
+class TracesConfig(Section):
+    """`[traces]`: where OpenTelemetry spans of tasks are sent."""
+
+    endpoint: Annotated[str, AfterValidator(_collector)] = ""
+    """The collector's address for traces, OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. Empty: none are
+    made."""
+    headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default={}, repr=False)
+    """Sent along, such as `Authorization`."""
+    sample: float = Field(default=1.0, ge=0, le=1)
+    """Share of the traces that begin here; those that came from elsewhere say themselves whether they are sampled."""
+    timeout: float = Field(default=5.0, gt=0, le=60)
+    """Seconds for one attempt."""
+
+    @property
+    def share(self) -> float | None:
+        """`sample`, None where there are no traces."""
+        return self.sample if self.endpoint else None
+
+
+FACE = Face(
+    name="telemetry",
+    opens="synapsed.parts.telemetry.pipeline",
+    sections={
+        "metrics": ConfigKey(MetricsConfig, MetricsConfig(), restart=True),
+        "traces": ConfigKey(TracesConfig, TracesConfig(), restart=True),
+    },
+    routes=(Route(method="GET", path="/metrics", handler="metrics", needs=frozenset({"look"})),),
+    routes_in="synapsed.parts.telemetry.routes",
+    extras_in="synapsed.parts.telemetry.extra",
+)
