@@ -109,7 +109,10 @@ class Driver:
         try:
             checkpoint = await self._stage.checkpoint()
             self._session.saving(checkpoint.offset)
-            await self._terminal.store.save_checkpoint(self._terminal.agent_id, checkpoint)
+            state = {**checkpoint.state, "asked": self._session.asking.kept}
+            await self._terminal.store.save_checkpoint(
+                self._terminal.agent_id, checkpoint.model_copy(update={"state": state})
+            )
         finally:
             self._session.saved()
 

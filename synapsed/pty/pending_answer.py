@@ -5,15 +5,23 @@ prompt, with an id of its own: an answer to the one before does not answer it.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from synapsed.terminal.look import Look
 
+WORDS_MAX = 64
+"""Of so many prompts it is kept how often they were asked again; the ones that came last."""
+
 
 class Asking:
-    """`number` is another one where a prompt that was given an answer is asked again (a password was wrong)."""
+    """`number` is another one where a prompt that was given an answer is asked again (a password was wrong).
 
-    def __init__(self) -> None:
+    `kept` is what the daemon before has `kept`.
+    """
+
+    def __init__(self, kept: Any = None) -> None:
         self.number = 0
         self.answering: set[str] = set()
         """Prompts that are being answered: a second answer to one might find another question."""
@@ -21,10 +29,19 @@ class Asking:
         """Prompts that were given an answer, with the offset at which the output ended before that."""
         self._at_once: set[str] = set()
         """Those of line-oriented programs: whatever is printed after the answer is said after it."""
-        self._times: Counter[str] = Counter()
+        self._times: Counter[str] = Counter(
+            {str(words): times for words, times in kept.items() if isinstance(times, int)}
+            if isinstance(kept, Mapping)
+            else ()
+        )
         """How often what says the same was asked again, by the id of its words."""
         self._here: str | None = None
         """What was asked when the screen counted last."""
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """Returns what the next daemon must know: by its words, how often something was asked again."""
+        return dict(list(self._times.items())[-WORDS_MAX:])
 
     def begin(self, prompt_id: str, offset: int | None) -> None:
         """The prompt is being answered. `offset` is where the output ends by now; None for a dialog, which may also be
@@ -53,7 +70,7 @@ class Asking:
         del self._given[prompt_id]
         self._at_once.discard(prompt_id)
         words = prompt_id.partition("-")[0]
-        self._times[words] += 1
+        self._times[words] = self._times.pop(words, 0) + 1
         self._here = self._id(words)
         self.number += 1
         return True

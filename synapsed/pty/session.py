@@ -180,7 +180,7 @@ class Session:
         self._tools = ToolScreen(profile, lambda fact: self._out.append(Emit(LinkTold(fact))))
         self._stood: list[str] = []
         """What stood above the composer when the submit key was pressed."""
-        self.asking = Asking()
+        self.asking = Asking(start.asked)
         self._rest = RestAfterHooks(profile)
         self.observed: LinkObserved | None = None
         """What was told last."""
@@ -397,6 +397,8 @@ class Session:
         prompt_id = asked.prompt.prompt_id if asked is not None else None
         if self.asking.shown(look.offset, prompt_id):
             self._out.append(LookSoon())  # who waits for that was asked before it was known
+            if not self._saving:
+                self._save_screen()  # the next daemon must know it by the same id
             self.last = look = self.asking.named(look)
             asked = look.verdict.asked
         found = self.obstacle(look, now, for_another=True)

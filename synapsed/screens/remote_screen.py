@@ -121,6 +121,7 @@ class RemoteStage:
             started=begun is not None and begun.state.get("activity") not in (None, Activity.STARTING.value),
             harm=harms.harm,
             size=None if begun is None else (begun.cols, begun.rows),
+            asked=None if begun is None else begun.state.get("asked"),
         )
         self._told: Told = lambda _event: None
         self._tasks = aio.TaskSet()

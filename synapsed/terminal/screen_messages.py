@@ -5,7 +5,7 @@ Everything is done in the order in which it was asked for, so that an answer sho
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
@@ -158,6 +158,8 @@ class Start:
     """Output of this launch that is passed over."""
     size: tuple[int, int] | None = None
     """Columns and rows with which it was kept."""
+    asked: Any = None
+    """What the daemon before has kept with it of what was asked (`Asking.kept`)."""
 
 
 class Stage(Protocol):
