@@ -1,4 +1,5 @@
-"""The map of the modules in `docs/architecture.md`, made from the first sentence of each one's docstring.
+"""`docs/modules.md`, the map of all modules, and the list of parts in `docs/architecture.md`: both made from the first
+sentence of each docstring.
 
 python -m scripts.modules
 """
@@ -7,17 +8,30 @@ import ast
 import re
 from pathlib import Path
 
+from synapsed.parts.list import NAMES
+
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "architecture.md"
+MAP = ROOT / "docs" / "modules.md"
 BEGIN = "<!-- made by python -m scripts.modules from here -->"
 END = "<!-- to here -->"
+INTRODUCTION = """# Every module
+
+Made by `python -m scripts.modules`. What they are together: [architecture.md](architecture.md).
+"""
 
 
-def document() -> str:
-    """`docs/architecture.md` with its map as it is to be."""
-    before, rest = DOCUMENT.read_text().split(BEGIN)
+def documents() -> dict[Path, str]:
+    """Returns both pages as they are to be."""
+    before, rest = PAGE.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{_rooms()}\n{END}{after}"
+    return {PAGE: f"{before}{BEGIN}\n{_parts()}{END}{after}", MAP: f"{INTRODUCTION}\n{_rooms()}"}
+
+
+def _parts() -> str:
+    """A line a part, in the order of their list."""
+    faces = [(name, ROOT / "synapsed" / "parts" / name / "face.py") for name in NAMES]
+    return "".join(f"- [{name}](../synapsed/parts/{name}/): {first_sentence(face)}\n" for name, face in faces)
 
 
 def _rooms() -> str:
@@ -29,7 +43,7 @@ def _rooms() -> str:
         lines = [f"- [{path.stem}](../{path.relative_to(ROOT)}): {first_sentence(path)}" for path in modules]
         face = folder / "__init__.py"
         said = f"{first_sentence(face)}\n\n" if face.read_text().strip() else ""
-        pieces.append(f"### `{named}/`\n\n{said}" + "\n".join(lines) + "\n")
+        pieces.append(f"## `{named}/`\n\n{said}" + "\n".join(lines) + "\n")
     return "\n".join(pieces)
 
 
@@ -47,4 +61,5 @@ def first_sentence(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(document())
+    for path, text in documents().items():
+        path.write_text(text)

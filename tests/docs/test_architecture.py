@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 from scripts import wording
-from scripts.modules import DOCUMENT, document, first_sentence
+from scripts.modules import PAGE, documents, first_sentence
 
 
 @pytest.mark.slow
-def test_the_map_has_every_module() -> None:
-    assert DOCUMENT.read_text() == document(), "run 'python -m scripts.modules'"
+def test_the_map_has_every_module_and_the_page_every_part() -> None:
+    for path, text in documents().items():
+        assert path.read_text() == text, "run 'python -m scripts.modules'"
+
+
+def test_the_page_is_one_page() -> None:
+    assert len(PAGE.read_text().splitlines()) <= 100
 
 
 def test_a_module_without_a_docstring_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
