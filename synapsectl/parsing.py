@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from synapsectl.output import PROGRAM, fold, harmless, is_text, named
-from synapsectl.verbs import RELEASED, SYNONYMS, Verb, overview, verbs
+from synapsectl.verbs import RELEASED, SYNONYMS, Verb, all_verbs, overview, verbs
 
 if TYPE_CHECKING:
     from synapsectl.context import CommandContext
@@ -56,7 +56,8 @@ def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argp
     if "--" in given:
         at = given.index("--")
         given, rest = given[:at], given[at + 1 :]
-    args = command_line(columns).parse_args(given)
+    ours = bool(given) and given[0] in verbs()
+    args = command_line(columns, verbs() if ours else None).parse_args(given)
     parser: VerbParser = args.parser
     del args.parser
     args.rest = rest
@@ -88,9 +89,10 @@ def _read_bytes(parser: "VerbParser", args: argparse.Namespace) -> None:
         setattr(args, name, read(getattr(args, name)))
 
 
-def command_line(columns: int | None = None) -> "VerbParser":
-    """The parser of the whole tool. No verb's module is imported yet."""
-    return _Tool(prog=PROGRAM, load=lambda: SubVerb("", subverbs=verbs()), columns=columns)
+def command_line(columns: int | None = None, known: Mapping[str, Verb] | None = None) -> "VerbParser":
+    """The parser of the whole tool, with the verbs that are `known`: all, if they are not given. No verb's module is
+    imported yet."""
+    return _Tool(prog=PROGRAM, load=lambda: SubVerb("", subverbs=known or all_verbs()), columns=columns)
 
 
 def parsers(parser: "VerbParser") -> "Iterator[VerbParser]":

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -128,26 +129,48 @@ RELEASED = {"history": "history", "usage": "history"}
 
 @cache
 def verbs() -> dict[str, Verb]:
-    """Returns all verbs, those of the parts among them, in the order of the overview."""
+    """Returns all verbs but those of other distributions' parts, in the order of the overview."""
     from synapsed.parts import __path__ as parts
     from synapsed.parts.list import NAMES
 
-    found = list(VERBS.items())
+    found = dict(VERBS)
     for part in NAMES:
-        table = f"synapsed.parts.{part}.ctl.verbs"
         if os.path.isfile(os.path.join(parts[0], part, "ctl", "verbs.py")):  # noqa: PTH113, PTH118 - without pathlib
-            for name, verb in import_module(table).VERBS.items():
-                names = [one for one, _ in found]
-                place = names.index(verb.after) + 1 if verb.after in names else len(names)
-                found.insert(place, (name, verb._replace(package=table.rpartition(".")[0])))
-    return dict(found)
+            found = _with(found, f"synapsed.parts.{part}.ctl")
+    return found
+
+
+@cache
+def all_verbs() -> dict[str, Verb]:
+    """Returns those too. One that cannot be loaded has none."""
+    from importlib.util import find_spec
+
+    from synapsed.parts.outside import packages
+
+    found = verbs()
+    for package in packages().values():
+        with suppress(Exception):
+            if find_spec(f"{package}.ctl") is not None:
+                found = _with(found, f"{package}.ctl")
+    return found
+
+
+def _with(found: dict[str, Verb], package: str) -> dict[str, Verb]:
+    """The verbs with those of a part, each behind the one that it names."""
+    rows = list(found.items())
+    for name, verb in import_module(f"{package}.verbs").VERBS.items():
+        if name not in found:
+            names = [one for one, _ in rows]
+            place = names.index(verb.after) + 1 if verb.after in names else len(names)
+            rows.insert(place, (name, verb._replace(package=package)))
+    return dict(rows)
 
 
 def overview() -> str:
     """The verbs by their groups."""
     lines = [f"usage: {PROGRAM} VERB …"]
     group = None
-    for name, verb in verbs().items():
+    for name, verb in all_verbs().items():
         if verb.group != group:
             group = verb.group
             lines += ["", f"{group}:"]

@@ -68,7 +68,7 @@ from synapsed.model.trace import Sampling
 from synapsed.openfiles import OwnLog
 from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
-from synapsed.parts.loading import config_model, faces
+from synapsed.parts.loading import LEFT_OUT, config_model, faces
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
 from synapsed.premises import DECIDE_SOCKET, HOOKS_SOCKET
@@ -531,7 +531,7 @@ def _reconfigure(config: Config, automation: Automation, kernel: Kernel, parts: 
 
 def _left_out(parts: Parts, fleet_problem: str | None) -> Iterator[str]:
     """Yields, in words for people, each thing that does not work since the daemon came up."""
-    for name, problem in parts.problems.items():
+    for name, problem in {**LEFT_OUT, **parts.problems}.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
     if fleet_problem is not None:
         yield f"this host takes no part in its fleet: {fleet_problem}; then restart the daemon"

@@ -1,19 +1,46 @@
-"""Loads the faces of the parts in the list. A part whose folder is not there is left out."""
+"""Loads the faces of the parts: of those in the list, as far as their folders are there, and of other distributions."""
 
 import importlib
 from functools import cache
 from importlib.util import find_spec
 
+import structlog
+
 from synapsed.config import Config, config_with
 from synapsed.kernel import Face
+from synapsed.parts import outside
 from synapsed.parts.list import NAMES
+
+LEFT_OUT: dict[str, str] = {}
+"""Parts of other distributions whose faces cannot be had, and why."""
+
+log = structlog.stdlib.get_logger("synapsed.parts")
 
 
 @cache
 def faces() -> tuple[Face, ...]:
     """Returns what each part says of itself."""
     there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
-    return tuple(importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there)
+    found = [importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there]
+    for name, package in outside.packages().items():
+        try:
+            face = importlib.import_module(f"{package}.face").FACE
+            _check(name, face)
+        except Exception as error:
+            log.exception("a part is left out", part=name, package=package)
+            LEFT_OUT[name] = f"{type(error).__name__}: {error}"
+        else:
+            found.append(face)
+    return tuple(found)
+
+
+def _check(name: str, face: Face) -> None:
+    """Raises ValueError for a part of another distribution that takes a name which is not its own."""
+    if face.name != name:
+        raise ValueError(f"its face is called {face.name!r}, its entry point {name!r}")
+    for key in (*face.sections, *face.agent_settings):
+        if key != name and not key.startswith(f"{name}_"):
+            raise ValueError(f"its key {key!r} does not begin with its name: call it {name}_{key}")
 
 
 @cache

@@ -1,0 +1,93 @@
+"""A part of another distribution: the example of docs/parts.md, built, installed, and at work in a daemon."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "parts.md"
+
+VERBS = '''"""Its verbs."""
+
+from synapsectl.verbs import Verb
+
+VERBS = {"greet": Verb("greet", "greet an agent", "what they do", after="diff")}
+'''
+GREET = '''"""`synapsectl greet`."""
+
+EXAMPLES = (("synapsectl greet", "greets"),)
+
+
+def configure(parser):
+    pass
+
+
+def run(args, ctx):
+    ctx.out.line("hello")
+    return 0
+'''
+
+
+def example(kind: str, indent: str = "") -> list[str]:
+    """The blocks of the page in one language."""
+    found = re.findall(rf"^{indent}```{kind}\n(.*?)^{indent}```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for block in found]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the example, and with a part that takes a name which is not its own."""
+    folder = tmp_path_factory.mktemp("outside")
+    face, following = example("python", "   ")
+    (project,) = example("toml")
+    source = folder / "source"
+    files = {
+        "pyproject.toml": project + '\n[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n',
+        "synapsed_greetings/__init__.py": "",
+        "synapsed_greetings/face.py": face.replace("synapsed.parts.greetings", "synapsed_greetings"),
+        "synapsed_greetings/following.py": following,
+        "synapsed_greetings/ctl/__init__.py": "",
+        "synapsed_greetings/ctl/verbs.py": VERBS,
+        "synapsed_greetings/ctl/greet.py": GREET,
+    }
+    for name, text in files.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text)
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=source, check=True)
+    (wheel,) = (source / "dist").glob("*.whl")
+    into = folder / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", into]
+    subprocess.run([*pip, wheel], check=True)
+    broken = into / "broken-1.0.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (broken / "entry_points.txt").write_text("[synapsed.parts]\nbroken = synapsed_greetings\n")
+    return into
+
+
+@pytest.fixture
+def daemon(installed: Path, tmp_path: Path) -> Iterator[Daemon]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
+    daemon = Daemon(tmp_path, environ, config='[greetings]\nwords = "good morning"\n', source=ROOT)
+    daemon.start()
+    yield daemon
+    assert daemon.end() == 0
+
+
+@pytest.mark.slow
+def test_a_part_that_is_installed_as_a_package_is_at_work(daemon: Daemon) -> None:
+    daemon.start_agent()
+    eventually(lambda: "good morning" in daemon.ctl("events", "--after", "0", "--json").out, "it greets the agent")
+    (alert,) = [one for one in daemon.get("/control/status").json["alerts"] if "part" in one]
+    assert "the part broken is left out: ValueError: its face is called 'greetings'" in alert
+    assert daemon.ctl("greet").out == "hello\n"
+    assert "greet       greet an agent" in daemon.ctl("--help").out
+    daemon.config_file.write_text('[greetings]\nwords = ["no text"]\n')
+    assert "greetings.words" in daemon.ctl("reload").err
