@@ -77,6 +77,12 @@ DATE_MAX_MS = 1 << 53
 COMPACTION = "compaction"
 """Type of the part by which the program begins to make a conversation shorter that the model finds too long."""
 SILENT = "the program ended the turn without a word"
+BEHIND = (
+    ": the clock was set back, and its conversation has messages that are dated later than now; "
+    "'synapsectl send --new-conversation' begins another one"
+)
+AHEAD_MS = 1000
+"""By so much a message may be dated later than now without such a reason."""
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
@@ -161,7 +167,7 @@ class SessionServerChannel:
         except _TROUBLE as error:
             _log.debug("no answer to be had", agent=self._context.agent_id, error=str(error))
             return None
-        users = [m for m in messages if role_of(m) == "user" and since_ms <= created_ms(m) <= now_ms + 1]
+        users = [m for m in messages if role_of(m) == "user" and since_ms <= created_ms(m) <= now_ms + AHEAD_MS]
         ours = [m for m in users if is_ours(text_of(m))]
         if not ours and len(users) != 1:
             return None
@@ -494,9 +500,10 @@ class SessionServerChannel:
         """The session does nothing more: what became of its open turns. Where that was not `told` but found, one that
         has no reply may be about to begin: it is left open, and looked at again."""
         for user in [user for user, of in self._open.items() if of == session]:
-            if not told and not replies_to(await self._messages(session, user), user):
+            messages = await self._messages(session, user)
+            if not told and not replies_to(messages, user):
                 continue
-            replies = replies_to(await self._messages(session, user), user, *self._continued.pop(user, ()))
+            replies = replies_to(messages, user, *self._continued.pop(user, ()))
             self._open.pop(user, None)
             for reply in replies[:-1]:
                 self._progress(id_of(reply), text_of(reply), completed_ms(reply), session, user)
@@ -504,17 +511,18 @@ class SessionServerChannel:
             if line is not None and (found := used(replies, line)) is not None:
                 now = time.monotonic_ns()
                 self._say(TurnUsed(channel=self.name, at_ns=now, session=session, turn=user, **found))
-            self._end_turn(session, user, replies)
+            ahead = max(map(created_ms, messages), default=0) > self._dates.of(time.monotonic()) * 1000 + AHEAD_MS
+            self._end_turn(session, user, replies, silent=SILENT + BEHIND if ahead else SILENT)
         self._texts.clear()
 
-    def _end_turn(self, session: str, user: str, replies: list[Message]) -> None:
+    def _end_turn(self, session: str, user: str, replies: list[Message], *, silent: str) -> None:
         last = replies[-1] if replies else {}
         at_ns = self._ns_at(completed_ms(last)) if completed_ms(last) else time.monotonic_ns()
         error = at_path(last, "info.error") or self._error
         if how_it_ended(last) == "answered" and not error:
             self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=text_of(last)))
         elif (failure := self._failure(error)) is not None or not (replies or error):
-            code, text = failure or ("MODEL_ERROR", SILENT)
+            code, text = failure or ("MODEL_ERROR", silent)
             self._say(TurnFailed(channel=self.name, at_ns=at_ns, session=session, turn=user, code=code, message=text))
         else:
             refused = not error and self._was_refused(last)

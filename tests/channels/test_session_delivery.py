@@ -232,11 +232,13 @@ async def test_the_next_daemon_ends_a_message_that_a_clock_set_back_put_before_o
     await it.submit(key, "ours")
     await it.close()
     await server.prompt("ours", key)
+    server.messages[0]["info"]["time"]["created"] += 20 * 24 * 3600 * 1000
     server.messages.insert(0, server.messages.pop())
     after, facts = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context), Facts()
     await after.open(facts)
     try:
-        assert (await facts.until(TurnFailed)).turn == key
+        failed = await facts.until(TurnFailed)
+        assert (failed.turn, failed.message) == (key, session_server.SILENT + session_server.BEHIND)
     finally:
         await after.close()
 

@@ -312,7 +312,7 @@ async def test_a_turn_that_ends_without_a_word(server: Server, facts: Facts, mak
     await server.prompt("hello")
     await server.idle()
     failed = await facts.until(TurnFailed)
-    assert (failed.turn, failed.code) == ("msg_u1", "MODEL_ERROR")
+    assert (failed.turn, failed.code, failed.message) == ("msg_u1", "MODEL_ERROR", session_server.SILENT)
 
 
 async def test_a_turn_that_ended_without_a_word_while_nobody_listened(
