@@ -100,7 +100,7 @@ class Moods(DurableFollower):
         said = None
         if asks_for_text(event) and event.task_id is not None:
             said = await self._store.said(event.task_id)
-        updates = scorer.take(event, said)
+        updates = scorer.evaluate(event, said)
         self._scorers[agent_id] = (event.id, scorer)
         self._ahead.add(agent_id)
         told = [NewEvent(agent_id, update, event.task_id, event.context_id) for update in updates]

@@ -70,7 +70,7 @@ class Scorer:
     def __init__(self, state: MoodState | None = None) -> None:
         self.state = state or MoodState()
 
-    def take(self, event: Event, said: Said | None = None) -> list[EmotionUpdate]:
+    def evaluate(self, event: Event, said: Said | None = None) -> list[EmotionUpdate]:
         """What is to be told after the event. `said`: what the task says that the event is of, where
         `asks_for_text`."""
         found: Found | None = None

@@ -57,7 +57,7 @@ class Observer(LifeFollower):
         async with self._reading:
             await super().catch_up()
 
-    async def take(self, news: News) -> None:
+    async def on_news(self, news: News) -> None:
         event, life = news.event, news.life
         if isinstance(event.data, TokensUsed):
             self._use(event.agent_id, event.data)

@@ -35,12 +35,12 @@ class LifeFollower(Follower):
         self._lives = Lives()
 
     async def handle(self, event: Event) -> None:
-        await self.take(await self._look(event))
+        await self.on_news(await self._life_of(event))
 
-    async def take(self, news: News) -> None:
+    async def on_news(self, news: News) -> None:
         raise NotImplementedError
 
-    async def _look(self, event: Event) -> News:
+    async def _life_of(self, event: Event) -> News:
         if event.task_id is None:
             return News(event, None, [])
         fresh = begins(event)
@@ -48,7 +48,7 @@ class LifeFollower(Follower):
             await self._recall(event.task_id, event.id)
             if not isinstance(event.data, TaskStatusChanged) and not self._lives.knows(event.task_id):
                 return News(event, None, [])
-        life, ended = self._lives.take(event.task_id, event)
+        life, ended = self._lives.apply(event.task_id, event)
         return News(event, life, ended, fresh)
 
     async def _recall(self, task_id: str, before: int) -> None:
@@ -58,5 +58,5 @@ class LifeFollower(Follower):
             for event in batch:
                 if event.id >= before:
                     return
-                self._lives.take(task_id, event)
+                self._lives.apply(task_id, event)
             cursor = batch[-1].id

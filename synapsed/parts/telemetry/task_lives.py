@@ -108,7 +108,7 @@ class Life:
     _open: list[Period] = field(default_factory=list)
     """The stages that it is in, the inner one last."""
 
-    def take(self, event: Event) -> Iterator[Period | ToolLife]:
+    def apply(self, event: Event) -> Iterator[Period | ToolLife]:
         """The periods, and the calls of tools, that ended with `event`."""
         match event.data:
             case TaskStatusChanged() as told:
@@ -209,7 +209,7 @@ class Lives:
         """Whether the task is followed; else `take` its earlier events first, unless it `begins`."""
         return task_id in self._lives
 
-    def take(self, task_id: str, event: Event) -> tuple[Life, list[Period | ToolLife]]:
+    def apply(self, task_id: str, event: Event) -> tuple[Life, list[Period | ToolLife]]:
         """The task after `event`, and what of it ended. One that is over is not kept."""
         life = self._lives.get(task_id)
         if life is None:
@@ -217,7 +217,7 @@ class Lives:
             self._lives[task_id] = life
             if len(self._lives) > OPEN_MAX:
                 del self._lives[next(iter(self._lives))]
-        ended = list(life.take(event))
+        ended = list(life.apply(event))
         if life.end is not None:
             self._lives.pop(task_id, None)
         return life, ended

@@ -169,7 +169,7 @@ class Tracer(LifeFollower):
         self._spans = []
         self.cursor = await asyncio.to_thread(self._load)
 
-    async def take(self, news: News) -> None:
+    async def on_news(self, news: News) -> None:
         life = news.life
         if life is None or life.end is None or not any(one.stage is TaskPhase.WHOLE for one in _periods(news)):
             return

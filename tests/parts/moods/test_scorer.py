@@ -55,7 +55,7 @@ class Conversation:
         if self._kept:
             self.scorer = Scorer(MoodState.model_validate_json(self.scorer.state.model_dump_json()))
         event = Event(id=self.id, at=self.now, agent_id="a", task_id=task, data=data)
-        self.updates += [(self.now, update) for update in self.scorer.take(event, said)]
+        self.updates += [(self.now, update) for update in self.scorer.evaluate(event, said)]
 
     def says(self, text: str, *, priority: int = 1, metadata: dict[str, Any] = PERSON) -> str:
         task = f"t{self.id}"

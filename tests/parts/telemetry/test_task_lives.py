@@ -23,7 +23,7 @@ def told(*course: tuple[TaskState | None, float]) -> list[tuple[str, float]]:
         error = TaskError(code="AGENT_EXITED", message="no words of this are counted") if state is FAILED else None
         changed = TaskStatusChanged(state=state or W, reason=reason, error=error)
         data = changed if state is not None else TaskDelivered()
-        life, ended = lives.take("t", Event(id=number, at=at, agent_id="a", task_id="t", data=data))
+        life, ended = lives.apply("t", Event(id=number, at=at, agent_id="a", task_id="t", data=data))
         found += [(period.stage.value, period.seconds) for period in ended if isinstance(period, Period)]
         assert life.code == (error.code if error is not None else None)
     assert len(lives) == (0 if course[-1][0] in (DONE, FAILED, CANCELED) else 1)
@@ -71,9 +71,9 @@ def test_calls_of_tools_are_paired_by_their_id() -> None:
 
     def take(at: float, **told: Any) -> tuple[Life, list[Any]]:
         data = ToolExecution.model_validate({"tool_name": "Bash", **told})
-        return lives.take("t", Event(id=next(numbers), at=at, agent_id="a", task_id="t", data=data))
+        return lives.apply("t", Event(id=next(numbers), at=at, agent_id="a", task_id="t", data=data))
 
-    lives.take("t", Event(id=next(numbers), at=0, agent_id="a", task_id="t", data=TaskStatusChanged(state=S)))
+    lives.apply("t", Event(id=next(numbers), at=0, agent_id="a", task_id="t", data=TaskStatusChanged(state=S)))
     take(1, status="started", call_id="1")
     take(2, status="started", call_id="2")
     life, ended = take(5, status="completed", call_id="1")
@@ -95,13 +95,13 @@ def test_tokens_are_added_up() -> None:
     lives = Lives()
     for number, used in enumerate([{"input_tokens": 10, "output_tokens": 5}, {"input_tokens": 1, "model": "m"}]):
         data = TokensUsed.model_validate(used)
-        life, _ = lives.take("t", Event(id=number, at=0, agent_id="a", task_id="t", data=data))
+        life, _ = lives.apply("t", Event(id=number, at=0, agent_id="a", task_id="t", data=data))
     assert (life.tokens, life.model) == ({"input": 11, "output": 5}, "m")
 
 
 def test_a_task_that_another_answers_is_no_turn() -> None:
     lives = Lives()
-    life, _ = lives.take("t", Event(id=1, at=0, agent_id="a", task_id="t", data=TaskStatusChanged(state=W)))
+    life, _ = lives.apply("t", Event(id=1, at=0, agent_id="a", task_id="t", data=TaskStatusChanged(state=W)))
     assert life.by_reply is True
 
 
@@ -111,7 +111,7 @@ def test_any_order_of_events(course: list[tuple[TaskState | None, float]]) -> No
     for number, (state, at) in enumerate(course):
         data = TaskDelivered() if state is None else TaskStatusChanged(state=state)
         event = Event(id=number, at=at, agent_id="a", task_id="t", data=data)
-        life, ended = lives.take("t", event)
+        life, ended = lives.apply("t", event)
         assert all(period.seconds >= 0 for period in ended)
         assert sum(isinstance(one, Period) and one.stage is TaskPhase.WHOLE for one in ended) == (life.end is not None)
         assert (life.end is None) == lives.knows("t")
