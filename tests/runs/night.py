@@ -26,6 +26,9 @@ from tests.support.npm import cache_root
 
 __all__ = ["Record", "fingerprint", "main", "records", "settings"]
 
+HANGS_S = 600
+"""For a test that has no deadline of its own: here each draws every example, beside whatever else the machine does."""
+
 SHOWN = 12
 """Characters of a commit, and of a fingerprint in the name of a file."""
 
@@ -89,7 +92,18 @@ def _command(one: Section, options: Mapping[str, int]) -> list[str]:
         return [sys.executable, "-m", *(text.format(**options) for text in one.command)]
     command = [sys.executable, "-m", "tests.real.run"] if one.name == "turns" else [sys.executable, "-m", "pytest"]
     several = ["-n", str(workers())] if one.workers else []
-    return [*command, "-q", "-rs", *several, "-o", f"cache_dir=.pytest_cache/{one.name}", "-m", one.marks, *one.paths]
+    return [
+        *command,
+        "-q",
+        "-rs",
+        *several,
+        f"--timeout={HANGS_S}",
+        "-o",
+        f"cache_dir=.pytest_cache/{one.name}",
+        "-m",
+        one.marks,
+        *one.paths,
+    ]
 
 
 def _commit() -> str:
