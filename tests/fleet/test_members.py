@@ -42,9 +42,12 @@ def members(folder: Path, home: FleetHome, plans: dict[str, dict[str, Any]]) -> 
 
 
 def settled(found: Sequence[Member]) -> bool:
-    """Whether everybody has sent everything, and nothing is open."""
+    """Returns True if everybody has sent everything, and nothing is open. They are asked one after the other, and what
+    is under way may be at one that was asked already: so all are asked as often as a message goes to and fro."""
     return all(
-        each.sent() >= each.plan.get("count", 0) and each.open_rows() == 0 and each.undone() == 0 for each in found
+        each.sent() >= each.plan.get("count", 0) and each.open_rows() == 0 and each.undone() == 0
+        for _ in range(3)
+        for each in found
     )
 
 
