@@ -14,8 +14,8 @@ PERSON, NOBODY = Rights(Standing.PERSON), Rights(Standing.NONE)
 SOME_AGENT, CLAUDE, CODEX = Rights(Standing.AGENT), Rights(Standing.AGENT, "claude"), Rights(Standing.AGENT, "codex")
 ABSENT, UNKNOWN, CONTROL = Token(), Token(TokenKind.UNKNOWN), Token(TokenKind.CONTROL)
 OF_CODEX = Token(TokenKind.AGENT, "codex")
-METRICS = Token(TokenKind.METRICS)
-SCRAPER = Rights(Standing.NONE, scrapes=True)
+ROUTE = Token(TokenKind.ROUTE, route="/metrics")
+OF_A_ROUTE = Rights(Standing.NONE, route="/metrics")
 
 
 def unix(uid: int | None = ME, settled: bool = True, agent_id: str | None = None) -> Peer:
@@ -64,13 +64,13 @@ TABLE = [
     (REMOTE, CONTROL, Rights(Standing.PERSON, remote=True)),
     (REMOTE, OF_CODEX, CODEX),
     (REMOTE, UNKNOWN, Unauthorized),
-    (tcp(OTHER, settled=False), METRICS, SCRAPER),
-    (tcp(), METRICS, SCRAPER),
-    (tcp(agent_id="claude"), METRICS, CLAUDE),
-    (unix(), METRICS, SCRAPER),
-    (unix(OTHER), METRICS, Forbidden),
-    (REMOTE, METRICS, SCRAPER),
-    (ITSELF, METRICS, SOME_AGENT),
+    (tcp(OTHER, settled=False), ROUTE, OF_A_ROUTE),
+    (tcp(), ROUTE, OF_A_ROUTE),
+    (tcp(agent_id="claude"), ROUTE, CLAUDE),
+    (unix(), ROUTE, OF_A_ROUTE),
+    (unix(OTHER), ROUTE, Forbidden),
+    (REMOTE, ROUTE, OF_A_ROUTE),
+    (ITSELF, ROUTE, SOME_AGENT),
     (ITSELF, ABSENT, SOME_AGENT),
     (ITSELF, CONTROL, SOME_AGENT),
     (ITSELF, OF_CODEX, SOME_AGENT),
