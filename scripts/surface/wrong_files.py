@@ -1,6 +1,10 @@
 """Configurations and profiles that are wrong in what they say, not only in the kind of a value."""
 
+import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+
+from synapsed.model.released_names import CONFIG_KEYS
 
 type Wrong = Mapping[str, str]
 """Files by their names below the folder of the configuration."""
@@ -107,8 +111,16 @@ _CONFIG = (
     '[fleet]\npersons = ["laptop"]\n',
 )
 
+
+def _is_there(text: str) -> bool:
+    """Returns False for a section of a part that is not there: it is refused for that, whatever it says."""
+    section = re.match(r"\[+(\w+)", text)
+    part = CONFIG_KEYS.get(section[1]) if section is not None else None
+    return part is None or find_spec(f"synapsed.parts.{part}") is not None
+
+
 OF_CONFIGURATION: Sequence[Wrong] = (
-    *({"config.toml": text} for text in _CONFIG),
+    *({"config.toml": text} for text in _CONFIG if _is_there(text)),
     {"config.toml": "[agents.a]\n", "agents.d/a.toml": ""},
     {"agents.d/a.toml": "autostrt = true\n"},
     {"agents.d/a b.toml": ""},

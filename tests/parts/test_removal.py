@@ -28,7 +28,7 @@ WORDS = {
     "moods": "moods",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
-    "telemetry": "metrics|traces|synapse_",
+    "telemetry": "metrics|traces|synapse_|histograms|telemetry",
 }
 """One of them is in each such line."""
 
