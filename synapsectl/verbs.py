@@ -142,7 +142,7 @@ def verbs() -> dict[str, Verb]:
 
 @cache
 def all_verbs() -> dict[str, Verb]:
-    """Returns those too. One that cannot be loaded has none."""
+    """Returns all verbs. A part of another distribution whose verbs cannot be loaded adds none."""
     from importlib.util import find_spec
 
     from synapsed.parts.outside import packages

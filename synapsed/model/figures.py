@@ -80,7 +80,7 @@ class StoreFigures(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonFigures:
-    """What the daemon can say of itself at any moment."""
+    """Figures of the whole daemon, each as of the moment at which it is read."""
 
     version: str
     store: StoreFigures

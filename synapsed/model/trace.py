@@ -27,10 +27,10 @@ _SAMPLED: Final = 1
 
 @dataclass(slots=True)
 class Sampling:
-    """What becomes of the traces that begin here."""
+    """Sampling of the traces that begin here."""
 
     share: float | None = None
-    """How many of them are sent, from 0 to 1; None: nobody makes traces."""
+    """The share of them that is sent, from 0 to 1; None if nobody makes traces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from synapsed.terminal.look import Look
 
 WORDS_MAX = 64
-"""Of so many prompts it is kept how often they were asked again; the ones that came last."""
+"""Prompts whose counts are kept; the ones that came last."""
 
 
 class Asking:

@@ -286,14 +286,14 @@ class TerminalObserver:
         return replies
 
     def _prompted_again(self) -> None:
-        """What had the terminal has ended, and may have been killed: it takes neither its state nor its progress away.
-        A program that is known is no shell."""
+        """Drops the state and the progress of the program that had the terminal: it has ended, and one that was killed
+        takes neither away. A program that is known is no shell."""
         if self._profile.status_app is None:
             self._records.ended()
             self._progress = ProgressState.NONE
 
     def _leave_behind(self, seen: Observation) -> None:
-        """What is not believed for a reason that holds only now must not be believed at the next message."""
+        """Drops signs that are not believed for a reason that holds only now: the next message must not revive them."""
         reads = seen.kernel == "reads"
         if stopped(self._profile, seen) or (reads and doubt(self._profile, seen) is not None):
             self._prompted_again()

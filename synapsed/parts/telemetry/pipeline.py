@@ -23,7 +23,7 @@ log = structlog.stdlib.get_logger("synapsed.telemetry")
 
 
 class Telemetry(Running):
-    """What is configured of the two; both follow the log until the part is closed."""
+    """Metrics and traces, as far as they are configured; both follow the log until the part is closed."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.provides = {Telemetry: self}
@@ -56,7 +56,7 @@ class Telemetry(Running):
             self._at_work.append(loop.create_task(_alone(self.tracer.trace(self._kernel.alert), "traces")))
 
     async def close(self) -> None:
-        """What the agents' end left to be told is told before."""
+        """Ends both; spans of tasks that ended with the agents are sent first."""
         await cancel_all(self._at_work)
         if self.tracer is not None:
             await _alone(self.tracer.close(), "traces")
