@@ -36,6 +36,11 @@ class PromptLearning:
         self._entered: tuple[LearnedPrompt, int] | None = None
         """What stood before a person's line, and how much had been put out when that was ended."""
 
+    @property
+    def edited(self) -> bool:
+        """The turn's program is known to read keys itself, as line editors do."""
+        return self.facts is not None and self.facts.line_mode is False and not self.facts.foreign
+
     def inform(self, facts: TerminalFacts, *, own: bool) -> None:
         """That is how the terminal is now; `own`: the group in its foreground is that of the program that was launched,
         and has been there from the beginning."""

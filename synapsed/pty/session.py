@@ -586,19 +586,22 @@ class Session:
         turn = self.turn
         if turn is None or not turn.state.at_prompt:
             return True
-        stands = look.composer.state == "draft" or ends_at_cursor(look.screen, turn.message)
+        stands = look.composer.state == "draft" or self._ends_at_cursor(turn, look)
         return stands or turn.ends_blank
 
     def _echoed(self, turn: PtyTurn, look: Look) -> bool:
         match turn.phase:
             case turns.Phase.SETTLING:
-                return look.composer.state == "absent" and ends_at_cursor(look.screen, turn.message)
+                return look.composer.state == "absent" and self._ends_at_cursor(turn, look)
             case turns.Phase.SUBMITTED:
                 return _echoes(look, turn.message)
             case turns.Phase.WORKING:
                 return turn.state.located or _echoes(look, turn.message)
             case _:
                 return False
+
+    def _ends_at_cursor(self, turn: PtyTurn, look: Look) -> bool:
+        return ends_at_cursor(look.screen, turn.message, edited=self.prompts.edited)
 
     def _replaced(self, look: Look) -> bool:
         now = _above(look)

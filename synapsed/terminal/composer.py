@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from synapsed.screenspec import Composer, DeliverySpec, PutOff
+from synapsed.terminal.prose import columns
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 
@@ -127,10 +128,20 @@ def holds_back(spec: DeliverySpec, screen: ScreenSnapshot, composer: ComposerSta
     return spec.starting.search("\n".join(screen.lines[composer.row + 1 :])) is not None
 
 
-def ends_at_cursor(screen: ScreenSnapshot, message: str) -> bool:
-    """Whether the last line of `message` is what the program, or its terminal, has echoed last."""
+def ends_at_cursor(screen: ScreenSnapshot, message: str, *, edited: bool = False) -> bool:
+    """Whether the last line of `message` is what the program, or its terminal, has echoed last. `edited`: a line editor
+    is up. Some end a row that is full: then the cursor waits on the empty one below, as after Enter elsewhere."""
     last = message.rpartition("\n")[2].strip()[-END_CHARS:]
-    return bool(last) and last in cursor_line(screen)[1]
+    shown = last in cursor_line(screen)[1] or (edited and _full_row_above(screen).endswith(last))
+    return bool(last) and shown
+
+
+def _full_row_above(screen: ScreenSnapshot) -> str:
+    """Returns the line that ends with the full row above the cursor; empty if the cursor does not stand below one."""
+    row, column = screen.cursor
+    if row == 0 or column or screen.lines[row] or columns(screen.lines[row - 1]) < screen.cols:
+        return ""
+    return cursor_line(replace(screen, cursor=(row - 1, 0)))[1]
 
 
 _BORDERS = re.compile(r"[\s│┃║|]+")

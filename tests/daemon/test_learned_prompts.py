@@ -102,6 +102,7 @@ NEEDS = {
     "npm-init": "npm",
     "git-add-p": "git",
 }
+COLS = 80
 HELD = ("unknown screen", "dialog")
 MOVES = {"top": "top"}
 """This program hides the cursor and redraws its screen without end; an installer does so for a while."""
@@ -146,6 +147,21 @@ def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name:
         (one.err, daemon.ctl("screen", agent).out) for one in got
     ]
     assert alerts(daemon, agent) == []
+
+
+@pytest.mark.parametrize("name", ["bash", "dash", "ksh", "yash", "zsh", "fish", "tcsh"])
+def test_a_message_may_fill_its_rows(daemon: Daemon, name: str) -> None:
+    """Where a row is full, each line editor has its own way to put the cursor on the next one: fish ends the line."""
+    command, _ = READERS[name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"needs {command[0]}")
+    agent = f"rows-{name}"
+    start(daemon, agent, command, cols=COLS)
+    assert daemon.ctl("send", agent, "--wait", "echo hi").out == "hi\n"
+    prompt = len(daemon.ctl("screen", agent).out.rstrip("\n").rpartition("\n")[2])
+    for length in (full + more for full in (COLS - prompt, 2 * COLS - prompt) for more in range(-2, 2)):
+        word = "x" * (length - len("echo "))
+        assert daemon.ctl("send", agent, "--wait", f"echo {word}").out == f"{word}\n", (length, daemon.agent(agent))
 
 
 def held(daemon: Daemon, name: str, *, patience: float = PATIENCE_S) -> dict[str, Any]:

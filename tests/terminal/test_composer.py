@@ -61,6 +61,25 @@ def test_a_message_that_fills_the_row_ends_where_the_cursor_is_in_the_row_below(
     assert (read_composer(LINES, snapshot).state == "draft") is ends
 
 
+@pytest.mark.parametrize(
+    ("shown", "ends"),
+    [
+        (b"$ echo xxxxxxxxxxxxx\r\r\n", True),
+        (b"$ echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\r\n", True),  # two rows
+        ("$ echo xxxxxxxxxxx日\r\r\n".encode(), True),
+        (b"$ echo xxxxxxxxxxxx\r\n", False),  # no full row
+        (b"$ echo xxxxxxxxxxxxx\r\n\r\n", False),
+        (b"$ echo xxxxxxxxxxxxx\r\nout", False),
+    ],
+)
+def test_fish_ends_a_row_that_a_message_fills(shown: bytes, ends: bool) -> None:
+    screen = Screen(20, 5)
+    screen.feed(shown)
+    text = shown.decode().removeprefix("$ ").partition("\r")[0]
+    assert ends_at_cursor(screen.snapshot(), text, edited=True) is ends
+    assert not ends_at_cursor(screen.snapshot(), text)
+
+
 def test_a_prompt_that_is_not_the_cursors_is_none() -> None:
     assert read(LINES, b"$ run\r\nworking").state == "absent"
 
