@@ -107,9 +107,10 @@ class SessionServerChannel:
         self._looks = TaskSet()
         self._session: str | None = None
         """The program's conversation, which has its id from the program. Kept in a file, for the next daemon."""
-        self._remembered: str | None = None
         self._given: tuple[str, str] | None = None
-        """The message of ours that was given last, and the session that it was given to; in the same file."""
+        """The message that was given last, ours where that can be told, and the session that it was given to; in the
+        same file."""
+        self._remembered = ""
         self._children: set[str] = set()
         """Sessions of subagents: not this agent's turns."""
         self._open: dict[str, str] = {}
@@ -214,9 +215,12 @@ class SessionServerChannel:
             return session
         return None
 
+    def _kept(self) -> str:
+        return " ".join((self._session or "", *(self._given or ())))
+
     def _remember(self) -> None:
         with suppress(OSError, ValueError):
-            kept = " ".join((self._session or "", *(self._given or ())))
+            self._remembered = kept = self._kept()
             write_whole(self._file, kept.encode("ascii"), durable=False)
 
     # --- the connection ----------------------------------------------------------------------------------------------
@@ -361,8 +365,7 @@ class SessionServerChannel:
                 self._compacting, self._error = None, {}
             case "session.idle":
                 await self._idle(session)
-        if self._session not in (None, self._remembered):
-            self._remembered = self._session
+        if self._session is not None and self._remembered != self._kept():
             await asyncio.to_thread(self._remember)
 
     def _hear_tool(self, event: str, given: Mapping[str, Any], session: str) -> None:
@@ -480,6 +483,8 @@ class SessionServerChannel:
             self._session = session
             self._say(SessionStarted(channel=self.name, at_ns=self._ns_at(created_ms), session=session))
         own = self._is_own(id_)
+        if own is None:
+            self._given = (id_, session)
         self._say(
             PromptAccepted(
                 channel=self.name,

@@ -532,6 +532,26 @@ async def test_next_daemon_knows_the_conversation(server: Server, facts: Facts, 
     assert (await facts.until(TurnEnded)).answer == "Meanwhile."
 
 
+async def test_the_next_daemon_ends_a_turn_that_a_clock_set_back_put_before_others(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose last prompt is an older one by then: of that an answer was read off the screen."""
+    monkeypatch.setattr(session_server, "BEGIN_SECONDS", 0.01)
+    await server.prompt("before", "msg_u1")
+    await server.reply("Before.", "msg_a1")
+    first = make("ses_1")
+    await first.open(facts)
+    await facts.until(TurnEnded)
+    await server.prompt("typed", "msg_u0")
+    await server.event("permission.asked", sessionID="ses_1", id="per_1")
+    await facts.until(PermissionAsked)  # what is remembered is on the disk by now
+    await first.close()
+    server.messages.insert(0, server.messages.pop())
+    after = Facts()
+    await make("ses_1").open(after)
+    assert (await after.until(TurnFailed)).turn == "msg_u0"
+
+
 async def test_turn_that_still_goes_on_is_not_ended_by_a_new_daemon(server: Server, facts: Facts, make: Make) -> None:
     await server.prompt("hello")
     server.status = {"ses_1": {"type": "busy"}}
