@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.real.model import Request
+from tests.real.pace import Pace
 from tests.real.script import expected_answer
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "letters_of",
     "unaccounted",
 ]
+
+UNKNOWN = Pace()
 
 WORD = re.compile(r"nonce-[0-9a-f]{12}")
 
@@ -161,10 +164,6 @@ def _without(spans: Iterable[Span], holes: Iterable[Span]) -> list[Span]:
 def _within(spans: Iterable[Span], window: Span) -> list[Span]:
     start, end = window
     return [(max(since, start), min(until, end)) for since, until in spans if since < end and until > start]
-
-
-def _seconds(spans: Iterable[Span]) -> float:
-    return sum(until - since for since, until in spans)
 
 
 # --- the daemon's store ----------------------------------------------------------------------------------------------
@@ -329,8 +328,10 @@ def unaccounted(tried: Iterable[str], taken: Iterable[str], letters: Sequence[Le
     yield from (f"{word} is known {count} times" for word, count in sorted(known.items()) if count > 1)
 
 
-def judge(letters: Sequence[Letter], requests: Sequence[Request], happenings: Sequence[Happening]) -> Verdict:
-    """The faults of a run."""
+def judge(
+    letters: Sequence[Letter], requests: Sequence[Request], happenings: Sequence[Happening], pace: Pace = UNKNOWN
+) -> Verdict:
+    """The faults of a run. Times are those of a machine that nobody else uses, as far as `pace` tells."""
     verdict, evidence = Verdict(), _Evidence([r for r in requests if not r.is_side_call])
     _judge_requests(verdict, evidence.requests)
     for letter in letters:
@@ -344,8 +345,8 @@ def judge(letters: Sequence[Letter], requests: Sequence[Request], happenings: Se
             else:
                 verdict.fault("doubled", f"{letter}: {count}")
         _judge_end(verdict, letter, evidence, happenings)
-        _judge_times(verdict, letter, evidence, happenings)
-    _judge_cancels(verdict, letters, happenings)
+        _judge_times(verdict, letter, evidence, happenings, pace)
+    _judge_cancels(verdict, letters, happenings, pace)
     for happening in happenings:
         if happening.what == "prompt":
             verdict.count("prompts of people")
@@ -356,7 +357,7 @@ def judge(letters: Sequence[Letter], requests: Sequence[Request], happenings: Se
     return verdict
 
 
-def _judge_cancels(verdict: Verdict, letters: Sequence[Letter], happenings: Sequence[Happening]) -> None:
+def _judge_cancels(verdict: Verdict, letters: Sequence[Letter], happenings: Sequence[Happening], pace: Pace) -> None:
     """Each is confirmed in time, unless its task had ended; a daemon that is killed and hands at the terminal take
     theirs."""
     by_word = {letter.word: letter for letter in letters}
@@ -372,7 +373,7 @@ def _judge_cancels(verdict: Verdict, letters: Sequence[Letter], happenings: Sequ
             for h in happenings
             if h.what == "kill" or (h.what in ("draft", "prompt", "esc", "urgent") and h.agent == happening.agent)
         ]
-        took = _seconds(_without([(happening.since, happening.until)], others))
+        took = pace.seconds(_without([(happening.since, happening.until)], others))
         verdict.count("cancels confirmed")
         verdict.longest("longest confirmation of a cancel, s", took)
         if took > CONFIRMED_S:
@@ -446,11 +447,13 @@ def _caused(letter: Letter, happenings: Sequence[Happening]) -> bool:
     )
 
 
-def _judge_times(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings: Sequence[Happening]) -> None:
+def _judge_times(
+    verdict: Verdict, letter: Letter, evidence: _Evidence, happenings: Sequence[Happening], pace: Pace
+) -> None:
     over = letter.ended if letter.ended is not None else letter.begun or letter.sent
     arrived = evidence.first.get(letter.word)
     excused = [*letter.asked, *_by_right(letter, evidence, happenings)]
-    waited = _seconds(_without(_within(letter.idle, (letter.sent, letter.begun or over)), excused))
+    waited = pace.seconds(_without(_within(letter.idle, (letter.sent, letter.begun or over)), excused))
     verdict.longest("longest wait at a ready agent, s", waited)
     if waited > LATE_S:
         verdict.fault("late", f"{letter}: {waited:.1f} s at a ready agent")
@@ -460,7 +463,7 @@ def _judge_times(verdict: Verdict, letter: Letter, evidence: _Evidence, happenin
     if arrived is not None:
         until = min(over, arrived, letter.taken or arrived)
         verdict.longest("longest from the program to the model, s", arrived - until)  # a first turn on a busy machine
-    typed = _seconds(_without([(letter.begun, until)] if until > letter.begun else [], excused))
+    typed = pace.seconds(_without([(letter.begun, until)] if until > letter.begun else [], excused))
     what = "longest delivery, s" if arrived is not None else "longest until a non-delivery was told, s"
     verdict.longest(what, typed)
     if typed > LATE_S:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.clock import JUMPS
-from tests.real import netns, programs, versions
+from tests.real import netns, pace, programs, versions
 from tests.real.agents import EVERY, RealAgent, nonce
 from tests.real.judgement import Happening, Journal, begun_at, ends_of, judge, letters_of, unaccounted
 from tests.real.model import Model, read_log
@@ -61,6 +61,8 @@ LIFE_S = 10.0
 
 ENTERS = 5
 """How often a person presses Enter before they give up and take back what they wrote."""
+
+PACE = "pace.jsonl"
 
 LINES = "\n".join(f"line {n:04d} of a long message" for n in range(200))
 
@@ -162,7 +164,7 @@ class Soak:
         threads = [threading.Thread(target=self._guard, args=(work, self.over)) for work in works]
         watches = [
             threading.Thread(target=self._guard, args=(work, self.drained), daemon=True)
-            for work in (self._answer_dialogs, self._stop_repeating)
+            for work in (self._answer_dialogs, self._stop_repeating, self._watch_pace)
         ]
         for thread in (*threads, *watches):
             thread.start()
@@ -173,6 +175,9 @@ class Soak:
         self.over.set()
         for thread in threads:
             thread.join()
+
+    def _watch_pace(self) -> None:
+        pace.watch(self.root / PACE, self.drained)
 
     def _guard(self, work: Callable[[], None], over: threading.Event) -> None:
         while not over.is_set():
@@ -387,7 +392,7 @@ def tell(root: Path, sent: Sequence[Sent] | None = None) -> bool:
     """Judge what a run left in `root`, which has `sent` that; whether it was good."""
     happenings = Journal.read(root / "journal.jsonl")
     letters = letters_of(root / "synapsed" / "state" / "synapsed.db", time.time(), begun_at(happenings))
-    verdict = judge(letters, read_log(root / "model.jsonl"), happenings)
+    verdict = judge(letters, read_log(root / "model.jsonl"), happenings, pace.Pace.read(root / PACE))
     for end in ends_of(root / "synapsed" / "state" / "synapsed.db"):
         verdict.fault("program ended", end)
     if sent is not None:

@@ -10,6 +10,7 @@ import pytest
 from tests.real.agents import nonce
 from tests.real.judgement import DAY_S, Happening, Journal, Letter, ends_of, judge, letters_of, unaccounted
 from tests.real.model import Request
+from tests.real.pace import Pace
 from tests.support.daemon import Daemon, eventually
 
 AGENT = "synapse-claude-8100"
@@ -219,3 +220,18 @@ def test_a_turn_that_was_not_asked_after_the_clock_was_set_is_counted() -> None:
     assert not faults([failed], [later], [did("clock", 50.0, 50.0)])
     assert faults([failed], [later], []) == {"failed"}
     assert faults([failed], [ARRIVED], [did("clock", 50.0, 50.0)]) == {"failed"}
+
+
+def test_seconds_of_a_slow_machine_count_as_less(tmp_path: Path) -> None:
+    path = tmp_path / "pace"
+    path.write_text("".join(f"[{at}, {0.08 if 20 <= at < 30 else 0.01}]\n" for at in range(10, 100)))
+    pace = Pace.read(path)
+    assert pace.seconds([(40.5, 45.0)]) == 4.5
+    assert pace.seconds([(20.0, 24.0)]) == pytest.approx(1.0), "it takes eight times as long, of which two are usual"
+    assert pace.seconds([(18.0, 22.0), (29.5, 31.0)]) == pytest.approx(2.0 + 0.5 + 0.125 + 1.0)
+    assert (pace.seconds([(2.0, 8.0)]), pace.seconds([(8.0, 11.0)]), pace.seconds([(150.0, 151.0)])) == (6.0, 3.0, 1.0)
+    assert (Pace().seconds([(1.0, 3.0)]), Pace.read(tmp_path / "none")) == (2.0, Pace())
+    late = [request(f"Say {WORD}.", at=120.0)]
+    slow = Pace([(at, 0.05 if 100 <= at < 120 else 0.01) for at in range(90, 290)])
+    assert "late" in judge([letter(ended=121.0)], late, []).faults
+    assert not judge([letter(ended=121.0)], late, [], slow).faults
