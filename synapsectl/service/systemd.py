@@ -22,6 +22,7 @@ TARGET = "synapse-agents.target"
 CONTROL = "synapsed-control.socket"
 HTTP = "synapsed-http.socket"
 HTTP6 = "synapsed-http6.socket"
+AGENTS = "synapse-agent-*.service"
 UNITS = (SERVICE, TARGET, CONTROL, HTTP, HTTP6)
 BOOTED = Path("/run/systemd/system")
 """It is there where systemd has started this machine (sd_booted(3))."""
@@ -108,8 +109,8 @@ class Systemd:
     def unload(self) -> None:
         there = [unit for unit in UNITS if (self._units / unit).exists()]
         if there:
-            # The target by name as well: it would stop because nobody needs it, but that is not waited for.
-            self._do("stop", *there)
+            # Target and agents by name as well: they would stop because of the service, but that is not waited for.
+            self._do("stop", *there, AGENTS)
         if SERVICE in there:
             self._do("disable", SERVICE)
 
