@@ -99,6 +99,8 @@ class AgentProcess:
     def not_running(self) -> NotReady:
         """What whoever asks something of its program is told."""
         name, state = self.record.name, self.state.value
+        if self.state is ProcessState.RUNNING:  # its link is about to open
+            return NotReady(f"{name} cannot be reached just now; try again", agent=name, state=state)
         return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
 
     @property
