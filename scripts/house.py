@@ -50,17 +50,13 @@ TO_GO = {
         "store.schedules",
     ),
     "rules": ("rules", "automation.rule_runner", "automation.webhooks"),
-    "attention": ("attention", "automation", "api.routes.inbox", "api.routes.notify", "model.attention"),
-    "web": (
-        "access",
-        "web",
-        "api.tls",
-        "api.pagefiles",
-        "api.devices",
-        "api.device_login",
-        "api.routes.page",
-        "api.routes.pairing",
+    "attention": (
+        "attention",
+        "automation",
+        "api.routes.inbox",
+        "api.routes.notify",
         "api.routes.webpush",
+        "model.attention",
     ),
 }
 

@@ -16,7 +16,9 @@ KEY = "__synapsed_description__"
 LOADS = "__synapsed_loads__"
 """At a handler that stands for another one, which this gives."""
 NEEDS = "__synapsed_needs__"
-"""At a handler of a part: rights of devices and tokens, of which any is enough; None: it is closed to them."""
+"""At a handler of a part: rights of a grant, of which any is enough; None: it is closed to grants."""
+OF_CALLER = "__synapsed_of_caller__"
+"""At a handler of a part: whether a grant for some agents is enough."""
 
 
 @dataclass(frozen=True, slots=True)

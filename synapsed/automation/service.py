@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import AddressScreen
-from synapsed.access.book import AccessBook
-from synapsed.access.vapid import PushKey
 from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
@@ -19,10 +17,11 @@ from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.making import SinkMaker
 from synapsed.automation.time_zone import LocalZone
+from synapsed.automation.vapid import PushKey
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.clock import Clock
 from synapsed.config import Config
-from synapsed.interfaces import Control
+from synapsed.interfaces import Control, Subscriptions
 from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
 
@@ -39,10 +38,10 @@ class Automation:
         clock: Clock,
         environ: Mapping[str, str],
         paths: Paths,
-        book: AccessBook,
+        subscriptions: Subscriptions | None,
         push_key: PushKey | None,
     ) -> None:
-        """Call it in the running event loop. `push_key` None: no browser is told anything."""
+        """Call it in the running event loop. Without `subscriptions` or `push_key` no browser is told anything."""
         timers, policy, directory = asyncio.get_running_loop(), config.a2a.push, control.directory
         zone, user_agent = LocalZone(environ), f"synapsed/{__version__}"
 
@@ -75,6 +74,9 @@ class Automation:
             directory=directory, terminals=control.terminals, store=store, clock=clock, timers=timers
         )
         self.presence = Presence(control.terminals, clock)
+        browsers = None
+        if subscriptions is not None and push_key is not None:
+            browsers = Browsers(subscriptions, push_key, poster=poster, clock=clock)
         places = SecretPlaces(environ=environ, config=paths.config)
         self.notifier = Notifier(
             NotifyMeans(
@@ -86,7 +88,7 @@ class Automation:
                 clock=clock,
                 timers=timers,
                 zone=zone,
-                browsers=None if push_key is None else Browsers(book, push_key, poster=poster, clock=clock),
+                browsers=browsers,
             )
         )
         self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)

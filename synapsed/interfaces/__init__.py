@@ -19,6 +19,7 @@ from synapsed.interfaces.control import (
     Tasks,
     Terminals,
 )
+from synapsed.interfaces.drawing import Drawn, DrawnForm, ScreenDrawing
 from synapsed.interfaces.link import (
     AgentLink,
     Attachment,
@@ -42,12 +43,17 @@ from synapsed.interfaces.store import (
     TaskFilter,
     task_cursor,
 )
+from synapsed.interfaces.subscriptions import Subscriptions
 from synapsed.model.events import NewEvent
+from synapsed.model.follower import FollowerState
+from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
+from synapsed.model.subscription import PushPlace, Subscriber
 
 __all__ = [
     "EVERY_EVENT",
     "PAGE_SIZE",
     "PERSON",
+    "RIGHTS",
     "AgentLink",
     "Attachment",
     "Bringing",
@@ -58,24 +64,35 @@ __all__ = [
     "DirectTerminal",
     "DirectWay",
     "Directory",
+    "Drawn",
+    "DrawnForm",
     "Elsewhere",
     "EventFilter",
     "EventLog",
     "EventPage",
+    "FollowerState",
     "FoundTurn",
+    "Grant",
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
     "Processes",
+    "PushPlace",
     "Reach",
+    "Right",
+    "ScreenDrawing",
     "ScreenWatch",
     "SendRequest",
     "SideChannel",
     "StartRequest",
     "Store",
     "Submitted",
+    "Subscriber",
+    "Subscriptions",
     "TaskFilter",
     "Tasks",
     "Terminals",
+    "Token",
+    "TokenKind",
     "task_cursor",
 ]

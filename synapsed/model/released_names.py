@@ -5,6 +5,14 @@ from types import MappingProxyType
 from typing import Final
 
 CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
-    {"history": "history", "metrics": "telemetry", "moods": "moods", "traces": "telemetry"}
+    {
+        "history": "history",
+        "metrics": "telemetry",
+        "moods": "moods",
+        "traces": "telemetry",
+        "api.tls_cert": "web",
+        "api.tls_key": "web",
+        "api.tls_listen": "web",
+    }
 )
-"""Sections of config.toml, and keys in `[agents.NAME]`."""
+"""Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""
