@@ -405,14 +405,21 @@ class TerminalObserver:
         if last.look is not None and last.inputs == self._inputs(screen) and last.began <= now < last.until:
             return last.look
         look = self._look(screen, now)
-        points = [look.steady_at, look.unreadable_at]
-        if self._shown_at is not None and self._activity is Activity.STARTING:
-            points.append(self._shown_at + (never_starts(self._profile, screen) or 0.0))
-        points += turning_points(self._profile, look.changed_at, look.still_since)
-        until = min((point for point in points if point > now), default=now + GOOD_S) - ROUNDING_S
+        until = min((point for point in self._turning_points(look) if point > now), default=now + GOOD_S) - ROUNDING_S
         look = replace(look, good_until=until)
         self._last = _LastLook(look, self._inputs(screen), now, until, last.count + 1)
         return look
+
+    def _turning_points(self, look: Look) -> list[float]:
+        """Returns when time alone may change what `look` says. A program that is at rest, and of which nothing says
+        otherwise, stays so."""
+        points = [look.steady_at, look.unreadable_at]
+        if self._shown_at is not None and self._activity is Activity.STARTING:
+            points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))
+        says_so = look.verdict.activity is Activity.READY and look.verdict.settled and not look.lost
+        if not says_so or look.turn_open or look.stopping or self._progress is not ProgressState.NONE:
+            points += turning_points(self._profile, look.changed_at, look.still_since)
+        return points
 
     @property
     def looks(self) -> int:

@@ -11,7 +11,7 @@ from synapsed.profiles import Profile
 from synapsed.screenspec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready, Signs
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
-from synapsed.terminal.verdict import STALE_S
+from synapsed.terminal.verdict import LOST_S, STALE_S
 from tests.support.readiness import held, receives
 
 PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$"))
@@ -368,3 +368,18 @@ def test_the_end_of_work_is_noted_where_it_was_reported(size: int) -> None:
     for chunk in batched(told + b"more\x1b]7501;state=idle\x1b\\", size, strict=False):
         watched.feed(watched.offset, bytes(chunk), 1.0)
     assert watched.worked_until == 100 + len(told)
+
+
+def test_time_alone_does_not_change_what_is_said_of_a_program_at_rest() -> None:
+    """Unless something says that it works, which may turn out to have been left behind."""
+    first = observer().look(0.5)
+    assert first.good_until > 1000.0
+    for told in (
+        lambda watched: watched.told(PromptAccepted(channel="hooks", at_ns=1)),
+        lambda watched: watched.asked_to_stop(0.4),
+        lambda watched: watched.feed(watched.offset, b"\x1b]9;4;1;5\x07", 0.4),
+        lambda watched: watched.feed(watched.offset, b"\r\x1b[K", 0.4),
+    ):
+        watched = observer()
+        told(watched)
+        assert watched.look(0.5).good_until < 1000.0, "it is judged anew"
