@@ -417,6 +417,8 @@ class Session:
         if observed == self.observed:
             return
         before, self.observed = self.observed, observed
+        if before is not None and replace(before, can_receive=False) == observed:
+            return  # that its message came, or that it moves: the agent asks anew before it gives another one
         if self.turn is not None and before is not None and observed.activity is not before.activity:
             self._out.append(Poll())  # what a transcript says of it is not poked for
         self._out.append(Emit(observed))
