@@ -33,7 +33,7 @@ class AgentScreen:
         """The program of `link` is about to end, or has: what it shows is shown until another one does."""
         self._last = await last_screen(link, SCREEN_KEPT)
 
-    async def text(self, limit: int | None) -> str:
+    async def text(self, limit: int | None = None) -> str:
         """What is on the screen, or was last."""
         if (link := self._process.link) is not None:
             return await link.screen_text(limit)
@@ -43,7 +43,7 @@ class AgentScreen:
         return self._last[-limit:] if limit else self._last
 
     async def shown(self, fmt: ScreenForm) -> Shown:
-        """Raises NotReady for anything but text of a program that ended."""
+        """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
         if (link := self._process.link) is not None:
             return await link.screen_as(fmt)
         parked = self._process.state is ProcessState.PARKED

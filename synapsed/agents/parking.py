@@ -163,11 +163,15 @@ class Parking:
         elif self._idle_since is None:
             self._idle_since = self._clock.monotonic()
 
+    def wake(self) -> None:
+        """Start it if it is parked and a message waits."""
+        if self._process.state is ProcessState.PARKED and self._turns.queue:
+            self._actor.post(self._process.wake)
+
     def sweep(self) -> None:
         """Park it if it is due, wake it if a message waits."""
         if self._process.state is ProcessState.PARKED:
-            if self._turns.queue:
-                self._actor.post(self._process.wake)
+            self.wake()
             return
         if not self.policy.on:
             return

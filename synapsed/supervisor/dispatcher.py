@@ -29,7 +29,7 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
 from synapsed.model.fleet import KEY as FLEET
-from synapsed.model.records import ReplyRecord
+from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, new_id
@@ -107,11 +107,11 @@ class Dispatcher:
             return sender.id
 
     async def _send_new(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
-        if agent.state in GONE and not (agent.parking.away or agent.comes_up):
-            name = agent.record.name
-            raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
+        state, record = agent.process.state, agent.process.record
+        name = record.name
+        if state in GONE and not (agent.parking.away or agent.comes_up):
+            raise NotReady(f"{name} is {state.value}: 'synapsectl restart {name}' starts it", agent=name)
         if request.of_agent and not agent.takes_agents:
-            name = agent.record.name
             raise Forbidden(
                 f"no model reads what is typed to {name} ({agent.profile.name}): what an agent writes would be run "
                 "there as a command. A person can allow it: 'accept_agents = true' under "
@@ -121,10 +121,9 @@ class Dispatcher:
             )
         if not 1 <= request.priority <= 5:
             raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
-        task = self._task_of(agent, request, task_id)
-        agent.turns.compose(task)  # what cannot be delivered is refused now
-        with self.asking(task, wait=request.wait) as record:
-            return await agent.send(task, record)
+        task = self._task_of(record, request, task_id)
+        with self.asking(task, wait=request.wait) as reply:
+            return await agent.send(task, reply)
 
     @contextmanager
     def asking(self, task: Task, *, wait: bool) -> Iterator[ReplyRecord | None]:
@@ -149,17 +148,18 @@ class Dispatcher:
                 self._reply_broker.not_asked(record)
             raise
 
-    def _task_of(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
+    def _task_of(self, agent: AgentRecord, request: SendRequest, task_id: str) -> Task:
         now = iso(self._clock.wall())
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {transitions.COMMAND: True} if request.command else {}
         metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
         metadata |= {FIRED: request.fired} if request.fired is not None else {}
         metadata |= {FLEET: request.origin._asdict()} if request.origin is not None else {}
+        current = None if metadata.get(transitions.NEW_CONVERSATION) is True else agent.context_id
         return Task(
             id=task_id,
             agent_id=agent.id,
-            context_id=request.context_id or self._context_for(agent, metadata),
+            context_id=request.context_id or current or new_id(),
             message=request.message,
             metadata=metadata,
             created_at=now,
@@ -186,16 +186,11 @@ class Dispatcher:
             )
         return hops
 
-    def _context_for(self, agent: Agent, metadata: Mapping[str, Any]) -> str:
-        """Of a message that names none: that of the agent's conversation, or a new one's."""
-        current = None if metadata.get(transitions.NEW_CONVERSATION) is True else agent.record.context_id
-        return current or new_id()
-
     # --- replies ---
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
         """See `Tasks.expect_reply`."""
-        task = self._task_of(self._agent(agent_id), request, new_id())
+        task = self._task_of(self._agent(agent_id).record, request, new_id())
         return await self._reply_broker.expect(task, wait=request.wait, limit=limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
@@ -280,7 +275,7 @@ class Dispatcher:
         if task.terminal or agent is None:
             raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
         if not awaits(task):
-            return await agent.cancel(task.id)
+            return await agent.stops.cancel(task.id)
         request = self._reply_broker.request_of(task.id)
         canceled = await self._reply_broker.cancel(task.id)
         if canceled is None:

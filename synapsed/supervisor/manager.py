@@ -178,7 +178,7 @@ class Manager:
         """Give `agent` what is its own, and start its actor."""
         own = [task for task in tasks if task.agent_id == agent.id]
         ids = {task.id for task in own}
-        for stray in agent.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
+        for stray in agent.turns.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
             message = "it was being worked on, but there is no record of how far"
             await self._end(transitions.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
         agent.start_shell()

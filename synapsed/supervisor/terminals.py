@@ -23,19 +23,19 @@ class AgentTerminals:
         self._mentioned = mentioned
 
     async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
-        return await self._agent(agent_id).screen(fmt)
+        return await self._agent(agent_id).screen.shown(fmt)
 
     async def visible(self, agent_id: str) -> str:
-        return await self._agent(agent_id).screen_text()
+        return await self._agent(agent_id).screen.text()
 
     async def context(self, agent_id: str, limit: int = 2000) -> str:
-        return await self._agent(agent_id).screen_text(limit)
+        return await self._agent(agent_id).screen.text(limit)
 
     async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
-        return await self._agent(agent_id).output(start, limit)
+        return await self._agent(agent_id).screen.output(start, limit)
 
     async def recording(self, agent_id: str, limit: int) -> str:
-        return await self._agent(agent_id).recording(limit)
+        return await self._agent(agent_id).screen.recording(limit)
 
     async def attach(
         self, agent_id: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
@@ -70,7 +70,7 @@ class AgentTerminals:
         await self._agent(agent_id).answer(text, prompt_id, origin)
 
     async def interrupt(self, agent_id: str) -> bool:
-        return await self._agent(agent_id).interrupt()
+        return await self._agent(agent_id).stops.interrupt()
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         return await self._agent(agent_id).decide(event, told)
