@@ -6,7 +6,7 @@ a change of activity and what it means for the task being worked on are one comm
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
+from synapsed.model.external import unknown
 from synapsed.model.facts import ChannelFact, PermissionAsked, PromptAccepted, ToolBegan, ToolOver
 from synapsed.model.link import (
     LinkAlert,
@@ -582,3 +583,10 @@ class Agent:
     def prompt(self) -> Prompt | None:
         """What the program asks now."""
         return self.seen.prompt if self.seen is not None else None
+
+
+def agent_of(agents: Mapping[str, Agent], agent_id: str) -> Agent:
+    """Returns the agent with this id. Raises UnknownAgent."""
+    if (agent := agents.get(agent_id)) is None:
+        raise unknown(agent_id)
+    return agent

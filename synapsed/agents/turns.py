@@ -537,8 +537,8 @@ class AgentTurns:
                 letter = self._compose(task)
             if letter.enclosures and not transitions.is_submitted(record):
                 await asyncio.to_thread(message_files.put, self._inbox, letter.enclosures, self._kept)
-            command = transitions.is_command(task) and record.continued is None
-            await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
+            delivery = Delivery(task_id=task.id, text=letter.text, command=letter.command, record=record, fresh=fresh)
+            await link.deliver(delivery)
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
             self._actor.post(self._not_delivered, task.id, message)

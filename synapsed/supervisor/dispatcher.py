@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent
+from synapsed.agents.agent import Agent, agent_of
 from synapsed.clock import Clock, iso
 from synapsed.documents.budget import Large
 from synapsed.errors import (
@@ -36,7 +36,6 @@ from synapsed.model.task import Artifact, Message, Task, new_id
 from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
-from synapsed.supervisor.directory import agent_of
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
@@ -84,7 +83,7 @@ class Dispatcher:
             own = host_of(alias) is not None or is_any(alias)
             sender = self._name_of(Sender.of(request.metadata)) if own else None
             return await self._elsewhere.send(alias, request, self.asking, sender=sender)
-        agent = self._agent(agent_id)
+        agent = agent_of(self._agents, agent_id)
         if request.task_id is not None:
             task = await self._find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
             if request.named and transitions.has_answer(task, request.message):
@@ -102,7 +101,7 @@ class Dispatcher:
         if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
-            return self._agent(sender.id).record.name
+            return agent_of(self._agents, sender.id).record.name
         except UnknownAgent:
             return sender.id
 
@@ -190,12 +189,12 @@ class Dispatcher:
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
         """See `Tasks.expect_reply`."""
-        task = self._task_of(self._agent(agent_id).record, request, new_id())
+        task = self._task_of(agent_of(self._agents, agent_id).record, request, new_id())
         return await self._reply_broker.expect(task, wait=request.wait, limit=limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
         """See `Tasks.reply`."""
-        self._agent(agent_id)
+        agent_of(self._agents, agent_id)
         named = request.metadata.get(IN_REPLY_TO)
         sender, scope = _sender_and_scope(request)
         return await self._reply_broker.reply(_name(named), request.message, sender, by=agent_id, visible_to=scope)
@@ -301,7 +300,7 @@ class Dispatcher:
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
         """See `Tasks.report`."""
-        event = NewEvent(self._agent(agent_id).id, told) if task is None else NewEvent.of(task, told)
+        event = NewEvent(agent_of(self._agents, agent_id).id, told) if task is None else NewEvent.of(task, told)
         await self._store.commit(events=[event])
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
@@ -318,9 +317,6 @@ class Dispatcher:
 
     async def _find(self, task_id: str, agent_id: str | None = None) -> Task:
         return await find_task(self._store, task_id, agent_id)
-
-    def _agent(self, agent_id: str) -> Agent:
-        return agent_of(self._agents, agent_id)
 
 
 def _origin(request: SendRequest) -> Origin:
