@@ -16,14 +16,9 @@ from synapsed.pty.keyboard import Emit, Tell, Work
 from synapsed.pty.session import (
     CHECKPOINT_EVERY,
     HANDS_OFF_S,
-    AnswerQuery,
-    AtRest,
-    LookSoon,
-    Poll,
-    SaveScreen,
     Session,
-    SessionCommand,
 )
+from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, Poll, SaveScreen, SessionCommand
 from synapsed.pty.turn_types import Phase, TurnState, Type
 from synapsed.screenspec import Composer, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
@@ -82,8 +77,8 @@ class Playbook:
 
     @property
     def seen(self) -> LinkObserved:
-        assert self.session.observed is not None
-        return self.session.observed
+        assert self.session.observations.last is not None
+        return self.session.observations.last
 
 
 def told(commands: list[SessionCommand]) -> list[LinkEvent]:
@@ -166,11 +161,11 @@ def test_a_prompt_that_leaves_after_a_person_was_at_it_was_answered_by_hand() ->
     book.looks(1.0)
     assert book.seen.prompt is not None
     asked = book.seen.prompt.prompt_id
-    book.session.touch()
+    book.session.observations.touch()
     book.draws(b"> ")
     book.looks(1.0)
     assert book.seen.by_hand == asked
-    assert book.session.touched is None
+    assert book.session.observations.touched is None
 
 
 def test_a_keeper_that_does_not_answer_makes_the_program_unknown() -> None:

@@ -137,4 +137,4 @@ class Terminal:
     @property
     def phase(self) -> Phase:
         assert self.session.turn is not None
-        return self.session.turn.phase
+        return self.session.turn.state.phase
