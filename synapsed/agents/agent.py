@@ -359,7 +359,7 @@ class Agent:
     async def press(self, keys: Sequence[str]) -> None:
         """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
         await self.adopted()
-        await self.process.require_link().press(keys)
+        await self.process.require_link().terminal.press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""
@@ -378,11 +378,11 @@ class Agent:
             comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
             if self.parking.away or comes:
                 await self.start()  # or until its link is open
-            return await self.process.require_link().attach(cols=cols, rows=rows, read_only=read_only)
+            return await self.process.require_link().terminal.attach(cols=cols, rows=rows, read_only=read_only)
 
     def watch(self) -> ScreenWatch:
         """See `Control.watch`. Raises NotReady where no program runs."""
-        return self.process.require_link().watch()
+        return self.process.require_link().terminal.watch()
 
     async def poke(self) -> None:
         if (link := self.process.link) is not None:

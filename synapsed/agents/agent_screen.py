@@ -38,7 +38,7 @@ class AgentScreen:
     async def text(self, limit: int | None = None) -> str:
         """What is on the screen, or was last."""
         if (link := self._process.link) is not None:
-            return await link.screen_text(limit)
+            return await link.terminal.screen_text(limit)
         if not self._last and self._process.state is ProcessState.PARKED:  # by the last daemon
             was = await self._store.checkpoint(self._agent_id)
             self._last = "" if was is None else str(await self._factory.kept(was, "scrollback"))[-SCREEN_KEPT:]
@@ -47,7 +47,7 @@ class AgentScreen:
     async def shown(self, fmt: ScreenForm) -> Shown:
         """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
         if (link := self._process.link) is not None:
-            return await link.screen_as(fmt)
+            return await link.terminal.screen_as(fmt)
         parked = self._process.state is ProcessState.PARKED
         if parked and (was := await self._store.checkpoint(self._agent_id)) is not None:
             return await self._factory.kept(was, fmt)

@@ -196,7 +196,7 @@ class Parking:
         self._leaving = True  # who comes now has it started again
         self._idle_since = None  # one that is not parked is not tried at each sweep
         try:
-            await link.keep_screen()
+            await link.terminal.keep_screen()
             return await self._process.park(why)
         finally:
             self._leaving = False
@@ -216,7 +216,7 @@ class Parking:
             Situation(
                 seen=seen if link is not None else None,
                 busy=not self._turns.at_rest,
-                attached=self._attaching + (link.attached if link is not None else 0),
+                attached=self._attaching + (link.terminal.attached if link is not None else 0),
                 restart_pending=self._process.record.restart_pending,
                 limited=self._usage.in_force is not None,
             )

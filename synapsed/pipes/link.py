@@ -19,7 +19,7 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
 from synapsed.files import write_whole
-from synapsed.interfaces import Attachment, Delivery, ScreenWatch, Store
+from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, Store
 from synapsed.keepers.alerts import gap_alert
 from synapsed.keepers.events import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
 from synapsed.keepers.heartbeat import SILENT
@@ -133,6 +133,10 @@ class AcpLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._program.launch
+
+    @property
+    def terminal(self) -> LinkTerminal:
+        return self
 
     @property
     def attached(self) -> int:

@@ -16,7 +16,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, StoreError
-from synapsed.interfaces import Attachment, Delivery, ScreenWatch, SideChannel, Store
+from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, SideChannel, Store
 from synapsed.keepers.alerts import gap_alert
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import KeeperEvent, Output, OutputGap, TerminalKeys
@@ -158,6 +158,10 @@ class PtyLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._program.launch
+
+    @property
+    def terminal(self) -> LinkTerminal:
+        return self
 
     @property
     def client(self) -> KeeperClient | None:

@@ -56,11 +56,13 @@ class AgentTerminals:
     def looked_at(self, agent_id: str) -> bool:
         agent = self._agents.get(agent_id)
         link = agent.process.link if agent is not None else None
-        return link is not None and link.has_person
+        return link is not None and link.terminal.has_person
 
     def hands_at(self) -> float | None:
         links = (agent.process.link for agent in self._agents.values())
-        return max((link.hands_at for link in links if link is not None and link.writers), default=None)
+        return max(
+            (link.terminal.hands_at for link in links if link is not None and link.terminal.writers), default=None
+        )
 
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
         await agent_of(self._agents, agent_id).press(keys)

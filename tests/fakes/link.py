@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
-from synapsed.interfaces import Attachment, Delivery, DirectTerminal, DirectWay, ScreenWatch
+from synapsed.interfaces import Attachment, Delivery, DirectTerminal, DirectWay, LinkTerminal, ScreenWatch
 from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -115,6 +115,10 @@ class FakeLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._launch
+
+    @property
+    def terminal(self) -> LinkTerminal:
+        return self
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         if self.open_error is not None:
