@@ -32,6 +32,7 @@ from synapsed.interfaces.link import (
     ScreenWatch,
     SideChannel,
     Submitted,
+    TypedLine,
 )
 from synapsed.interfaces.store import (
     EVERY_EVENT,
@@ -79,5 +80,6 @@ __all__ = [
     "TaskFilter",
     "Tasks",
     "Terminals",
+    "TypedLine",
     "task_cursor",
 ]

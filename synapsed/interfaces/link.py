@@ -187,8 +187,30 @@ class DirectWay(Protocol):
         ...
 
 
+class TypedLine(Protocol):
+    """Follows what a person types at an attached terminal, and takes the lines that are for somebody else."""
+
+    def passes(self, data: bytes) -> bool:
+        """Returns True if these keys may go to the program at once: they cannot end a line for somebody else."""
+        ...
+
+    def passed(self, data: bytes) -> None:
+        """The program was given these keys."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """A person typed that; what of it is for the program is given to `Attachment.type`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Attachment(Protocol):
     """A person's terminal on an agent."""
+
+    def follow(self, line: TypedLine) -> None:
+        """From now on, before the first key: what is typed goes by `line`."""
+        ...
 
     async def redraw(self) -> bytes:
         """What brings a terminal of this attachment's size to the agent's screen."""
@@ -229,6 +251,10 @@ class Attachment(Protocol):
 
     async def write(self, data: bytes) -> None:
         """Keystrokes of a person; refused (Forbidden) on a read-only attachment."""
+        ...
+
+    async def type(self, data: bytes) -> None:
+        """The same, past the line that is followed."""
         ...
 
     async def earlier(self) -> Checkpoint:

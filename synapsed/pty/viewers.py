@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from synapsed.errors import Forbidden, KeeperLost
-from synapsed.interfaces import DirectTerminal
+from synapsed.interfaces import DirectTerminal, TypedLine
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import TerminalKeys
 from synapsed.keepers.terminals import join_terminal
@@ -133,6 +133,7 @@ class Viewer:
         self._ended = False
         self._pass: Callable[[bytes], None] | None = None
         self._ready: Callable[[], bool] = bool
+        self._line: TypedLine | None = None
         self._handing = False
         """What `output` gave last is still on its way."""
         self._wake = asyncio.Event()
@@ -233,18 +234,35 @@ class Viewer:
         waits = self._waiting or self._behind or self._handing or self._ended or self._drawing is not None
         return None if waits or self._notice or not self.fits or self._filter.holds else self._at
 
+    def follow(self, line: TypedLine) -> None:
+        self._line = line
+
+    def _passes(self, data: bytes) -> bool:
+        return not self._notice and (self._line is None or self._line.passes(data))
+
+    def _passed(self, data: bytes) -> None:
+        if self._line is not None:
+            self._line.passed(data)
+
     def may_type_direct(self) -> bool:
-        return not self._notice and self._group.may_type_direct(self)
+        return self._passes(b"") and self._group.may_type_direct(self)
 
     def typed_direct(self, data: bytes) -> None:
+        self._passed(data)
         if self._notice and not are_reports(data):
             self._dismiss()
         self._group.typed_direct(data)
 
     def type_now(self, data: bytes) -> bool:
-        return not (self.read_only or self._notice) and self._group.type_now(self, data)
+        if self.read_only or not self._passes(data) or not self._group.type_now(self, data):
+            return False
+        self._passed(data)
+        return True
 
     async def write(self, data: bytes) -> None:
+        await (self.type(data) if self._line is None else self._line.write(data))
+
+    async def type(self, data: bytes) -> None:
         if self.read_only:
             raise Forbidden("this terminal is attached read-only")
         if self._notice and not are_reports(data):
@@ -300,6 +318,8 @@ class Viewer:
         self._redraw_soon()
 
     async def close(self) -> None:
+        if self._line is not None:
+            await self._line.close()
         if self._notice_over is not None:
             self._notice_over.cancel()
         if self.way is not None:

@@ -7,7 +7,7 @@ from synapsed.agents.agent import Agent, agent_of
 from synapsed.interfaces import PERSON, Attachment, OutputPiece, ScreenWatch
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.supervisor.mentions import MentionedAgents, MentioningAttachment
+from synapsed.supervisor.mentions import MentionedAgents, MentionLine
 from synapsed.supervisor.roster import Roster
 
 _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
@@ -43,9 +43,9 @@ class AgentTerminals:
         attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
         denied = wanted.clipboard == "deny"
         attachment.keep_clipboard(_TOLD.format(name=agent.record.name) if denied else None)
-        if read_only or not wanted.mentions or mentions == frozenset():
-            return attachment
-        return MentioningAttachment(attachment, agent_id, self._mentioned, mentions)
+        if not read_only and wanted.mentions and mentions != frozenset():
+            attachment.follow(MentionLine(attachment, agent_id, self._mentioned, mentions))
+        return attachment
 
     def watch(self, agent_id: str) -> ScreenWatch:
         return agent_of(self._agents, agent_id).watch()

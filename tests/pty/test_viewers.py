@@ -453,3 +453,40 @@ async def test_a_viewer_larger_than_any_window_sees_all_of_it() -> None:
     terminal = Screen(200, 50)
     terminal.feed(await looker.redraw())
     assert rows(terminal)[: len(rows(program.screen))] == rows(program.screen)
+
+
+class Line:
+    """Follows what is typed (`interfaces.TypedLine`); what has an x in it may not pass."""
+
+    def __init__(self) -> None:
+        self.had: list[tuple[str, bytes]] = []
+        self.closed = False
+
+    def passes(self, data: bytes) -> bool:
+        return b"x" not in data
+
+    def passed(self, data: bytes) -> None:
+        self.had.append(("passed", data))
+
+    async def write(self, data: bytes) -> None:
+        self.had.append(("written", data))
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_line_that_is_followed_has_all_that_is_typed() -> None:
+    program, line = Program(), Line()
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    viewer.follow(line)
+    assert viewer.type_now(b"a")
+    assert not viewer.type_now(b"x")
+    assert program.typed == b"a"
+    await viewer.write(b"x")
+    viewer.typed_direct(b"b")
+    assert line.had == [("passed", b"a"), ("written", b"x"), ("passed", b"b")]
+    assert viewer.may_type_direct()
+    line.passes = lambda _data: False  # type: ignore[method-assign]
+    assert not viewer.may_type_direct()
+    await viewer.close()
+    assert line.closed
