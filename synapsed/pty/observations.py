@@ -54,7 +54,7 @@ class Observations:
             return []
         before, self.last = self.last, observed
         if before is not None and replace(before, can_receive=False) == observed:
-            return []  # that its message came, or that it moves: the agent asks anew before it gives another one
+            return []  # that its message came, or that it moves: the agent asks again before it gives another one
         commands: list[SessionCommand] = []
         if in_turn and before is not None and observed.activity is not before.activity:
             commands.append(Poll())  # what a transcript says of it is not poked for
