@@ -19,7 +19,7 @@ CANCEL_ADOPTION_S = 5.0
 
 
 class StopRequests:
-    """Of one agent."""
+    """Serves those who stop one agent."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class StopRequests:
         self._actor = actor
 
     async def interrupt(self) -> bool:
-        """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
+        """Stops what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
         ProgramEnded where that ended it."""
         await self._owner.adopted()
         if self._parking.away:

@@ -18,7 +18,7 @@ LEARNED = "; where that is its prompt, a line that you type there teaches it, or
 
 
 class Observations:
-    """Of one program. `asked` is what the daemon before has kept of what was `asking`."""
+    """Tells of one program. `asked` is what the daemon before has kept of what was `asking`."""
 
     def __init__(self, profile: Profile, asked: Any) -> None:
         self._learns = profile.composer.usual

@@ -405,7 +405,7 @@ class Viewers:
         self.ways: dict[str, Way] = {}
         """By their names at the keeper, until nothing can come from there any more."""
         self._size: tuple[int, int] | None = None
-        """Of the window."""
+        """Columns and rows of the window, as far as they are known."""
         self._outer = outer
         self._viewers: list[Viewer] = []
         self._watches = Watches()

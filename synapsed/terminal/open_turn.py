@@ -9,7 +9,7 @@ time to start on a busy machine."""
 
 
 class OpenTurn:
-    """Of one launch of one program."""
+    """The open turn of one launch of a program."""
 
     def __init__(self) -> None:
         self.channel: str | None = None
