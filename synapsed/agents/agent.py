@@ -55,7 +55,6 @@ from synapsed.model.link import (
 from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task
 from synapsed.profiles import Profile
-from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks.transitions import Commit, describe_exit
 
 
@@ -439,7 +438,7 @@ class Agent:
         link = self.process.link
         if not self.record.restart_pending:
             await self.turns.pump()
-        elif link is not None and self.turns.current is None and obstacle(Moment(link=await link.observe())) is None:
+        elif link is not None and self.turns.current is None and (await link.observe()).can_receive:
             try:
                 await self.process.stop(again=True)
             except NotReady as error:  # what it needs has gone since the restart was asked for

@@ -323,7 +323,7 @@ class AgentTurns:
         now = replace(self._usage.moment, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None
-        return link if obstacle(replace(now, link=await link.observe())) is None else None
+        return link if (await link.observe()).can_receive else None
 
     async def _begin(
         self,
