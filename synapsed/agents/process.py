@@ -419,7 +419,7 @@ class AgentProcess:
 
     def _by_hand(self) -> bool:
         """Somebody pressed keys at its terminal just before its end."""
-        at = self._link.person_at if self._link is not None else None
+        at = self._link.terminal.person_at if self._link is not None else None
         return at is not None and self._clock.monotonic() - at < BY_HAND_S
 
     async def _decide(

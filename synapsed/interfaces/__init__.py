@@ -28,10 +28,12 @@ from synapsed.interfaces.link import (
     DirectTerminal,
     DirectWay,
     FoundTurn,
+    LinkTerminal,
     Reach,
     ScreenWatch,
     SideChannel,
     Submitted,
+    TypedLine,
 )
 from synapsed.interfaces.store import (
     EVERY_EVENT,
@@ -73,6 +75,7 @@ __all__ = [
     "FollowerState",
     "FoundTurn",
     "Grant",
+    "LinkTerminal",
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
@@ -94,5 +97,6 @@ __all__ = [
     "Terminals",
     "Token",
     "TokenKind",
+    "TypedLine",
     "task_cursor",
 ]

@@ -105,7 +105,7 @@ async def test_who_asks_for_the_screen_of_a_program_that_is_taken_up_is_to_try_a
 async def test_who_cancels_at_a_keeper_that_stands_still_hears_of_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.agents.agent.CANCEL_ADOPTION_S", 0.01)
+    monkeypatch.setattr("synapsed.agents.stop_requests.CANCEL_ADOPTION_S", 0.01)
     await world.start()
     task = await world.send(AGENT)
     await world.delivered()
