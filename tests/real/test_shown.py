@@ -11,6 +11,7 @@ import pytest
 from tests.real.agents import RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
+from tests.real.programs import Prepared
 from tests.real.test_pipes import started
 from tests.support.daemon import Daemon, eventually
 
@@ -23,8 +24,10 @@ COMMANDS = (
     "rm edited.txt",
     "touch a-made\ntouch b-made && \\\n  touch c-made",
     "cat > made.txt <<'EOF'\nline one of it\nline two\nEOF",
-    "printf 'a\\tb' # \u200b\u202e x\ttab",
+    "printf 'a\\tb' > made.txt # \u200b\u202e x\ttab",
 )
+UNSEEN = str.maketrans("", "", "\u200b\u202e")
+"""gemini takes them away itself, before it asks."""
 PATCH = "*** Begin Patch\n{}\n*** End Patch"
 CODEX = {
     "edit": f"*** Update File: edited.txt\n@@\n short\n-{GOES}\n+new one\n+new two\n last",
@@ -94,6 +97,12 @@ def over(agent: RealAgent, task: str) -> None:
     agent.daemon.ready(agent.name)
 
 
+def ask_for_edits(prepared: Prepared) -> None:
+    """opencode edits without a question, unless its person wants one."""
+    for file in prepared.home.rglob("opencode.json"):
+        file.write_text(json.dumps({**json.loads(file.read_text()), "permission": {"edit": "ask", "bash": "ask"}}))
+
+
 def shows(cli: str, agent: RealAgent) -> None:
     agent.file("edited.txt").write_text(f"short\n{GOES}\nlast\n")
     for message, lines in edits(cli, agent.prepared.cwd):
@@ -113,19 +122,23 @@ def test_edits_and_commands(cli: str, daemon: Daemon, model: Model, cli_home: Cl
     prepared = cli_home(cli)
     if cli == "codex":
         config = prepared.home / ".codex" / "config.toml"
-        config.write_text('approval_policy = "untrusted"\n' + config.read_text())
-    if cli == "opencode":
-        (file,) = prepared.home.rglob("opencode.json")
-        file.write_text(json.dumps({**json.loads(file.read_text()), "permission": {"edit": "ask", "bash": "ask"}}))
+        config.write_text('sandbox_mode = "read-only"\n' + config.read_text())
+    ask_for_edits(prepared)
     agent = RealAgent.start(cli, daemon, model, prepared)
     shows(cli, agent)
     for command in COMMANDS:
         task = agent.send(f"{nonce()} [[tool:shell-ask:{command}]] say: Told.")
         item = asked(agent, task)
-        assert (item["command"], item["diff"]) == (command, None), item
+        wanted = command.translate(UNSEEN) if cli == "gemini" else command
+        assert (item["command"], item["diff"]) == (wanted, None), item
         over(agent, task)
 
 
 @pytest.mark.parametrize("cli", ["gemini", "opencode"])
 def test_writes_of_programs_on_pipes(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
-    shows(cli, started(cli, daemon, model, cli_home))
+    def asking(cli: str) -> Prepared:
+        prepared = cli_home(cli)
+        ask_for_edits(prepared)
+        return prepared
+
+    shows(cli, started(cli, daemon, model, asking))
