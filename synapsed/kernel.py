@@ -129,7 +129,7 @@ class Bearers:
         return nullcontext()
 
 
-class Connection(asyncio.Protocol):
+class CountedConnection(asyncio.Protocol):
     """A connection that is counted, and speaks HTTP with the daemon once it is `made`."""
 
     made = False
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         """Counts it no more; nothing happens if it was made."""
 
 
-class Listener(Protocol):
+class PartListener(Protocol):
     async def close(self) -> None: ...
 
 
@@ -160,7 +160,7 @@ class Serving(Protocol):
         Raises OSError."""
         ...
 
-    def admit(self, peer: Any, own: Any, listener: str) -> Connection | None:
+    def admit(self, peer: Any, own: Any, listener: str) -> CountedConnection | None:
         """Returns a connection between these two ends, counted; None where it is one too many."""
         ...
 
@@ -172,7 +172,7 @@ class Serving(Protocol):
         """Returns the body of an answer that says what is wrong with a request, in JSON."""
         ...
 
-    def add(self, listener: Listener) -> None:
+    def add(self, listener: PartListener) -> None:
         """It is closed with the daemon's own."""
         ...
 

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from synapsed.api.peer_lookup import client_uid, unix_credentials
 from synapsed.api.problems import Handler
-from synapsed.kernel import Connection
+from synapsed.kernel import CountedConnection
 
 RESERVED_FILES = 256
 """Descriptors that no connection gets: the database's, keepers', spools', the listeners themselves."""
@@ -42,7 +42,7 @@ class DoorLimits:
     address: int = 128
     """From one address of another machine: a household behind one router."""
     handshakes: int = 64
-    """Connections that are not through with that, at one listener; one more takes the place of the oldest."""
+    """Connections that are not made yet, at a listener of a part's; one more takes the place of the oldest."""
     head: float = 10.0
     """From a connection to the end of its first request's headers."""
     idle: float = 75.0
@@ -123,7 +123,7 @@ class Door:
             self._tell()
 
 
-class GuardedConnection(Connection):
+class GuardedConnection(CountedConnection):
     """Passes everything on to what `make` makes of an admitted connection, aiohttp's own, and gives the connection up
     where a deadline passes."""
 

@@ -4,6 +4,7 @@ Paths, methods and what follows from them (an agent in the path that there may n
 `synapsed.api.openapi` takes them from the route table.
 """
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from synapsed.errors import SynapsedError
 
 KEY = "__synapsed_description__"
 LOADS = "__synapsed_loads__"
-"""At a handler that stands for another one, which this gives."""
+"""At a handler that stands for another one, which this gives; cached."""
 NEEDS = "__synapsed_needs__"
 """At a handler of a part: rights of a grant, of which any is enough; None: it is closed to grants."""
 OF_CALLER = "__synapsed_of_caller__"
@@ -53,6 +54,14 @@ class Description:
     body: type[BaseModel] | None
     query: type[Query] | None
     errors: tuple[type[SynapsedError], ...]
+
+
+async def loaded(handler: Any) -> None:
+    """Returns once that is there for which a handler stands. It is loaded in a thread: that takes longer than the event
+    loop has."""
+    load = getattr(handler, LOADS, None)
+    if load is not None and not load.cache_info().currsize:
+        await asyncio.to_thread(load)
 
 
 def description_of(handler: Any) -> Description | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, RIGHTS
+from synapsed.api.describe import loaded
 from synapsed.api.problems import Handler
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.route_rights import check_needs
@@ -18,6 +19,7 @@ _READING = frozenset({"GET", "HEAD"})
 async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Inside `problems`: refuses, or passes the request on with its rights."""
     security = request.app[CONTEXT].security
+    await loaded(request.match_info.handler)
     security.check_form(request)
     rights = await security.rights(request)
     _check_known(rights, request)

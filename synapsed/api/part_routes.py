@@ -1,6 +1,5 @@
-"""The routes that parts say they have. Their handlers are loaded, in a thread, when one of them is first asked for."""
+"""The routes that parts say they have. Their handlers are loaded when one of them is first asked for (`gate`)."""
 
-import asyncio
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -29,8 +28,7 @@ def _handler(face: Face, route: Route) -> Any:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[CONTEXT].parts.check(face.name)
-        handler = load() if load.cache_info().currsize else await asyncio.to_thread(load)
-        answer: web.StreamResponse = await handler(request)
+        answer: web.StreamResponse = await load()(request)
         return answer
 
     setattr(handle, LOADS, load)

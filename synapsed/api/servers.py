@@ -18,7 +18,7 @@ from synapsed.api.context import ApiContext
 from synapsed.api.early_refusals import speaking
 from synapsed.api.problems import plain_problem
 from synapsed.errors import ConfigError
-from synapsed.kernel import Connection, Listener
+from synapsed.kernel import CountedConnection, PartListener
 from synapsed.listening import stop_listening
 from synapsed.loopback import hold_other, host_port
 
@@ -47,7 +47,7 @@ class ApiServers:
         self._protocols: dict[web.AppRunner, Callable[[], asyncio.Protocol]] = {}
         self._listeners: list[asyncio.Server] = []
         self._ports: dict[int, list[asyncio.Server]] = {}
-        self._of_parts: list[Listener] = []
+        self._of_parts: list[PartListener] = []
         self._unix: Path | None = None
         self._ready = False
 
@@ -106,7 +106,7 @@ class ApiServers:
             raise
         return sockets if second is None else [*sockets, second]
 
-    def admit(self, peer: Any, own: Any, listener: str) -> Connection | None:
+    def admit(self, peer: Any, own: Any, listener: str) -> CountedConnection | None:
         counted = self._door.admit_tcp(peer, own, listener)
         make = self._protocols[self._main]
         return None if counted is None else GuardedConnection(self._door, make, listener, counted=counted)
@@ -118,7 +118,7 @@ class ApiServers:
         body = plain_problem(400, "INVALID_REQUEST", message).body
         return body if isinstance(body, bytes) else b""
 
-    def add(self, listener: Listener) -> None:
+    def add(self, listener: PartListener) -> None:
         self._of_parts.append(listener)
 
     async def _listen(self, runner: web.AppRunner, sock: socket.socket) -> asyncio.Server:

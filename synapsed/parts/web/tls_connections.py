@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from synapsed.kernel import Connection, Serving
+from synapsed.kernel import CountedConnection, Serving
 
 AT_ONCE: Final = 4
 """Connections that are accepted in one turn of the loop."""
@@ -119,7 +119,7 @@ class SecureListener:
         self._greeting[task] = None
         task.add_done_callback(lambda done: self._greeting.pop(done, None))
 
-    async def _greet(self, sock: socket.socket, connection: Connection) -> None:
+    async def _greet(self, sock: socket.socket, connection: CountedConnection) -> None:
         """From a connection to the end of its handshake, after which it is aiohttp's."""
         try:
             async with asyncio.timeout(self._serving.head):
@@ -135,7 +135,7 @@ class SecureListener:
                 connection.forget()
                 sock.close()
 
-    async def _shake_hands(self, sock: socket.socket, connection: Connection) -> None:
+    async def _shake_hands(self, sock: socket.socket, connection: CountedConnection) -> None:
         await self._loop.connect_accepted_socket(
             lambda: connection,
             sock,
