@@ -32,7 +32,7 @@ from synapsed.model.events import Event, Origin, RuleFired, envelope
 from synapsed.model.follower import FollowerState
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message
-from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RATE_S, Rate, RuleConfig, answers, depth_of, fill, is_for
+from synapsed.rules.rule import DEPTH_MAX, FIRED, RATE_MAX, RATE_S, Rate, RuleConfig, answers, depth_of, fill, is_for
 from synapsed.store.follower import DurableFollower
 
 ACT_S = 90.0
@@ -160,7 +160,7 @@ class Ruler(DurableFollower):
             message=Message.of(text),
             metadata={KEY: sender.metadata()},
             key=f"rule\0{rule.name}\0{event.id}",
-            fired={"rule": rule.name, "event": event.id, "depth": depth + 1},
+            marks={FIRED: {"rule": rule.name, "event": event.id, "depth": depth + 1}},
             of_agent=told,
         )
         return (await self._control.tasks.send(self._control.directory.resolve(target), request)).id

@@ -36,6 +36,7 @@ from synapsed.errors import (
 from synapsed.interfaces import Directory, NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import ScheduleCame
 from synapsed.model.schedule import (
+    SCHEDULED,
     LastTime,
     NewSchedule,
     Occurrence,
@@ -49,6 +50,7 @@ from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message, Task
 from synapsed.schedules.due import Due, due
 from synapsed.schedules.spec import Spec, next_after, next_times
+from synapsed.store.schedules import ScheduleTable
 from synapsed.tasks.transitions import NEW_CONVERSATION
 
 RECHECK_S = 10.0
@@ -96,7 +98,8 @@ class Scheduler:
     ) -> None:
         self._directory = directory
         self._tasks = tasks
-        self._store = store
+        self._events = store.events
+        self._table = ScheduleTable(store)
         self._clock = clock
         self._timers = timers
         self._zone = zone
@@ -112,7 +115,7 @@ class Scheduler:
 
     async def restore(self, configured: Iterable[NewSchedule]) -> None:
         """Take up where the last daemon was."""
-        for schedule, state in (await self._store.schedules()).values():
+        for schedule, state in (await self._table.schedules()).values():
             if schedule is not None:
                 self._entries[schedule.id] = _Entry.of(schedule, state)
         await self._configure(configured)
@@ -135,14 +138,14 @@ class Scheduler:
         """The schedules of the configuration are these. One whose times were written otherwise begins now."""
         async with self._changing:
             now = self._clock.wall()
-            kept = await self._store.schedules()
+            kept = await self._table.schedules()
             wanted = {one.id: one for one in (as_schedule(new, now=now) for new in configured)}
             for schedule in wanted.values():
                 known = kept.get(schedule.id)
                 state = known[1] if known is not None else None
                 if state is None or state.times != schedule.times:
                     state = ScheduleState(cursor=now, times=schedule.times)
-                    await self._store.keep_schedule(schedule.id, state)
+                    await self._table.keep(schedule.id, state)
                 await self._put(schedule, state)
             for schedule_id in [one for one, (data, _) in kept.items() if data is None and one not in wanted]:
                 await self._forget(schedule_id)
@@ -158,7 +161,7 @@ class Scheduler:
         self._entries[schedule.id] = _Entry.of(schedule, state)
 
     async def _forget(self, schedule_id: str) -> None:
-        await self._store.remove_schedule(schedule_id)
+        await self._table.remove(schedule_id)
         self._entries.pop(schedule_id, None)
 
     # --- what people ask ---
@@ -187,7 +190,7 @@ class Scheduler:
                 **new.model_dump(exclude={"name"}), name=name, id=name, by=by, born=self._born(by), created_at=now
             )
             state = ScheduleState(cursor=now, times=made.times)
-            await self._store.keep_schedule(made.id, state, schedule=made)
+            await self._table.keep(made.id, state, schedule=made)
             entry = self._entries[made.id] = _Entry.of(made, state)
         self._woken.set()
         log.info("schedule added", schedule=made.id, at=made.at, agent=made.agent)
@@ -293,7 +296,7 @@ class Scheduler:
             await self._missed(entry, found, now)
             return
         occurrence = Occurrence(schedule=schedule.id, at=found.send)
-        task_id, told = await self._store.task_of_occurrence(occurrence) or (None, False)
+        task_id, told = await self._table.task_of(occurrence) or (None, False)
         if told:
             return  # the clock was set back
         problem = ""
@@ -311,7 +314,7 @@ class Scheduler:
         if found.missed is None:
             return
         last = Occurrence(schedule=entry.schedule.id, at=found.missed[1])
-        if await self._store.task_of_occurrence(last) is None:  # else the clock was set back and is right again
+        if await self._table.task_of(last) is None:  # else the clock was set back and is right again
             await self._tell(entry, last.at, found, now, outcome="missed")
 
     async def _tell(
@@ -344,7 +347,7 @@ class Scheduler:
         )
         told = None if task_id is None else Occurrence(schedule=schedule.id, at=at)
         event = NewEvent(self._agent_id(schedule), came, task_id)
-        await self._store.keep_schedule(schedule.id, state, told=told, events=[event])
+        await self._table.keep(schedule.id, state, told=told, events=[event])
         entry.state = state
         log.info("schedule", schedule=schedule.id, outcome=outcome, task=task_id, at=came.at, problem=problem)
 
@@ -356,7 +359,7 @@ class Scheduler:
             return ""
 
     def _born(self, by: str | None) -> int:
-        return 0 if by is None else self._store.events.born(by)
+        return 0 if by is None else self._events.born(by)
 
     def _is_former(self, schedule: Schedule) -> bool:
         """Whether the agent that has made it was removed, and another has its id."""
@@ -375,7 +378,7 @@ class Scheduler:
             priority=schedule.priority,
             metadata=metadata | ({NEW_CONVERSATION: True} if schedule.new_conversation else {}),
             key=key,
-            scheduled=scheduled,
+            marks={SCHEDULED: scheduled},
             of_agent=schedule.by is not None,
         )
         return await self._tasks.send(self._directory.resolve(schedule.agent), request)

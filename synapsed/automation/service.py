@@ -24,6 +24,7 @@ from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
+from synapsed.store.schedules import occurrence_of
 from synapsed.store.store import SqliteStore
 
 
@@ -49,6 +50,7 @@ class Automation:
         def poster() -> HttpPoster:
             return HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=config.outgoing)
 
+        store.with_tasks(occurrence_of)
         self.scheduler = Scheduler(
             directory=directory,
             tasks=control.tasks,

@@ -8,3 +8,6 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {"history": "history", "metrics": "telemetry", "moods": "moods", "traces": "telemetry"}
 )
 """Sections of config.toml, and keys in `[agents.NAME]`."""
+
+METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
+"""Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""

@@ -30,10 +30,9 @@ from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
 from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.records import ReplyRecord
-from synapsed.model.schedule import SCHEDULED
+from synapsed.model.released_names import METADATA
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, new_id
-from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.directory import agent_of
@@ -48,7 +47,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED, FIRED, FLEET})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, *METADATA})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 
@@ -153,8 +152,7 @@ class Dispatcher:
         now = iso(self._clock.wall())
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {transitions.COMMAND: True} if request.command else {}
-        metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
-        metadata |= {FIRED: request.fired} if request.fired is not None else {}
+        metadata |= request.marks
         metadata |= {FLEET: request.origin._asdict()} if request.origin is not None else {}
         return Task(
             id=task_id,

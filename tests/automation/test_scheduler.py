@@ -25,6 +25,7 @@ from synapsed.model.events import ScheduleCame
 from synapsed.model.schedule import NewSchedule
 from synapsed.model.task import Message, Task
 from synapsed.schedules.due import LATE_S
+from synapsed.store.schedules import ScheduleTable, occurrence_of
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor import manager
 from tests.fakes.clock import JUMPS, PATIENCE_S, POLL_S, FakeClock, until
@@ -50,6 +51,7 @@ class Home(World):
         """Set all clocks, before anything runs."""
         self.clock = FakeClock(wall=datetime.fromisoformat(text).astimezone(self.zone).timestamp())
         self.store = MemoryStore(self.clock)
+        self.store.with_tasks(occurrence_of)
 
     async def up(self) -> Scheduler:
         await self.daemon()
@@ -508,7 +510,7 @@ async def test_times_that_are_written_otherwise_begin_now(home: Home) -> None:
     assert home.tasks[-1].message.text == "New words"
     scheduler.reconfigure([])
     await until(lambda: not scheduler._entries)
-    assert await home.store.schedules() == {}
+    assert await ScheduleTable(home.store).schedules() == {}
 
 
 # --- daemons that die ---
@@ -525,7 +527,7 @@ class Dying:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
-        if name not in ("commit", "keep_schedule", "task_of_occurrence", "task"):
+        if name not in ("commit", "read", "task"):
             return found
 
         async def counted(*args: Any, **kwargs: Any) -> Any:
@@ -561,6 +563,7 @@ async def one_death(home: Home, path: Path, at: int, *, after: bool) -> bool:
     """Whether the daemon had nothing left to do when it was to die."""
     home.clock = FakeClock(wall=datetime.fromisoformat("2026-11-23T07:30+01:00").timestamp())
     store: Any = await SqliteStore.open(path, clock=home.clock)
+    store.with_tasks(occurrence_of)
     try:
         home.store = store
         scheduler = await home.up()
@@ -569,7 +572,7 @@ async def one_death(home: Home, path: Path, at: int, *, after: bool) -> bool:
         await home.rest()
         dying = Dying(store, at, after=after)
         # From here on everything that this daemon does goes over the store that dies.
-        scheduler._store = dying
+        scheduler._table._store = dying
         home.manager.tasks._store = home.manager.tasks._idempotency._store = dying
         agent = next(iter(home.manager._agents.values()))
         agent.turns._store = dying
@@ -580,6 +583,7 @@ async def one_death(home: Home, path: Path, at: int, *, after: bool) -> bool:
     finally:
         await store.close()
     store = home.store = await SqliteStore.open(path, clock=home.clock)
+    store.with_tasks(occurrence_of)
     try:
         scheduler = await home.up()
         await home.rest()

@@ -9,6 +9,7 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import END_MAX
 from synapsed.model.schedule import NewSchedule, Occurrence, ScheduleState, as_schedule
 from synapsed.model.task import DataPart, Message, Part, TaskState, TextPart
+from synapsed.store.schedules import ScheduleTable, occurrence_of
 from synapsed.store.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
@@ -21,6 +22,7 @@ SCHEDULE = as_schedule(NewSchedule(name="s", at="08:00", agent="a", message="tok
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, hands: Hands, open_store: OpenStore) -> AsyncIterator:
     store = await open_store() if request.param == "sqlite" else MemoryStore(hands)
+    store.with_tasks(occurrence_of)
     yield store
     await store.close()
 
@@ -28,16 +30,16 @@ async def store(request: pytest.FixtureRequest, hands: Hands, open_store: OpenSt
 async def test_an_occurrence_has_one_task_ever(store: SqliteStore | MemoryStore) -> None:
     task = a_task(1, metadata={"scheduled": AT.metadata()})
     await store.commit(tasks=[task])
-    assert await store.task_of_occurrence(AT) == (task.id, False)
+    assert await ScheduleTable(store).task_of(AT) == (task.id, False)
     await store.commit(tasks=[task.model_copy(update={"status": TaskState.WORKING})])
     with pytest.raises(StoreError):
         await store.commit(tasks=[a_task(2, metadata={"scheduled": AT.metadata()})], events=[news()])
     assert store.events.last_id == 0, "nothing of that commit is kept"
     state = ScheduleState(cursor=1.0, times="08:00\0")
-    await store.keep_schedule("standup", state, told=AT, events=[news()])
-    assert await store.task_of_occurrence(AT) == (task.id, True)
-    await store.remove_schedule("standup")
-    assert await store.task_of_occurrence(AT) == (task.id, True), "it is known longer than the schedule"
+    await ScheduleTable(store).keep("standup", state, told=AT, events=[news()])
+    assert await ScheduleTable(store).task_of(AT) == (task.id, True)
+    await ScheduleTable(store).remove("standup")
+    assert await ScheduleTable(store).task_of(AT) == (task.id, True), "it is known longer than the schedule"
 
 
 async def test_what_was_sent_by_hand_is_no_occurrence(store: SqliteStore | MemoryStore) -> None:
@@ -47,10 +49,10 @@ async def test_what_was_sent_by_hand_is_no_occurrence(store: SqliteStore | Memor
 
 async def test_schedules_come_back(store: SqliteStore | MemoryStore) -> None:
     state = ScheduleState(cursor=1.0, times=SCHEDULE.times)
-    await store.keep_schedule(SCHEDULE.id, state, schedule=SCHEDULE)
+    await ScheduleTable(store).keep(SCHEDULE.id, state, schedule=SCHEDULE)
     later = state.model_copy(update={"cursor": 2.0, "last_outcome": "missed", "last_at": 1})
-    await store.keep_schedule(SCHEDULE.id, later)
-    assert await store.schedules() == {SCHEDULE.id: (SCHEDULE, later)}
+    await ScheduleTable(store).keep(SCHEDULE.id, later)
+    assert await ScheduleTable(store).schedules() == {SCHEDULE.id: (SCHEDULE, later)}
 
 
 async def test_followers_come_back(store: SqliteStore | MemoryStore) -> None:
@@ -104,15 +106,16 @@ async def test_what_was_said(
 async def test_only_the_newest_occurrences_are_kept(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synapsed.store.schedules.OCCURRENCES_KEPT", 2)
     store = await open_store()
+    store.with_tasks(occurrence_of)
     times = [Occurrence(schedule="s", at=number) for number in (3, 2, 1)]
     for number, one in enumerate(times):
         await store.commit(tasks=[a_task(number, metadata={"scheduled": one.metadata()})])
-    assert [await store.task_of_occurrence(one) is not None for one in times] == [False, True, True]
+    assert [await ScheduleTable(store).task_of(one) is not None for one in times] == [False, True, True]
 
 
 async def test_a_secret_in_a_message_is_not_in_the_file(open_store: OpenStore, tmp_path) -> None:
     store = await open_store()
-    await store.keep_schedule(SCHEDULE.id, ScheduleState(cursor=1.0, times="x"), schedule=SCHEDULE)
+    await ScheduleTable(store).keep(SCHEDULE.id, ScheduleState(cursor=1.0, times="x"), schedule=SCHEDULE)
     await store.keep_follower("mood:a", FollowerState(cursor=1, secret='{"sketch": [4711]}'))
     await store.close()
     files = [path for path in (tmp_path / "state").iterdir() if path.name.startswith("synapsed.db")]
