@@ -73,7 +73,9 @@ VERBS = {
     "keys": Verb("keys", "press keys at an agent's terminal", MESSAGES),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
-    "schedule": Verb("schedule", "messages that are sent at their times", MESSAGES),
+    "schedule": Verb(
+        "schedule", "messages that are sent at their times", MESSAGES, package="synapsed.parts.schedules.ctl"
+    ),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
     "fleet": Verb("fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE),

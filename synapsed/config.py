@@ -16,8 +16,8 @@ from synapsed.fleetspec import FleetConfig
 from synapsed.kernel import Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
-from synapsed.model.schedule import NewSchedule
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.schedules.schedule import NewSchedule
 from synapsed.rules.rule import RuleConfig
 
 

@@ -20,7 +20,7 @@ from synapsed.files import write_private
 from synapsed.fleetspec import FleetConfig, overlaid
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import validate_name
-from synapsed.model.schedule import FILE, NewSchedule, as_schedule
+from synapsed.parts.schedules.schedule import FILE, NewSchedule, as_schedule
 from synapsed.paths import Paths
 from synapsed.toml_errors import describe_syntax, describe_validation, unreadable
 

@@ -26,13 +26,13 @@ from synapsed.api.routes import (
     openapi,
     page,
     pairing,
-    schedules,
     screen,
     status,
     tasks,
     terminal,
     webpush,
 )
+from synapsed.parts.schedules import routes as schedules
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",

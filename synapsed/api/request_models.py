@@ -9,9 +9,9 @@ from synapsed.interfaces import Bringing, SendRequest, StartRequest
 from synapsed.model.agent import PortChoice
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import AgentReported, AgentTransition, EmotionUpdate, EventData, ToolExecution
-from synapsed.model.schedule import MESSAGE_MAX, NewSchedule
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
-from synapsed.schedules.spec import AT_MAX
+from synapsed.parts.schedules.schedule import MESSAGE_MAX, NewSchedule
+from synapsed.parts.schedules.spec import AT_MAX
 from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX
 
 PARTS_MAX = 256

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from synapsed.attention.notify import WebSink
 from synapsed.automation.notifier import Notifier
-from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import Webhooks
 from synapsed.clock import iso
 from synapsed.config import Config
@@ -13,7 +12,8 @@ from synapsed.interfaces import Directory
 from synapsed.model.agent import ProcessState
 from synapsed.model.automated import Automated
 from synapsed.model.follower import FollowerState
-from synapsed.model.schedule import ScheduleView
+from synapsed.parts.schedules.schedule import ScheduleView
+from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.rules.pattern import fits
 from synapsed.rules.rule import RuleConfig
 

@@ -15,17 +15,17 @@ from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.automation.rule_runner import Desktop, Ruler
-from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.making import SinkMaker
-from synapsed.automation.time_zone import LocalZone
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
+from synapsed.parts.schedules.scheduler import Scheduler
+from synapsed.parts.schedules.table import occurrence_of
 from synapsed.paths import Paths
-from synapsed.store.schedules import occurrence_of
 from synapsed.store.store import SqliteStore
+from synapsed.time_zone import LocalZone
 
 
 class Automation:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from synapsed.config import AgentConfig, Config, UsageLimitPolicy
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
-from synapsed.model.schedule import as_schedule
+from synapsed.parts.schedules.schedule import as_schedule
 from synapsed.profiles import Profile
 
 LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp", "instructions"})

@@ -25,12 +25,12 @@ from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
-from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
 from synapsed.kernel import Kernel, Parts, Running
 from synapsed.parts.loading import faces
 from synapsed.parts.pictures.face import FACE as PICTURES
+from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.paths import Paths
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl

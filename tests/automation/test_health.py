@@ -11,13 +11,13 @@ from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG
 from synapsed.a2a.push.poster import Receipt
 from synapsed.automation.health import Health
-from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.config import Config, PushPolicy, WebhookConfig
 from synapsed.documents.writing import Texts
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentReported, RuleFired, ScheduleCame
-from synapsed.model.schedule import NewSchedule
+from synapsed.parts.schedules.schedule import NewSchedule
+from synapsed.parts.schedules.scheduler import Scheduler
 from tests.automation.test_rule_runner import SECRET, URL, Poster, rule
 from tests.fakes.clock import until
 from tests.support.world import World

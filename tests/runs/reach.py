@@ -72,7 +72,7 @@ LATENT: Mapping[str, str] = {
     "synapsed.parts.moods": r"mood",
     "synapsed.pipes": r"pipes|acp",
     "synapsed.rules": r"rule",
-    "synapsed.schedules": r"schedule",
+    "synapsed.parts.schedules": r"schedule",
     "synapsed.parts.telemetry": r"metrics|traces|usage",
     "synapsed.channels": r"hook|channel|server|session|mcp",
     "synapsectl.acp": r"acp",

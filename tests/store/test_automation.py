@@ -7,9 +7,9 @@ import pytest
 from synapsed.errors import StoreError
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import END_MAX
-from synapsed.model.schedule import NewSchedule, Occurrence, ScheduleState, as_schedule
 from synapsed.model.task import DataPart, Message, Part, TaskState, TextPart
-from synapsed.store.schedules import ScheduleTable, occurrence_of
+from synapsed.parts.schedules.schedule import NewSchedule, Occurrence, ScheduleState, as_schedule
+from synapsed.parts.schedules.table import ScheduleTable, occurrence_of
 from synapsed.store.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
@@ -104,7 +104,7 @@ async def test_what_was_said(
 
 
 async def test_only_the_newest_occurrences_are_kept(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synapsed.store.schedules.OCCURRENCES_KEPT", 2)
+    monkeypatch.setattr("synapsed.parts.schedules.table.OCCURRENCES_KEPT", 2)
     store = await open_store()
     store.with_tasks(occurrence_of)
     times = [Occurrence(schedule="s", at=number) for number in (3, 2, 1)]

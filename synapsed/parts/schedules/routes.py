@@ -11,7 +11,7 @@ from synapsed.api.request_models import ScheduleBody
 from synapsed.api.response_models import ScheduleRemoved, TaskAnswer
 from synapsed.api.sending import SEND_ERRORS, key_of
 from synapsed.errors import AmbiguousAddress, Forbidden, NameTaken, QueueFull, UnknownAgent, UnknownSchedule
-from synapsed.model.schedule import ScheduleView
+from synapsed.parts.schedules.schedule import ScheduleView
 
 
 def routes() -> list[web.RouteDef]:

@@ -11,7 +11,7 @@ LOCALTIME = Path("/etc/localtime")
 _DATABASE = "zoneinfo/"
 _UTC = ZoneInfo("UTC")
 
-log = structlog.stdlib.get_logger("synapsed.schedules")
+log = structlog.stdlib.get_logger("synapsed.parts.schedules")
 
 
 class LocalZone:

@@ -2,8 +2,8 @@
 
 An occurrence is a schedule and one of its times, an instant that no clock changes. Its task is made by the mailbox like
 any other's, under an id that follows from the occurrence, and the row that says so is written in the task's own
-transaction (`synapsed.store.schedules`). How far a schedule has come is written after that: a daemon that is killed in
-between finds the task and goes on behind it.
+transaction (`table`). How far a schedule has come is written after that: a daemon that is killed in between finds the
+task and goes on behind it.
 
 Clocks are looked at when the next time is due, and every RECHECK_S: so a clock that was set, a machine that slept, and
 another time zone are noticed without asking any system for it (docs/adr, "schedules by instants").
@@ -35,7 +35,10 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import Directory, NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import ScheduleCame
-from synapsed.model.schedule import (
+from synapsed.model.sender import KEY, Sender, Tier
+from synapsed.model.task import Message, Task
+from synapsed.parts.schedules.due import Due, due
+from synapsed.parts.schedules.schedule import (
     SCHEDULED,
     LastTime,
     NewSchedule,
@@ -46,11 +49,8 @@ from synapsed.model.schedule import (
     ScheduleView,
     as_schedule,
 )
-from synapsed.model.sender import KEY, Sender, Tier
-from synapsed.model.task import Message, Task
-from synapsed.schedules.due import Due, due
-from synapsed.schedules.spec import Spec, next_after, next_times
-from synapsed.store.schedules import ScheduleTable
+from synapsed.parts.schedules.spec import Spec, next_after, next_times
+from synapsed.parts.schedules.table import ScheduleTable
 from synapsed.tasks.transitions import NEW_CONVERSATION
 
 RECHECK_S = 10.0
@@ -62,7 +62,7 @@ STORE_RETRY_S = 5.0
 SHOWN = 5
 """Times to come that are shown."""
 
-log = structlog.stdlib.get_logger("synapsed.schedules")
+log = structlog.stdlib.get_logger("synapsed.parts.schedules")
 
 
 @dataclass(slots=True, eq=False)

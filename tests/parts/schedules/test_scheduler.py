@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from synapsed.automation.scheduler import RECHECK_S, STORE_RETRY_S, Scheduler
 from synapsed.errors import (
     AmbiguousAddress,
     Forbidden,
@@ -22,10 +21,11 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import SendRequest
 from synapsed.model.events import ScheduleCame
-from synapsed.model.schedule import NewSchedule
 from synapsed.model.task import Message, Task
-from synapsed.schedules.due import LATE_S
-from synapsed.store.schedules import ScheduleTable, occurrence_of
+from synapsed.parts.schedules.due import LATE_S
+from synapsed.parts.schedules.schedule import NewSchedule
+from synapsed.parts.schedules.scheduler import RECHECK_S, STORE_RETRY_S, Scheduler
+from synapsed.parts.schedules.table import ScheduleTable, occurrence_of
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor import manager
 from tests.fakes.clock import JUMPS, PATIENCE_S, POLL_S, FakeClock, until
@@ -434,7 +434,7 @@ async def test_what_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InvalidRequest, match="never come"):
         await scheduler.add(daily(at="2026-11-22 08:00"))
     await scheduler.add(daily())
-    monkeypatch.setattr("synapsed.automation.scheduler.SCHEDULES_MAX", 1)
+    monkeypatch.setattr("synapsed.parts.schedules.scheduler.SCHEDULES_MAX", 1)
     with pytest.raises(QueueFull):
         await scheduler.add(daily(name="more"))
 

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from synapsed.schedules.calendar import Calendar, parse_calendar
+from synapsed.parts.schedules.calendar import Calendar, parse_calendar
 
 FIELDS = 5
 _NAMES = {

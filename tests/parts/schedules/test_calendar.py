@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.schedules.spec import next_after, next_times, parse
-from tests.schedules.record import RECORDED
+from synapsed.parts.schedules.spec import next_after, next_times, parse
+from tests.parts.schedules.record import RECORDED
 
 ANY = ZoneInfo("UTC")
 RECORDS = [line.split("\t") for line in RECORDED.read_text().splitlines()]

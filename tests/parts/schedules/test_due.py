@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.schedules.due import LATE_S, Due, due
-from synapsed.schedules.spec import next_after, parse
+from synapsed.parts.schedules.due import LATE_S, Due, due
+from synapsed.parts.schedules.spec import next_after, parse
 
 UTC = ZoneInfo("UTC")
 HOUR, DAY = 3600, 86_400
@@ -55,7 +55,7 @@ def test_years_of_minutes_are_not_counted_one_by_one(monkeypatch) -> None:
         asked += 1
         return next_after(*args)
 
-    monkeypatch.setattr("synapsed.schedules.due.next_after", counted)
+    monkeypatch.setattr("synapsed.parts.schedules.due.next_after", counted)
     now = EIGHT + 3000 * DAY + 30
     found = due(spec, UTC, cursor=EIGHT, now=now, missed="once")
     assert found == Due(send=EIGHT + 3000 * DAY, missed=(EIGHT + 60, EIGHT + 3000 * DAY - 60))

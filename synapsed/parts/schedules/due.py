@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from synapsed.schedules.spec import Spec, next_after
+from synapsed.parts.schedules.spec import Spec, next_after
 
 LATE_S = 60
 """Seconds after which a time counts as missed: more than any restart or busy machine takes."""

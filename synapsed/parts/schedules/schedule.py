@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.clock import iso
-from synapsed.schedules.due import Missed
-from synapsed.schedules.spec import Spec, check_zone, parse
+from synapsed.parts.schedules.due import Missed
+from synapsed.parts.schedules.spec import Spec, check_zone, parse
 
 SCHEDULED = "scheduled"
 """Key of a task's metadata: the occurrence that it stands for. No client sets it."""

@@ -1,4 +1,4 @@
-"""Asks systemd what calendar events mean, and keeps its answers: `python -m tests.schedules.record`.
+"""Asks systemd what calendar events mean, and keeps its answers: `python -m tests.parts.schedules.record`.
 
 Each line of `systemd.tsv` is an event, the instant after which it was asked for, and the instants of its next
 occurrences (or `invalid`). Instants are seconds since the epoch. No instant to start from lies in an hour that comes

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from synapsed.interfaces import NewEvent, Seal, Store
-from synapsed.model.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
+from synapsed.parts.schedules.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 
 OCCURRENCES_KEPT = 100_000
 """So many are remembered, over all schedules: the newest, by when they had their message and not by the clock."""

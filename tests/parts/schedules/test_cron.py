@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.schedules.spec import next_after, parse
-from tests.schedules.test_calendar import times
+from synapsed.parts.schedules.spec import next_after, parse
+from tests.parts.schedules.test_calendar import times
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 
