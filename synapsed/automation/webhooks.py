@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.a2a.push import schedule
+from synapsed.a2a.push import retrying
 from synapsed.a2a.push.poster import Poster, Receipt
 from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, cancel_all, pause
@@ -130,13 +130,13 @@ class _Receiver(DurableFollower):
         if not isinstance(fired, RuleFired) or fired.webhook != self._webhook or fired.outcome != "done":
             return None
         while True:
-            await pause(means.timers, schedule.waiting(self._record(), means.policy, now=means.clock.wall()))
+            await pause(means.timers, retrying.waiting(self._record(), means.policy, now=means.clock.wall()))
             receipt = await self._post(event, fired)
             if receipt.accepted:
                 return Changes()
             now = means.clock.wall()
-            asked = schedule.retry_after(receipt.retry_after, now=now)
-            after = schedule.failed(self._record(), means.policy, now=now, asked=asked, roll=means.rng())
+            asked = retrying.retry_after(receipt.retry_after, now=now)
+            after = retrying.failed(self._record(), means.policy, now=now, asked=asked, roll=means.rng())
             gone = receipt.gone or after.state == "given_up"
             update: dict[str, Any] = {"attempt": after.attempt, "failing_since": after.failing_since}
             update |= {"retry_at": after.retry_at, "state": "given_up" if gone else "active"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from synapsed.a2a.push import schedule
+from synapsed.a2a.push import retrying
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.access.records import PushPlace
 from synapsed.access.vapid import PushKey, base64url
@@ -102,7 +102,7 @@ class BrowserPort:
         problem = receipt.problem
         if receipt.status in REFUSED:
             problem += ": turn notifications off and on again in the settings of the page there"
-        raise Untold(problem, after=schedule.retry_after(receipt.retry_after, now=self._clock.wall()))
+        raise Untold(problem, after=retrying.retry_after(receipt.retry_after, now=self._clock.wall()))
 
     async def close(self) -> None:
         await self._poster.close()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from synapsed.a2a.push import schedule
+from synapsed.a2a.push import retrying
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
@@ -35,7 +35,7 @@ class HttpCalls:
         """Raises Untold."""
         receipt = await self._poster.send(method, url, [body], {**self._headers, **headers})
         if not receipt.accepted:
-            after = schedule.retry_after(receipt.retry_after, now=self.clock.wall())
+            after = retrying.retry_after(receipt.retry_after, now=self.clock.wall())
             status = receipt.status
             refused = status is not None and 400 <= status < 500 and status not in TRIED_AGAIN
             raise Untold(receipt.problem, after=after, refused=refused)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.a2a.push.schedule import RETRY_AFTER_MAX, accepted, failed, retry_after, waiting
+from synapsed.a2a.push.retrying import RETRY_AFTER_MAX, accepted, failed, retry_after, waiting
 from synapsed.config import PushPolicy
 from synapsed.model.push import PushRecord
 from tests.fakes.clock import JUMPS
