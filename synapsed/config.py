@@ -4,7 +4,7 @@ How it is read from its files, and what must fit together over several sections:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -13,11 +13,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 from synapsed.apispec import ApiConfig
 from synapsed.attention.notify import NotifyConfig
 from synapsed.fleetspec import FleetConfig
-from synapsed.kernel import Face
+from synapsed.kernel import ConfigKey, Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig
-from synapsed.parts.schedules.schedule import NewSchedule
 from synapsed.rules.rule import RuleConfig
 
 
@@ -61,9 +60,6 @@ class AttachConfig(Section):
     keys: dict[AttachKey, str] = {}
     """Which key, after the first of those that detach, does what, where it is not the usual one."""
 
-
-SCHEDULES_MAX = 200
-"""Schedules, those that were added by the verb among them."""
 
 RULES_MAX = 200
 
@@ -342,8 +338,6 @@ class Config(Section):
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
-    schedule: list[NewSchedule] = Field(default=[], max_length=SCHEDULES_MAX)
-    """`[[schedule]]`: messages that are sent at their times."""
     rule: list[RuleConfig] = Field(default=[], max_length=RULES_MAX)
     """`[[rule]]`: what follows from events."""
     webhooks: dict[str, WebhookConfig] = Field(default={}, max_length=RULES_MAX)
@@ -352,8 +346,9 @@ class Config(Section):
     fleet: FleetConfig | None = None
     """None: this host is a member of no fleet."""
 
-    read_once: ClassVar[tuple[str, ...]] = ()
-    """Sections of parts that count when the daemon begins."""
+    part_sections: ClassVar[Mapping[str, ConfigKey]] = {}
+    part_checks: ClassVar[Sequence[Callable[[Any], str | None]]] = ()
+    """See `Face.check`."""
 
 
 def config_with(faces: Sequence[Face]) -> type[Config]:
@@ -365,7 +360,8 @@ def config_with(faces: Sequence[Face]) -> type[Config]:
         settings |= {name: (one.kind, one.default) for name, one in face.agent_settings.items()}
     agent = create_model("AgentConfig", __base__=AgentConfig, **settings)
     made = create_model("Config", __base__=Config, agents=(dict[str, agent], {}), **sections)  # type: ignore[valid-type]
-    made.read_once = tuple(name for face in faces for name, one in face.sections.items() if one.restart)
+    made.part_sections = {name: one for face in faces for name, one in face.sections.items()}
+    made.part_checks = [face.check for face in faces if face.check is not None]
     return made
 
 

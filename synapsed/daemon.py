@@ -84,6 +84,7 @@ from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
+from synapsed.time_zone import LocalZone
 from synapsed.upkeep import Upkeep, watch_loop
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ class Daemon:
         self._started_with = started_with or ProcessAttributes()
         self._agent_units = agent_units
         self._clock = SystemClock()
+        self._zone = LocalZone(environ)
         self._service = ServiceNotifier(environ)
         self._late_port = late_port
         self._takes_orphans = takes_orphans
@@ -343,6 +345,7 @@ class Daemon:
             paths=paths,
             book=book,
             push_key=push_key,
+            zone=self._zone,
         )
         up.push_async_callback(automation.close)
         await automation.restore(config)
@@ -362,6 +365,7 @@ class Daemon:
                 streams=lambda: context.streams.open,
             ),
             sampling=sampling,
+            zone=self._zone,
             alert=lambda message: None if message in alerts else alerts.append(message),
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
@@ -380,7 +384,6 @@ class Daemon:
             control=manager,
             externals=externals,
             hosts=hosts,
-            scheduler=automation.scheduler,
             attention=automation.inbox,
             notifier=automation.notifier,
             presence=automation.presence,

@@ -11,7 +11,7 @@ LOCALTIME = Path("/etc/localtime")
 _DATABASE = "zoneinfo/"
 _UTC = ZoneInfo("UTC")
 
-log = structlog.stdlib.get_logger("synapsed.parts.schedules")
+log = structlog.stdlib.get_logger("synapsed.time_zone")
 
 
 class LocalZone:
@@ -47,5 +47,5 @@ def _read(read: Callable[[], ZoneInfo], where: str) -> ZoneInfo:
     try:
         return read()
     except (OSError, ValueError, KeyError) as error:  # ZoneInfoNotFoundError is a KeyError
-        log.error("the time zone is not understood: schedules go by UTC", zone=where, error=str(error))  # noqa: TRY400
+        log.error("the time zone is not understood: times go by UTC", zone=where, error=str(error))  # noqa: TRY400
         return _UTC

@@ -32,7 +32,6 @@ from synapsed.api.routes import (
     terminal,
     webpush,
 )
-from synapsed.parts.schedules import routes as schedules
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",
@@ -57,7 +56,6 @@ _DAEMON_ROUTES = (
     external,
     hosts,
     fleet,
-    schedules,
     control,
 )
 

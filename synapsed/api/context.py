@@ -41,7 +41,6 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
-from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.paths import Paths
 from synapsed.store.acts import ActLog
 
@@ -150,7 +149,6 @@ class ApiContext:
     control: Control
     externals: Externals
     hosts: Hosts
-    scheduler: Scheduler
     health: Health
     attention: PersonInbox
     notifier: Notifier

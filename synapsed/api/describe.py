@@ -17,6 +17,8 @@ LOADS = "__synapsed_loads__"
 """At a handler that stands for another one, which this gives."""
 NEEDS = "__synapsed_needs__"
 """At a handler of a part: rights of devices and tokens, of which any is enough; None: it is closed to them."""
+PARAMETERS = "__synapsed_parameters__"
+"""At a handler of a part: what the parameters of its path are."""
 
 
 @dataclass(frozen=True, slots=True)

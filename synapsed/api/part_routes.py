@@ -8,7 +8,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT
-from synapsed.api.describe import LOADS, NEEDS
+from synapsed.api.describe import LOADS, NEEDS, PARAMETERS
 from synapsed.kernel import Face, Route
 
 _METHODS: Final = {"GET": web.get, "POST": web.post, "PUT": web.put, "PATCH": web.patch, "DELETE": web.delete}
@@ -32,5 +32,6 @@ def _handler(face: Face, route: Route) -> Any:
 
     setattr(handle, LOADS, load)
     setattr(handle, NEEDS, route.needs)
+    setattr(handle, PARAMETERS, route.parameters)
     handle.__module__ = f"{__name__}.{face.name}"
     return handle

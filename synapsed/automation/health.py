@@ -1,4 +1,4 @@
-"""What keeps schedules, rules, webhooks and sinks from their work, as `synapsectl doctor` tells it."""
+"""What keeps rules, webhooks and sinks from their work, as `synapsectl doctor` tells it."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,8 @@ from synapsed.clock import iso
 from synapsed.config import Config
 from synapsed.errors import SynapsedError
 from synapsed.interfaces import Directory
-from synapsed.model.agent import ProcessState
-from synapsed.model.automated import Automated
+from synapsed.kernel import Automated
 from synapsed.model.follower import FollowerState
-from synapsed.parts.schedules.schedule import ScheduleView
-from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.rules.pattern import fits
 from synapsed.rules.rule import RuleConfig
 
@@ -24,36 +21,19 @@ class Health:
     def __init__(
         self,
         directory: Directory,
-        scheduler: Scheduler,
         *,
         config: Config | None = None,
         webhooks: Webhooks | None = None,
         notifier: Notifier | None = None,
     ) -> None:
         self._directory = directory
-        self._scheduler = scheduler
         self._webhooks = webhooks
         self._notifier = notifier
         self.config = config or Config()
 
-    async def look(self) -> list[Automated]:
-        """Each of them, schedules first."""
-        schedules = [self._schedule(view) for view in await self._scheduler.views()]
-        return [*schedules, *map(self._rule, self.config.rule), *self._receivers(), *self._sinks()]
-
-    def _schedule(self, view: ScheduleView) -> Automated:
-        found = Automated(kind="schedule", name=view.name, source=view.source)
-        if problem := self._unknown(view.agent):
-            return found.model_copy(update={"state": "wrong", "problem": problem})
-        if not view.next:
-            return found.model_copy(update={"state": "idle", "problem": f"none of its times comes again ({view.at})"})
-        if view.last is not None and view.last.outcome == "refused":
-            problem = f"its message of {view.last.at} was refused: {view.last.problem}"
-            return found.model_copy(update={"state": "wrong", "problem": problem})
-        if self._stopped(view.agent):
-            problem = f"{view.agent} is stopped: while it is, its messages are refused"
-            return found.model_copy(update={"state": "idle", "problem": problem})
-        return found
+    def look(self) -> list[Automated]:
+        """Each of them."""
+        return [*map(self._rule, self.config.rule), *self._receivers(), *self._sinks()]
 
     def _rule(self, rule: RuleConfig) -> Automated:
         found = Automated(kind="rule", name=rule.name)
@@ -95,12 +75,6 @@ class Health:
         except SynapsedError as error:
             return error.message
         return ""
-
-    def _stopped(self, address: str) -> bool:
-        try:
-            return self._directory.view(self._directory.resolve(address)).state is ProcessState.STOPPED
-        except SynapsedError:  # it is elsewhere
-            return False
 
 
 def _failing(state: FollowerState | None) -> str:

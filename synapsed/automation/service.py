@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from zoneinfo import ZoneInfo
 
 from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
@@ -21,11 +22,8 @@ from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
-from synapsed.parts.schedules.scheduler import Scheduler
-from synapsed.parts.schedules.table import occurrence_of
 from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
-from synapsed.time_zone import LocalZone
 
 
 class Automation:
@@ -42,23 +40,15 @@ class Automation:
         paths: Paths,
         book: AccessBook,
         push_key: PushKey | None,
+        zone: Callable[[], ZoneInfo],
     ) -> None:
         """Call it in the running event loop. `push_key` None: no browser is told anything."""
         timers, policy, directory = asyncio.get_running_loop(), config.a2a.push, control.directory
-        zone, user_agent = LocalZone(environ), f"synapsed/{__version__}"
+        user_agent = f"synapsed/{__version__}"
 
         def poster() -> HttpPoster:
             return HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=config.outgoing)
 
-        store.with_tasks(occurrence_of)
-        self.scheduler = Scheduler(
-            directory=directory,
-            tasks=control.tasks,
-            store=store,
-            clock=clock,
-            timers=timers,
-            zone=zone,
-        )
         self._webhooks = Webhooks(
             WebhookMeans(
                 store=store,
@@ -91,25 +81,22 @@ class Automation:
                 browsers=None if push_key is None else Browsers(book, push_key, poster=poster, clock=clock),
             )
         )
-        self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)
+        self.health = Health(directory, config=config, webhooks=self._webhooks, notifier=self.notifier)
         self.ruler = Ruler(control=control, store=store, clock=clock, timers=timers, notify=Desktop(environ))
 
     async def restore(self, config: Config) -> None:
-        await self.scheduler.restore(config.schedule)
         await self.ruler.restore()
         self.ruler.reconfigure(config.rule)
         await self.inbox.restore()
         self._webhooks.reconfigure(config.webhooks)
 
     def start(self) -> None:
-        self.scheduler.start()
         self.ruler.start()
         self.inbox.start()
         self.notifier.reconfigure(self.health.config.notify)
 
     def reconfigure(self, config: Config) -> None:
         """The configuration was read again."""
-        self.scheduler.reconfigure(config.schedule)
         self.ruler.reconfigure(config.rule)
         self.health.config = config
         self._webhooks.reconfigure(config.webhooks)
@@ -117,7 +104,6 @@ class Automation:
 
     async def close(self) -> None:
         """May be called again."""
-        await self.scheduler.close()
         await self.ruler.close()
         await self._webhooks.close()
         await self.notifier.close()

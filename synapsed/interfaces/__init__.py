@@ -19,6 +19,7 @@ from synapsed.interfaces.control import (
     Tasks,
     Terminals,
 )
+from synapsed.interfaces.drawing import Drawn, DrawnForm, ScreenDrawing
 from synapsed.interfaces.link import (
     AgentLink,
     Attachment,
@@ -61,6 +62,8 @@ __all__ = [
     "DirectTerminal",
     "DirectWay",
     "Directory",
+    "Drawn",
+    "DrawnForm",
     "Elsewhere",
     "EventFilter",
     "EventLog",
@@ -73,6 +76,7 @@ __all__ = [
     "Reach",
     "Rows",
     "RowsOfTask",
+    "ScreenDrawing",
     "ScreenWatch",
     "Seal",
     "SendRequest",

@@ -2,12 +2,19 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
-    {"history": "history", "metrics": "telemetry", "moods": "moods", "traces": "telemetry"}
+    {"history": "history", "metrics": "telemetry", "moods": "moods", "schedule": "schedules", "traces": "telemetry"}
 )
 """Sections of config.toml, and keys in `[agents.NAME]`."""
 
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""
+
+AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
+"""What `/control/automation` tells of."""
+
+type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
+"""What a profile may grant its agents beyond what every agent may: answering other agents' prompts, reading their
+screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""

@@ -32,7 +32,7 @@ from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.records import ReplyRecord
 from synapsed.model.released_names import METADATA
 from synapsed.model.sender import Sender, Tier
-from synapsed.model.task import Artifact, Message, Task, new_id
+from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, new_id
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.directory import agent_of
@@ -97,7 +97,7 @@ class Dispatcher:
             return known or await self._send_new(agent, request, task_id)
 
     def _name_of(self, sender: Sender | None) -> str | None:
-        """What the sender is called here; None for a person, and what he has scheduled."""
+        """What the sender is called here; None for a person, and what was sent for him."""
         if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
@@ -186,7 +186,7 @@ class Dispatcher:
 
     def _context_for(self, agent: Agent, metadata: Mapping[str, Any]) -> str:
         """Of a message that names none: that of the agent's conversation, or a new one's."""
-        current = None if metadata.get(transitions.NEW_CONVERSATION) is True else agent.record.context_id
+        current = None if metadata.get(NEW_CONVERSATION) is True else agent.record.context_id
         return current or new_id()
 
     # --- replies ---

@@ -20,6 +20,7 @@ GONE = {
     "moods": {"config-errors.txt", "config-keys.txt"},
     "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
+    "schedules": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "telemetry": {"config-errors.txt", "config-keys.txt", "metrics.txt", "openapi.txt", "routes.txt"},
 }
 """The files of the surface that have lines of the part."""
@@ -28,6 +29,7 @@ WORDS = {
     "moods": "moods",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
+    "schedules": r"schedule|Schedule|schema (LastTime|Missed|Outcome)\b",
     "telemetry": "metrics|traces|synapse_|histograms|telemetry",
 }
 """One of them is in each such line."""

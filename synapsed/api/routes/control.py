@@ -61,8 +61,8 @@ from synapsed.errors import (
     WouldDeadlock,
 )
 from synapsed.interfaces import Control
+from synapsed.kernel import Automated
 from synapsed.model.agent import AgentView, ConversationAnswer, ProfileAnswer, StartedAgent
-from synapsed.model.automated import Automated
 from synapsed.model.task import Task
 
 HISTORY_DEFAULT = 64 * 1024
@@ -358,7 +358,7 @@ async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
     allowed=person("see what is done by itself"),
 )
 async def automation(request: web.Request, context: ApiContext) -> list[Automated]:
-    return await context.health.look()
+    return [*await context.parts.automated(), *context.health.look()]
 
 
 @operation("End the daemon", "it will", allowed=person("shut the daemon down"))

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from synapsed.errors import NotReady
-from synapsed.interfaces.drawing import Drawn, DrawnForm, ScreenDrawing
+from synapsed.interfaces import Drawn, DrawnForm, ScreenDrawing
 from synapsed.kernel import Kernel, Running
 from synapsed.model.picture import Picture
 

@@ -16,6 +16,9 @@ SCHEDULED = "scheduled"
 FILE = "file:"
 """Ids of the schedules of `config.toml` begin so: their names and those of others never meet."""
 
+SCHEDULES_MAX = 200
+"""Those that were added by the verb among them."""
+
 MESSAGE_MAX = 65_536
 """Characters of a message."""
 

@@ -21,7 +21,6 @@ import structlog
 
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
 from synapsed.clock import Clock, iso
-from synapsed.config import SCHEDULES_MAX
 from synapsed.errors import (
     AmbiguousAddress,
     Forbidden,
@@ -36,10 +35,11 @@ from synapsed.errors import (
 from synapsed.interfaces import Directory, NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import ScheduleCame
 from synapsed.model.sender import KEY, Sender, Tier
-from synapsed.model.task import Message, Task
+from synapsed.model.task import NEW_CONVERSATION, Message, Task
 from synapsed.parts.schedules.due import Due, due
 from synapsed.parts.schedules.schedule import (
     SCHEDULED,
+    SCHEDULES_MAX,
     LastTime,
     NewSchedule,
     Occurrence,
@@ -51,7 +51,6 @@ from synapsed.parts.schedules.schedule import (
 )
 from synapsed.parts.schedules.spec import Spec, next_after, next_times
 from synapsed.parts.schedules.table import ScheduleTable
-from synapsed.tasks.transitions import NEW_CONVERSATION
 
 RECHECK_S = 10.0
 """Between two looks at the clock while nothing is due: so late a clock that was set is noticed at the latest."""

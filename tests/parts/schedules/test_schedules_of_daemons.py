@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.served import served
+from tests.fakes.served import Served
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 
 FILE = """[[schedule]]
@@ -52,25 +52,28 @@ def test_the_verb_and_the_file(daemon: Daemon) -> None:
     assert daemon.ctl("schedule", "remove", "daily").code == 4
 
 
-def test_the_verb(tmp_path: Path) -> None:
+def test_the_verb(served_daemon: Served) -> None:
     """The same without a file, and without a process."""
-    with served(tmp_path) as daemon:
-        daemon.add()
-        added = daemon.ctl("schedule", "add", "dummy", "Mon..Fri 08:00", "echo", "day", "--name", "daily", "--json")
-        assert added.code == 0, added.err
-        assert len(added.json["next"]) == 5
-        assert [line.split("\t")[0] for line in daemon.ctl("schedule", "list").out.splitlines()] == ["daily"]
-        assert daemon.ctl("schedule", "add", "dummy", "tomorrow", "echo day").code == 2
-        assert daemon.ctl("schedule", "add", "nobody", "08:00", "echo day").code == 4
-        assert daemon.ctl("schedule", "add", "dummy", "08:00", "echo day", "--name", "daily").code == 6
-        ran = daemon.ctl("schedule", "run", "daily")
-        assert ran.code == 0, ran.err
-        task = daemon.ctl("task", ran.out.strip(), "--wait", "--json").json["task"]
-        assert task["metadata"]["sender"]["sender_id"] == "schedule-daily"
-        assert task["artifacts"][0]["parts"][0]["text"] == "day", "typed without a mark"
-        assert [one["name"] for one in daemon.ctl("schedule", "list", "--json").json] == ["daily"]
-        assert daemon.ctl("schedule", "remove", "daily").code == 0
-        assert daemon.ctl("schedule", "remove", "daily").code == 4
+    daemon = served_daemon
+    added = daemon.ctl("schedule", "add", "dummy", "Mon..Fri 08:00", "echo", "day", "--name", "daily", "--json")
+    assert added.code == 0, added.err
+    assert len(added.json["next"]) == 5
+    assert [line.split("\t")[0] for line in daemon.ctl("schedule", "list").out.splitlines()] == ["daily"]
+    assert daemon.ctl("schedule", "add", "dummy", "tomorrow", "echo day").code == 2
+    assert daemon.ctl("schedule", "add", "nobody", "08:00", "echo day").code == 4
+    assert daemon.ctl("schedule", "add", "dummy", "08:00", "echo day", "--name", "daily").code == 6
+    for verb in ("remove", "run"):
+        offered = daemon.ctl("completion", "--words", "--", "schedule", verb, "d")
+        assert offered.out == "daily\techo day\n"
+    assert daemon.ctl("completion", "--words", "--", "schedule", "add", "dummy", "08:00", "x", "--name", "").out == ""
+    ran = daemon.ctl("schedule", "run", "daily")
+    assert ran.code == 0, ran.err
+    task = daemon.ctl("task", ran.out.strip(), "--wait", "--json").json["task"]
+    assert task["metadata"]["sender"]["sender_id"] == "schedule-daily"
+    assert task["artifacts"][0]["parts"][0]["text"] == "day", "typed without a mark"
+    assert [one["name"] for one in daemon.ctl("schedule", "list", "--json").json] == ["daily"]
+    assert daemon.ctl("schedule", "remove", "daily").code == 0
+    assert daemon.ctl("schedule", "remove", "daily").code == 4
 
 
 @pytest.mark.slow
