@@ -5,7 +5,6 @@ How it is read from its files, and what must fit together over several sections:
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import ip_network
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
@@ -16,7 +15,7 @@ from synapsed.fleetspec import FleetConfig
 from synapsed.kernel import ConfigKey, Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
-from synapsed.outgoing import OutgoingConfig
+from synapsed.outgoing import OutgoingConfig, PushPolicy
 from synapsed.rules.rule import RuleConfig
 
 
@@ -62,45 +61,6 @@ class AttachConfig(Section):
 
 
 RULES_MAX = 200
-
-LOOPBACK = "loopback"
-"""In `allow`: 127.0.0.0/8 and ::1."""
-
-
-def _networks(value: list[str]) -> list[str]:
-    for text in value:
-        if text != LOOPBACK:
-            try:
-                ip_network(text)
-            except ValueError as error:
-                raise ValueError(f"{text!r} is neither {LOOPBACK!r} nor a network like 10.1.0.0/16 ({error})") from None
-    return value
-
-
-class PushPolicy(Section):
-    """`[a2a.push]`: notifications to clients' webhooks. Times are seconds."""
-
-    enabled: bool = True
-    allow: Annotated[list[str], AfterValidator(_networks)] = []
-    """Networks that may be notified although they are not public ones."""
-    timeout: float = Field(default=10.0, gt=0, le=120)
-    """For one attempt, from the look-up of the name to the answer's head."""
-    initial: float = Field(default=1.0, gt=0, le=3600)
-    """Pause after the first failure; each further one is `factor` times as long, up to `maximum`."""
-    factor: float = Field(default=2.0, ge=1, le=10)
-    maximum: float = Field(default=300.0, gt=0, le=86_400)
-    jitter: float = Field(default=0.5, ge=0, le=1)
-    """Each pause is shortened by up to this share."""
-    attempts: int = Field(default=1000, ge=1, le=1_000_000)
-    """Failures in a row after which a receiver is given up."""
-    give_up: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
-    """Time without one success after which it is."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "PushPolicy":
-        if self.maximum < self.initial:
-            raise ValueError("maximum must not be below initial")
-        return self
 
 
 class A2aConfig(Section):

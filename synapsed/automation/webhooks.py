@@ -21,13 +21,13 @@ from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, cancel_all, pause
 from synapsed.automation.secrets import SecretPlaces
 from synapsed.clock import Clock, iso
-from synapsed.config import PushPolicy, WebhookConfig
+from synapsed.config import WebhookConfig
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventFilter, NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
 from synapsed.model.follower import FollowerState
-from synapsed.model.push import PushRecord
+from synapsed.outgoing import PushPolicy
 from synapsed.rules import signing
 from synapsed.store.follower import Changes, DurableFollower, Ended
 
@@ -130,21 +130,19 @@ class _Receiver(DurableFollower):
         if not isinstance(fired, RuleFired) or fired.webhook != self._webhook or fired.outcome != "done":
             return None
         while True:
-            await pause(means.timers, retrying.waiting(self._record(), means.policy, now=means.clock.wall()))
+            await pause(means.timers, retrying.waiting(self.state, means.policy, now=means.clock.wall()))
             receipt = await self._post(event, fired)
             if receipt.accepted:
                 return Changes()
             now = means.clock.wall()
             asked = retrying.retry_after(receipt.retry_after, now=now)
-            after = retrying.failed(self._record(), means.policy, now=now, asked=asked, roll=means.rng())
+            after = retrying.failed(self.state, means.policy, now=now, asked=asked, roll=means.rng())
             gone = receipt.gone or after.state == "given_up"
-            update: dict[str, Any] = {"attempt": after.attempt, "failing_since": after.failing_since}
-            update |= {"retry_at": after.retry_at, "state": "given_up" if gone else "active"}
-            update["problem"] = receipt.problem
             log.info(
                 "webhook failed", webhook=self._webhook, to=self._where, attempt=after.attempt, why=receipt.problem
             )
-            await self.keep_state(self.state.model_copy(update=update))
+            update = {"state": "given_up" if gone else "active", "problem": receipt.problem}
+            await self.keep_state(after.model_copy(update=update))
             if gone:
                 await self._alert(f"webhook {self._webhook} ({self._where}) is not told any more: {receipt.problem}")
                 raise Ended
@@ -159,11 +157,6 @@ class _Receiver(DurableFollower):
             webhook_id, at = f"{fired.rule}_{fired.cause}", int(means.clock.wall())
             headers |= await asyncio.to_thread(signing.headers, self._key, webhook_id=webhook_id, at=at, body=body.data)
             return await means.poster.post(self.config.url, [body.data], headers)
-
-    def _record(self) -> PushRecord:
-        """The state in the form of what decides on further attempts."""
-        fields = self.state.model_dump(include={"cursor", "state", "attempt", "failing_since", "retry_at"})
-        return PushRecord(task_id="", id=self._webhook, agent_id="", url="", **fields)
 
     async def _alert(self, message: str) -> None:
         log.warning("webhook", webhook=self._webhook, why=message)

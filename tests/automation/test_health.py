@@ -10,10 +10,11 @@ from synapsectl.checkup.automation import look_at_automation
 from synapsed.a2a.push.poster import Receipt
 from synapsed.automation.health import Health
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
-from synapsed.config import Config, PushPolicy, WebhookConfig
+from synapsed.config import Config, WebhookConfig
 from synapsed.documents.writing import Texts
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentReported, RuleFired
+from synapsed.outgoing import PushPolicy
 from tests.automation.test_rule_runner import SECRET, URL, Poster, rule
 from tests.fakes.clock import until
 from tests.support.world import World

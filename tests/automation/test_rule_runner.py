@@ -13,7 +13,7 @@ from synapsed.a2a.push.poster import Receipt
 from synapsed.api.task_stream import frames_until_settled
 from synapsed.automation.rule_runner import Ruler
 from synapsed.automation.webhooks import GIVEN_UP, WebhookMeans, Webhooks
-from synapsed.config import PushPolicy, WebhookConfig
+from synapsed.config import WebhookConfig
 from synapsed.documents.writing import Parts, Texts, joined
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import NewEvent
@@ -21,6 +21,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, RuleFired
 from synapsed.model.follower import FollowerState
 from synapsed.model.task import Task
+from synapsed.outgoing import PushPolicy
 from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World

@@ -13,9 +13,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from yarl import URL
 
-from synapsed.config import LOOPBACK
 from synapsed.errors import InvalidRequest
-from synapsed.outgoing import address_of, is_number
+from synapsed.outgoing import LOOPBACK, address_of, is_number
 
 URL_MAX = 2048
 """Characters of a URL."""

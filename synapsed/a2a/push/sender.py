@@ -15,10 +15,9 @@ from synapsed.a2a.push.screening import AddressScreen
 from synapsed.a2a.push.telling import SubscriptionDeps, Telling
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock
-from synapsed.config import PushPolicy
 from synapsed.errors import QueueFull
 from synapsed.model.push import PushRecord
-from synapsed.outgoing import DIRECTLY, OutgoingConfig
+from synapsed.outgoing import DIRECTLY, OutgoingConfig, PushPolicy
 from synapsed.store.store import SqliteStore
 
 ACTIVE_MAX = 4096

@@ -28,7 +28,6 @@ from synapsed.a2a.push.poster import Poster, Receipt
 from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
-from synapsed.config import PushPolicy
 from synapsed.documents.budget import Lease
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest, StoreError
@@ -36,6 +35,7 @@ from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES, Task
+from synapsed.outgoing import PushPolicy
 from synapsed.store.pushes import PushTable
 
 STORE_RETRY_S = 5.0
