@@ -10,8 +10,8 @@ from synapsed.config import Config
 from synapsed.errors import SynapsedError
 from synapsed.interfaces import Directory
 from synapsed.kernel import Automated
+from synapsed.model.event_pattern import fits
 from synapsed.model.follower import FollowerState
-from synapsed.rules.pattern import fits
 from synapsed.rules.rule import RuleConfig
 
 

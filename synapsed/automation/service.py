@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
 from synapsed import __version__
-from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.access.book import AccessBook
 from synapsed.access.vapid import PushKey
 from synapsed.automation.browsers import Browsers
@@ -16,12 +14,14 @@ from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.automation.rule_runner import Desktop, Ruler
-from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.making import SinkMaker
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.screening import AddressScreen
+from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
 

@@ -15,11 +15,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.a2a.push import retrying
-from synapsed.a2a.push.poster import Poster, Receipt
-from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, cancel_all, pause
-from synapsed.automation.secrets import SecretPlaces
 from synapsed.clock import Clock, iso
 from synapsed.config import WebhookConfig
 from synapsed.documents.writing import Texts
@@ -27,8 +23,10 @@ from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventFilter, NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
 from synapsed.model.follower import FollowerState
-from synapsed.outgoing import PushPolicy
-from synapsed.rules import signing
+from synapsed.outgoing import PushPolicy, retrying, signing
+from synapsed.outgoing.poster import Poster, Receipt
+from synapsed.outgoing.screening import checked_url, origin_of
+from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.store.follower import Changes, DurableFollower, Ended
 
 GIVEN_UP = "WEBHOOK_GIVEN_UP"

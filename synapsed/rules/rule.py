@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from synapsed.model.event_pattern import PATTERN_MAX, TEXT_MAX, fits
 from synapsed.model.events import EventData
-from synapsed.rules.pattern import PATTERN_MAX, TEXT_MAX, fits
 
 OUR_EVENT = "ruleFired"
 """What rules tell of themselves; no rule is for it."""

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.access.book import AccessBook
 from synapsed.access.grants import PHONE
 from synapsed.access.records import PushPlace
@@ -31,6 +29,8 @@ from synapsed.errors import InvalidRequest, UnknownSink
 from synapsed.model.attention import AttentionItem
 from synapsed.model.events import Origin
 from synapsed.model.task import PromptOption
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.screening import AddressScreen
 from tests.automation.test_inbox import Home, turns
 from tests.automation.test_notifier import Killed
 from tests.fakes.clock import PATIENCE_S, until

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from synapsectl.checkup.automation import look_at_automation
-from synapsed.a2a.push.poster import Receipt
 from synapsed.automation.health import Health
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.config import Config, WebhookConfig
@@ -15,6 +14,7 @@ from synapsed.documents.writing import Texts
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentReported, RuleFired
 from synapsed.outgoing import PushPolicy
+from synapsed.outgoing.poster import Receipt
 from tests.automation.test_rule_runner import SECRET, URL, Poster, rule
 from tests.fakes.clock import until
 from tests.support.world import World

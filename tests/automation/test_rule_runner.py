@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from synapsed.a2a.push.poster import Receipt
 from synapsed.api.task_stream import frames_until_settled
 from synapsed.automation.rule_runner import Ruler
 from synapsed.automation.webhooks import GIVEN_UP, WebhookMeans, Webhooks
@@ -22,6 +21,7 @@ from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, Rule
 from synapsed.model.follower import FollowerState
 from synapsed.model.task import Task
 from synapsed.outgoing import PushPolicy
+from synapsed.outgoing.poster import Receipt
 from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from synapsed.rules.pattern import fits
+from synapsed.model.event_pattern import fits
+from synapsed.outgoing.signing import headers, secret_of
 from synapsed.rules.rule import RATE_MAX, RATE_S, Rate, RuleConfig, depth_of, fill, is_for
-from synapsed.rules.signing import headers, secret_of
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 

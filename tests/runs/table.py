@@ -75,7 +75,7 @@ SECTIONS = (
         rooms=(
             "a2a", "access", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
             "examples",
-            "keeper", "keepers", "model", "parts", "profiles", "rules", "store", "supervisor", "tasks",
+            "keeper", "keepers", "model", "outgoing", "parts", "profiles", "rules", "store", "supervisor", "tasks",
         ),
     ),
     Section(

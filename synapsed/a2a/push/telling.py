@@ -22,10 +22,7 @@ from typing import Any, Final
 
 import structlog
 
-from synapsed.a2a.push import retrying
 from synapsed.a2a.push.lanes import Lanes
-from synapsed.a2a.push.poster import Poster, Receipt
-from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.documents.budget import Lease
@@ -35,7 +32,9 @@ from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES, Task
-from synapsed.outgoing import PushPolicy
+from synapsed.outgoing import PushPolicy, retrying
+from synapsed.outgoing.poster import Poster, Receipt
+from synapsed.outgoing.screening import checked_url, origin_of
 from synapsed.store.pushes import PushTable
 
 STORE_RETRY_S = 5.0

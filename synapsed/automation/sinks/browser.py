@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from synapsed.a2a.push import retrying
-from synapsed.a2a.push.poster import HttpPoster
 from synapsed.access.records import PushPlace
 from synapsed.access.vapid import PushKey, base64url
 from synapsed.access.webpush import PLAIN_MAX, sealed
@@ -20,6 +18,8 @@ from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.automation.sinks.posts import URGENT
 from synapsed.clock import Clock
+from synapsed.outgoing import retrying
+from synapsed.outgoing.poster import HttpPoster
 
 TTL_S: Final = 7 * 86_400
 """Seconds for which a push service keeps a message for a browser that is away."""

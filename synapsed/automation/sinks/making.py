@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapsed.a2a.push.poster import HttpPoster
 from synapsed.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink, WebSink
-from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.base import SinkPort
 from synapsed.automation.sinks.desktop import desktop
 from synapsed.automation.sinks.mail import PORTS, MailPort, MailServer
 from synapsed.automation.sinks.posts import HttpCalls, NtfyPort, WebhookPort
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest
-from synapsed.rules import signing
+from synapsed.outgoing import signing
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.secrets import SecretPlaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,16 @@
 """Sinks that are told by HTTP: a receiver of signed events, and ntfy. Addresses are screened as those of push
-notifications are (`synapsed.a2a.push.screening`)."""
+notifications are (`synapsed.outgoing.screening`)."""
 
 import json
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from synapsed.a2a.push import retrying
-from synapsed.a2a.push.poster import HttpPoster
 from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.clock import Clock, iso
-from synapsed.rules import signing
+from synapsed.outgoing import retrying, signing
+from synapsed.outgoing.poster import HttpPoster
 
 NTFY_MAX: Final = 3500
 """Bytes of a message: of more than 4,096 ntfy makes a file."""

@@ -11,7 +11,6 @@ import pytest
 
 from synapsed.a2a.push import sender as sender_module
 from synapsed.a2a.push.lanes import Lanes
-from synapsed.a2a.push.poster import Receipt
 from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.push.telling import GIVEN_UP, STORE_RETRY_S, SubscriptionDeps
 from synapsed.clock import iso
@@ -23,6 +22,7 @@ from synapsed.model.events import AgentAlert, InputAnswered, TaskArtifactAdded, 
 from synapsed.model.push import PushRecord
 from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.outgoing import PushPolicy
+from synapsed.outgoing.poster import Receipt
 from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock
 

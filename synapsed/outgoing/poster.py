@@ -22,10 +22,10 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from synapsed.a2a.push.screening import AddressScreen, checked_url, literal_address
 from synapsed.documents.writing import Parts, encoded_size, sliced
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
+from synapsed.outgoing.screening import AddressScreen, checked_url, literal_address
 
 LOOKUPS_MAX = 64
 """Look-ups at a time; those for the same name are one."""

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
-from synapsed.a2a.push.poster import HttpPoster, Receipt
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing import OutgoingConfig
+from synapsed.outgoing.poster import HttpPoster, Receipt
+from synapsed.outgoing.screening import AddressScreen
 from tests.a2a.push.receiver import Receiver, receiving
 from tests.a2a.push.test_poster import FakeResolver
 from tests.support.proxy import PASSWORD, Proxy

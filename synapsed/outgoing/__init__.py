@@ -1,5 +1,11 @@
 """`[outgoing]` of the configuration: which way the daemon's own requests take (docs/configuration.md). Pure.
 
+And what whoever posts to others needs, whichever part it is of:
+
+- `screening` *(pure)*: which addresses may be told at all; `poster`: one POST, to an address that was screened;
+- `retrying` *(pure)*: when to try again, when to give up;
+- `secrets`: where secrets of the configuration are; `signing` *(pure)*: what they sign.
+
 Variables such as HTTP_PROXY are not obeyed: they are those of whatever shell started the daemon.
 """
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.a2a.push.screening import AddressScreen, checked_url, literal_address, origin_of
 from synapsed.errors import InvalidRequest
+from synapsed.outgoing.screening import AddressScreen, checked_url, literal_address, origin_of
 
 PUBLIC = ["93.184.215.14", "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 NOT_PUBLIC = [

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from synapsed.a2a.push.poster import HttpPoster, Receipt, ThreadedResolver
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.errors import InvalidRequest
+from synapsed.outgoing.poster import HttpPoster, Receipt, ThreadedResolver
+from synapsed.outgoing.screening import AddressScreen
 from tests.a2a.push.receiver import Receiver, receiving
 
 HEADERS = {"Content-Type": "application/a2a+json", "Authorization": "Bearer secret"}
