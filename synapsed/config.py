@@ -16,7 +16,7 @@ from synapsed.kernel import ConfigKey, Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
-from synapsed.rules.rule import RuleConfig
+from synapsed.parts.rules.rule import RuleConfig
 
 
 class Section(BaseModel):

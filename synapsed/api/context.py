@@ -29,7 +29,6 @@ from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier
 from synapsed.automation.presence import Presence
-from synapsed.automation.rule_runner import Ruler
 from synapsed.clock import Clock
 from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
@@ -41,6 +40,7 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
+from synapsed.parts.rules.rule_runner import Ruler
 from synapsed.paths import Paths
 from synapsed.store.acts import ActLog
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from synapsed.attention.notify import WebSink
 from synapsed.automation.notifier import Notifier
-from synapsed.automation.webhooks import Webhooks
 from synapsed.clock import iso
 from synapsed.config import Config
 from synapsed.errors import SynapsedError
@@ -12,7 +11,8 @@ from synapsed.interfaces import Directory
 from synapsed.kernel import Automated
 from synapsed.model.event_pattern import fits
 from synapsed.model.follower import FollowerState
-from synapsed.rules.rule import RuleConfig
+from synapsed.parts.rules.rule import RuleConfig
+from synapsed.parts.rules.webhooks import Webhooks
 
 
 class Health:

@@ -13,15 +13,15 @@ from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
-from synapsed.automation.rule_runner import Desktop, Ruler
 from synapsed.automation.sinks.making import SinkMaker
-from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
+from synapsed.parts.rules.rule_runner import Desktop, Ruler
+from synapsed.parts.rules.webhooks import WebhookMeans, Webhooks
 from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
 

@@ -71,7 +71,7 @@ LATENT: Mapping[str, str] = {
     "synapsed.fleet": r"fleet",
     "synapsed.parts.moods": r"mood",
     "synapsed.pipes": r"pipes|acp",
-    "synapsed.rules": r"rule",
+    "synapsed.parts.rules": r"rule",
     "synapsed.parts.schedules": r"schedule",
     "synapsed.parts.telemetry": r"metrics|traces|usage",
     "synapsed.channels": r"hook|channel|server|session|mcp",

@@ -24,7 +24,7 @@ GATE_MARKS = " and ".join(f"not {mark}" for mark in (*_OUTSIDE, "night"))
 ORDINARY_MARKS = " and ".join(f"not {mark}" for mark in _OUTSIDE)
 
 FAST = (
-    "agents", "automation", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty", "rules",
+    "agents", "automation", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty",
     "store", "supervisor", "tasks", "terminal",
 )  # fmt: skip
 """Rooms whose tests start no daemon: `make test-fast`."""
@@ -75,7 +75,7 @@ SECTIONS = (
         rooms=(
             "a2a", "access", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
             "examples",
-            "keeper", "keepers", "model", "outgoing", "parts", "profiles", "rules", "store", "supervisor", "tasks",
+            "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
         ),
     ),
     Section(

@@ -8,15 +8,15 @@ import pytest
 
 from synapsectl.checkup.automation import look_at_automation
 from synapsed.automation.health import Health
-from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.config import Config, WebhookConfig
 from synapsed.documents.writing import Texts
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentReported, RuleFired
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.poster import Receipt
-from tests.automation.test_rule_runner import SECRET, URL, Poster, rule
+from synapsed.parts.rules.webhooks import WebhookMeans, Webhooks
 from tests.fakes.clock import until
+from tests.parts.rules.test_rule_runner import SECRET, URL, Poster, rule
 from tests.support.world import World
 
 TELL = {"webhook": "ci"}

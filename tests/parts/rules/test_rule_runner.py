@@ -10,8 +10,6 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from synapsed.api.task_stream import frames_until_settled
-from synapsed.automation.rule_runner import Ruler
-from synapsed.automation.webhooks import GIVEN_UP, WebhookMeans, Webhooks
 from synapsed.config import WebhookConfig
 from synapsed.documents.writing import Parts, Texts, joined
 from synapsed.errors import InvalidRequest
@@ -22,7 +20,9 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.task import Task
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.poster import Receipt
-from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
+from synapsed.parts.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
+from synapsed.parts.rules.rule_runner import Ruler
+from synapsed.parts.rules.webhooks import GIVEN_UP, WebhookMeans, Webhooks
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World
 

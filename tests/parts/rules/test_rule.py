@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from synapsed.model.event_pattern import fits
 from synapsed.outgoing.signing import headers, secret_of
-from synapsed.rules.rule import RATE_MAX, RATE_S, Rate, RuleConfig, depth_of, fill, is_for
+from synapsed.parts.rules.rule import RATE_MAX, RATE_S, Rate, RuleConfig, depth_of, fill, is_for
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 

@@ -32,7 +32,18 @@ from synapsed.model.events import Event, Origin, RuleFired, envelope
 from synapsed.model.follower import FollowerState
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message
-from synapsed.rules.rule import DEPTH_MAX, FIRED, RATE_MAX, RATE_S, Rate, RuleConfig, answers, depth_of, fill, is_for
+from synapsed.parts.rules.rule import (
+    DEPTH_MAX,
+    FIRED,
+    RATE_MAX,
+    RATE_S,
+    Rate,
+    RuleConfig,
+    answers,
+    depth_of,
+    fill,
+    is_for,
+)
 from synapsed.store.follower import DurableFollower
 
 ACT_S = 90.0
@@ -41,7 +52,7 @@ ACT_S = 90.0
 SEEN_S = 15.0
 """Seconds that somebody waits for rules at most: an answer takes less; an action for another agent may take longer."""
 
-log = structlog.stdlib.get_logger("synapsed.rules")
+log = structlog.stdlib.get_logger("synapsed.parts.rules")
 
 type Notifier = Callable[[str], Awaitable[None]]
 """Tells the person a text."""
