@@ -121,7 +121,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             control=control,
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
-            health=Health(control.directory),
+            health=Health(),
             **notices_of(control, attention),
             faces=(),
             parts=Parts(),

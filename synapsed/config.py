@@ -16,7 +16,6 @@ from synapsed.kernel import ConfigKey, Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
-from synapsed.parts.rules.rule import RuleConfig
 
 
 class Section(BaseModel):
@@ -58,9 +57,6 @@ class AttachConfig(Section):
     """Whether the wheel looks back too, while the program does not take the mouse."""
     keys: dict[AttachKey, str] = {}
     """Which key, after the first of those that detach, does what, where it is not the usual one."""
-
-
-RULES_MAX = 200
 
 
 class A2aConfig(Section):
@@ -268,22 +264,6 @@ class TeamConfig(Section):
     """Names of agents, or of profiles, of which an agent of that name is started."""
 
 
-class WebhookConfig(Section):
-    """`[webhooks.NAME]`; which networks may be told, and how it is tried again, `[a2a.push]` says."""
-
-    url: Annotated[str, Field(min_length=1, max_length=2048)]
-    secret_file: str | None = None
-    """A file with `whsec_…`, for its owner alone; `~` allowed, relative to the configuration."""
-    secret_env: Annotated[str, _like(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")] | None = None
-    """A variable of the daemon's environment with it."""
-
-    @model_validator(mode="after")
-    def _one_secret(self) -> "WebhookConfig":
-        if (self.secret_file is None) == (self.secret_env is None):
-            raise ValueError("must have one of secret_file and secret_env: what is sent is signed")
-        return self
-
-
 class Config(Section):
     """`config.toml` and `agents.d/`."""
 
@@ -298,10 +278,6 @@ class Config(Section):
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
-    rule: list[RuleConfig] = Field(default=[], max_length=RULES_MAX)
-    """`[[rule]]`: what follows from events."""
-    webhooks: dict[str, WebhookConfig] = Field(default={}, max_length=RULES_MAX)
-    """`[webhooks.NAME]`: receivers that rules tell."""
     notify: NotifyConfig = NotifyConfig()
     fleet: FleetConfig | None = None
     """None: this host is a member of no fleet."""

@@ -48,7 +48,6 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
     for wrong in (check(config) for check in model.part_checks):
         if wrong is not None:
             raise ConfigError(f"{paths.config_file}: {wrong}", file=str(paths.config_file))
-    _check_rules(config, paths.config_file)
     return config.model_copy(update={"agents": agents, "fleet": _fleet(config.fleet, paths)})
 
 
@@ -142,21 +141,6 @@ def _check_teams(teams: dict[str, TeamConfig], agents: dict[str, AgentConfig], f
             wrong = "a member stands there twice"
         if wrong is not None:
             raise ConfigError(f"{file}: teams.{name}: {wrong}", file=str(file))
-
-
-def _check_rules(config: Config, file: Path) -> None:
-    names: set[str] = set()
-    for number, rule in enumerate(config.rule):
-        wrong = None
-        if rule.name in names:
-            wrong = f"name: another [[rule]] is called {rule.name!r}"
-        elif rule.do.webhook is not None and rule.do.webhook not in config.webhooks:
-            near = difflib.get_close_matches(rule.do.webhook, config.webhooks, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"write [webhooks.{rule.do.webhook}]"
-            wrong = f"do.webhook: there is no webhook {rule.do.webhook!r}; {hint}"
-        if wrong is not None:
-            raise ConfigError(f"{file}: rule.{number}: {wrong}", file=str(file))
-        names.add(rule.name)
 
 
 def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

@@ -68,6 +68,10 @@ from synapsed.model.trace import Sampling
 from synapsed.openfiles import OwnLog
 from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
+from synapsed.outgoing.means import Outgoing
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.screening import AddressScreen
+from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
@@ -341,14 +345,13 @@ class Daemon:
             store,
             config=config,
             clock=self._clock,
-            environ=self._environ,
-            paths=paths,
+            outgoing=(outgoing := self._outgoing(config)),
             book=book,
             push_key=push_key,
             zone=self._zone,
         )
         up.push_async_callback(automation.close)
-        await automation.restore(config)
+        await automation.restore()
         alerts = [] if push_key is not None else [_without_push(paths)]
         kernel = Kernel(
             control=manager,
@@ -366,6 +369,9 @@ class Daemon:
             ),
             sampling=sampling,
             zone=self._zone,
+            environ=self._environ,
+            outgoing=outgoing,
+            texts=store.texts,
             alert=lambda message: None if message in alerts else alerts.append(message),
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
@@ -388,7 +394,6 @@ class Daemon:
             notifier=automation.notifier,
             presence=automation.presence,
             health=automation.health,
-            rules=automation.ruler,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -437,6 +442,17 @@ class Daemon:
             fleet=fleet,
             parts=parts,
             hooks=hooks,
+        )
+
+    def _outgoing(self, config: Config) -> Outgoing:
+        policy = config.a2a.push
+        return Outgoing(
+            poster=lambda: HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=config.outgoing),
+            policy=policy,
+            secrets=SecretPlaces(environ=self._environ, config=self._paths.config),
+            clock=self._clock,
+            rng=random.random,
+            user_agent=f"synapsed/{__version__}",
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:

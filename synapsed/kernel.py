@@ -3,14 +3,15 @@
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
 that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `choices`, `clock`, `config` (for
-sections), `errors`, `files`, `interfaces`, `masking`, `model`, `store.database`, `store.follower`.
+sections), `errors`, `files`, `interfaces`, `masking`, `model`, `outgoing.poster`, `store.database`,
+`store.follower`.
 """
 
 import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -24,6 +25,10 @@ from synapsed.model.figures import DaemonFigures
 from synapsed.model.released_names import AutomatedKind
 from synapsed.model.trace import Sampling
 from synapsed.paths import Paths
+
+if TYPE_CHECKING:
+    from synapsed.documents.writing import Texts
+    from synapsed.outgoing.means import Outgoing
 
 log = structlog.stdlib.get_logger("synapsed.parts")
 
@@ -89,6 +94,11 @@ class Kernel:
     """For whoever makes traces to set."""
     zone: Callable[[], ZoneInfo]
     """Returns the time zone of this machine as it is now."""
+    environ: Mapping[str, str]
+    """The daemon's own."""
+    outgoing: "Outgoing"
+    texts: "Texts"
+    """The large texts that are being written, to whomever."""
     alert: Callable[[str], None]
     """Tells what a person has to mend, from then on; the same words once."""
 
@@ -132,6 +142,9 @@ class Running:
         """Returns what it does by itself."""
         return ()
 
+    async def seen(self, agent_id: str) -> None:
+        """Returns once it has seen to all that has happened by now, if it may answer what the agent asks."""
+
 
 class Parts:
     """The parts that are open, in the order of their list. `problems` has by name why one is not."""
@@ -162,6 +175,14 @@ class Parts:
             except Exception:
                 log.exception("a part has a fault", part=name)
         return found
+
+    async def seen(self, agent_id: str) -> None:
+        """Returns once what the agent still asks is for a person."""
+        for name, running in self._running.items():
+            try:
+                await running.seen(agent_id)
+            except Exception:
+                log.exception("a part has a fault", part=name)
 
     @property
     def tokens(self) -> dict[str, str]:

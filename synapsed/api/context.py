@@ -40,7 +40,6 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
-from synapsed.parts.rules.rule_runner import Ruler
 from synapsed.paths import Paths
 from synapsed.store.acts import ActLog
 
@@ -168,8 +167,6 @@ class ApiContext:
     pushes: InitVar[PushSender | None] = None
     repeats: InitVar[bool] = True
     """See `a2a.operations`."""
-    rules: Ruler | None = None
-    """None: nothing is answered by itself."""
     fleet: FleetControl | None = None
     """None: this host is in no fleet."""
     fleet_problem: str | None = None

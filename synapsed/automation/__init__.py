@@ -1,5 +1,4 @@
 """What is done by itself because a person has written it down: performs what the pure rooms decide.
 
-- `rule_runner`: what follows from events (`synapsed.parts.rules`); `webhooks`: tells receivers elsewhere;
 - `notifier`: tells the person what waits, at each of the `sinks`; `inbox`: what waits (`synapsed.attention`).
 """

@@ -47,6 +47,7 @@ from synapsed.interfaces.store import (
     task_cursor,
 )
 from synapsed.model.events import NewEvent
+from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 
 __all__ = [
     "EVERY_EVENT",
@@ -69,11 +70,15 @@ __all__ = [
     "EventLog",
     "EventPage",
     "FoundTurn",
+    "Glyph",
+    "Ink",
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
+    "Picture",
     "Processes",
     "Reach",
+    "Rgb",
     "Rows",
     "RowsOfTask",
     "ScreenDrawing",

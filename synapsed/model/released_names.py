@@ -5,7 +5,15 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
-    {"history": "history", "metrics": "telemetry", "moods": "moods", "schedule": "schedules", "traces": "telemetry"}
+    {
+        "history": "history",
+        "metrics": "telemetry",
+        "moods": "moods",
+        "rule": "rules",
+        "schedule": "schedules",
+        "traces": "telemetry",
+        "webhooks": "rules",
+    }
 )
 """Sections of config.toml, and keys in `[agents.NAME]`."""
 

@@ -25,7 +25,7 @@ from yarl import URL
 from synapsed.documents.writing import Parts, encoded_size, sliced
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
-from synapsed.outgoing.screening import AddressScreen, checked_url, literal_address
+from synapsed.outgoing.screening import AddressScreen, checked_url, literal_address, origin_of
 
 LOOKUPS_MAX = 64
 """Look-ups at a time; those for the same name are one."""
@@ -128,8 +128,8 @@ class Receipt:
 
 
 class Poster(Protocol):
-    async def check(self, url: str) -> None:
-        """Raises InvalidRequest for a URL that can never be notified."""
+    async def check(self, url: str) -> str:
+        """Returns all of the URL that may be told to others. Raises InvalidRequest for one that can never be told."""
         ...
 
     async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt: ...
@@ -166,13 +166,14 @@ class HttpPoster:
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         """By whether their connections are screened."""
 
-    async def check(self, url: str) -> None:
+    async def check(self, url: str) -> str:
         target = checked_url(url)
         if not await self._may_be_notified(target):
             raise InvalidRequest(
                 "url: is in a network that is not notified; [a2a.push] allow = [...] in the configuration allows it",
                 field="url",
             )
+        return origin_of(target)
 
     async def _may_be_notified(self, target: URL) -> bool:
         if self._proxy_for(target) is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapsed.errors import InvalidRequest
+from synapsed.outgoing import signing
 
 SECRET_MAX = 1024
 
@@ -29,6 +30,14 @@ class SecretPlaces:
         if not text.strip():
             raise InvalidRequest(f"{where} is empty")
         return where, text.strip()
+
+    def signing_key(self, *, file: str | None, env: str | None = None) -> bytes:
+        """The key of a secret `whsec_…`. Raises InvalidRequest as `read` does."""
+        where, text = self.read(file=file, env=env)
+        try:
+            return signing.secret_of(text)
+        except ValueError as error:
+            raise InvalidRequest(f"{where}: {error}") from None
 
 
 def _contents(path: Path) -> str:

@@ -103,8 +103,6 @@ def _at_once(old: Config, new: Config) -> list[ConfigChange]:
             words += [f"[{name}] changed"] if key.changes is None else key.changes(before, after)
     changes = [ConfigChange(None, "update", word) for word in words]
     sections = (
-        ("[[rule]]", old.rule != new.rule),
-        ("[webhooks]", old.webhooks != new.webhooks),
         ("[attach]", old.attach != new.attach),
         ("[instructions]", old.instructions != new.instructions),
         ("[teams]", old.teams != new.teams),

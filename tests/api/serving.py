@@ -133,7 +133,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         control=control,
         externals=externals,
         hosts=hosts,
-        health=Health(control.directory),
+        health=Health(),
         **notices_of(control, inbox),
         faces=faces(),
         parts=parts,

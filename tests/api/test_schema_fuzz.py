@@ -71,7 +71,7 @@ def _document() -> dict:
         control=control,
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
-        health=Health(control.directory),
+        health=Health(),
         **notices_of(control, inbox_of(control)),
         faces=faces(),
         parts=Parts(),

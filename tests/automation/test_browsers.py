@@ -301,8 +301,7 @@ async def test_doctor_names_the_device(house: House) -> None:
     assert "it answered 403" in problem
     assert "turn notifications off and on again" in problem
     assert house.service.origin not in problem
-    health = Health(house.manager.directory, None, notifier=notifier)  # type: ignore[arg-type]
-    ((name, state),) = [(one.name, one.state) for one in health._sinks()]
+    ((name, state),) = [(one.name, one.state) for one in Health(notifier).look()]
     assert (name, state) == (f"phone ({device})", "wrong")
 
 

@@ -9,7 +9,7 @@ from synapsed.outgoing import OutgoingConfig
 from synapsed.outgoing.poster import HttpPoster, Receipt
 from synapsed.outgoing.screening import AddressScreen
 from tests.a2a.push.receiver import Receiver, receiving
-from tests.a2a.push.test_poster import FakeResolver
+from tests.outgoing.test_poster import FakeResolver
 from tests.support.proxy import PASSWORD, Proxy
 
 UNKNOWN = FakeResolver([])

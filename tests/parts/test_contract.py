@@ -22,6 +22,7 @@ WORDS = {
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
     "telemetry": r"telemetry|\bmetrics\b|otlp",
+    "rules": r"RuleConfig|RuleFired|\[\[rule\]\]|\[webhooks|\bRuler\b|WebhookConfig\b",
     "schedules": r"\bschedule[sd]?\b|ScheduleCame|UnknownSchedule",
 }
 
@@ -38,6 +39,7 @@ WORD_LINES = {
     "pictures": {},
     "history": {},
     "telemetry": {},
+    "rules": {"fleet/event_body.py": 1, "model/events/__init__.py": 2, "model/events/kinds.py": 3},
     # What stays without it: the log's rows, released codes and words of the API; NATS has schedules of its own.
     "schedules": {
         "api/routes/control.py": 1,

@@ -3,6 +3,7 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from synapsed.documents.writing import Texts
 from synapsed.kernel import Kernel
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
 from synapsed.model.trace import Sampling
@@ -18,6 +19,9 @@ def kernel_of(**given: Any) -> Kernel:
             "sampling": Sampling(),
             "zone": lambda: ZoneInfo("UTC"),
             "alert": lambda _: None,
+            "environ": {},
+            "outgoing": None,
+            "texts": Texts(),
             **given,
         }
     )

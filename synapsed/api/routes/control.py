@@ -321,7 +321,7 @@ async def wait(request: web.Request, query: Resumed, context: ApiContext) -> web
     """An agent that asks for this does nothing else meanwhile. What a rule answers waits for no person."""
     task, control = await task_of(request), context.control
     after = query.cursor(control.events, 0)
-    frames = frames_until_settled(control.tasks, control.events, task, after, context.rules)
+    frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)
     with control.tasks.waiting(rights_of(request).agent_id, task):
         del task  # it may be large, and the stream long
         release(request)

@@ -136,7 +136,7 @@ async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, pa
     """The task at its end or its question, or as it is when the patience is at its end."""
     task = await sending
     task_id, control = task.id, context.control
-    frames = frames_until_settled(control.tasks, control.events, task, after, context.rules)
+    frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)
     del task  # it may be large, and the turn long
     try:
         async with asyncio.timeout(patience):

@@ -13,10 +13,9 @@ from synapsed.errors import SynapsedError
 from synapsed.interfaces import EventFilter, NewEvent
 from synapsed.kernel import Kernel, Running
 from synapsed.model.events import REMOVED, Event, StateChanged
-from synapsed.model.follower import FollowerState
 from synapsed.parts.moods.mood_record import MoodState
 from synapsed.parts.moods.scorer import TYPES, Scorer, asks_for_text
-from synapsed.store.follower import Changes, DurableFollower
+from synapsed.store.follower import Changes, DurableFollower, FollowerState
 
 log = structlog.stdlib.get_logger("synapsed.parts.moods")
 

@@ -21,6 +21,9 @@ from synapsed.model.events import EventData
 OUR_EVENT = "ruleFired"
 """What rules tell of themselves; no rule is for it."""
 
+RULES_MAX = 200
+"""Rules, and webhooks."""
+
 MESSAGE_MAX = 65_536
 FILLED_MAX = 4000
 """Characters of a field that are filled into a text."""
@@ -41,6 +44,12 @@ def _event(name: str) -> str:
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise ValueError("must be letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit")
+    return text
+
+
+def _variable(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is None:
+        raise ValueError("must be the name of a variable")
     return text
 
 
@@ -110,6 +119,22 @@ class RuleConfig(_Section):
             raise ValueError(
                 f"do.{self.do.action} answers a question: on.event must be one of {', '.join(sorted(_ASKING))}"
             )
+        return self
+
+
+class WebhookConfig(_Section):
+    """`[webhooks.NAME]`; which networks may be told, and how it is tried again, `[a2a.push]` says."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2048)]
+    secret_file: str | None = None
+    """A file with `whsec_…`, for its owner alone; `~` allowed, relative to the configuration."""
+    secret_env: Annotated[str, AfterValidator(_variable)] | None = None
+    """A variable of the daemon's environment with it."""
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> Self:
+        if (self.secret_file is None) == (self.secret_env is None):
+            raise ValueError("must have one of secret_file and secret_env: what is sent is signed")
         return self
 
 

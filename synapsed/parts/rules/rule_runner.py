@@ -29,7 +29,6 @@ from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, StoreError, SynapsedError
 from synapsed.interfaces import Control, NewEvent, SendRequest, Store
 from synapsed.model.events import Event, Origin, RuleFired, envelope
-from synapsed.model.follower import FollowerState
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message
 from synapsed.parts.rules.rule import (
@@ -44,7 +43,7 @@ from synapsed.parts.rules.rule import (
     fill,
     is_for,
 )
-from synapsed.store.follower import DurableFollower
+from synapsed.store.follower import DurableFollower, FollowerState
 
 ACT_S = 90.0
 """Seconds that one action may take: the others wait for it."""

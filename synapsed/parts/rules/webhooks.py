@@ -2,32 +2,26 @@
 
 The order is the event `ruleFired`; what is sent is the event that it was for, signed by Standard Webhooks under an id
 that follows from rule and event: the same again, after a kill or a lost answer, is the same to the receiver. Addresses
-are screened and failures tried again as for push notifications (`synapsed.a2a.push`); a receiver that is given up is
+are screened and failures tried again as for push notifications (`synapsed.outgoing`); a receiver that is given up is
 told of once, and begins with what is new when the configuration is read again.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import structlog
 
-from synapsed.aio import Timers, cancel_all, pause
-from synapsed.clock import Clock, iso
-from synapsed.config import WebhookConfig
-from synapsed.documents.writing import Texts
+from synapsed.aio import cancel_all, pause
+from synapsed.clock import iso
 from synapsed.errors import InvalidRequest
-from synapsed.interfaces import EventFilter, NewEvent, Store
+from synapsed.interfaces import EventFilter, NewEvent
+from synapsed.kernel import Kernel
 from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
-from synapsed.model.follower import FollowerState
-from synapsed.outgoing import PushPolicy, retrying, signing
 from synapsed.outgoing.poster import Poster, Receipt
-from synapsed.outgoing.screening import checked_url, origin_of
-from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.store.follower import Changes, DurableFollower, Ended
+from synapsed.parts.rules.rule import WebhookConfig
+from synapsed.store.follower import Changes, DurableFollower, Ended, FollowerState
 
 GIVEN_UP = "WEBHOOK_GIVEN_UP"
 """Code of the alert."""
@@ -35,38 +29,12 @@ GIVEN_UP = "WEBHOOK_GIVEN_UP"
 log = structlog.stdlib.get_logger("synapsed.webhooks")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookMeans:
-    """`rng` gives numbers in [0, 1); `config` is the folder of the configuration."""
-
-    store: Store
-    poster: Poster
-    policy: PushPolicy
-    clock: Clock
-    timers: Timers
-    rng: Callable[[], float]
-    user_agent: str
-    environ: Mapping[str, str]
-    config: Path
-    texts: Texts
-    """The large texts that are being written, to whomever."""
-
-
-def read_secret(webhook: WebhookConfig, *, environ: Mapping[str, str], config: Path) -> bytes:
-    """Raises InvalidRequest that says where it was looked for, and never what was found."""
-    places = SecretPlaces(environ=environ, config=config)
-    where, text = places.read(file=webhook.secret_file, env=webhook.secret_env)
-    try:
-        return signing.secret_of(text)
-    except ValueError as error:
-        raise InvalidRequest(f"{where}: {error}") from None
-
-
 class Webhooks:
     """Life: `reconfigure`, …, `close`."""
 
-    def __init__(self, means: WebhookMeans) -> None:
-        self._means = means
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._poster = kernel.outgoing.poster()
         self._running: dict[str, tuple[_Receiver, asyncio.Task[None]]] = {}
 
     def reconfigure(self, webhooks: Mapping[str, WebhookConfig]) -> None:
@@ -77,7 +45,7 @@ class Webhooks:
                 del self._running[name]
         for name, config in webhooks.items():
             if name not in self._running:
-                receiver = _Receiver(name, config, self._means)
+                receiver = _Receiver(name, config, self._kernel, self._poster)
                 self._running[name] = (receiver, asyncio.get_running_loop().create_task(receiver.run()))
 
     def states(self) -> dict[str, FollowerState]:
@@ -87,28 +55,29 @@ class Webhooks:
     async def close(self) -> None:
         """What is on its way is sent again by the next daemon. May be called again."""
         await cancel_all(task for _, task in self._running.values())
-        await self._means.poster.close()
+        await self._poster.close()
 
 
 class _Receiver(DurableFollower):
     wants = EventFilter(types=frozenset({"ruleFired"}))
 
-    def __init__(self, name: str, config: WebhookConfig, means: WebhookMeans) -> None:
-        super().__init__(means.store, means.timers)
+    def __init__(self, name: str, config: WebhookConfig, kernel: Kernel, poster: Poster) -> None:
+        super().__init__(kernel.store, kernel.timers)
         self.name = f"webhook:{name}"
         self._webhook = name
         self.config = config
-        self._means = means
+        self._kernel = kernel
+        self._poster = poster
         self._key = b""
         self._where = ""
 
     async def run(self) -> None:
         try:
+            keys = self._kernel.outgoing.secrets
             self._key = await asyncio.to_thread(
-                read_secret, self.config, environ=self._means.environ, config=self._means.config
+                keys.signing_key, file=self.config.secret_file, env=self.config.secret_env
             )
-            await self._means.poster.check(self.config.url)
-            self._where = origin_of(checked_url(self.config.url))
+            self._where = await self._poster.check(self.config.url)
         except InvalidRequest as error:
             self.state = self.state.model_copy(update={"state": "given_up", "problem": error.message})
             await self._alert(f"webhook {self._webhook} is not told anything: {error.message}")
@@ -119,47 +88,43 @@ class _Receiver(DurableFollower):
         """One that is new, or was given up, begins with what comes from now on."""
         await super().restore()
         if self.state.state == "given_up":
-            self.cursor = self._means.store.events.last_id
+            self.cursor = self._store.events.last_id
             await self.keep_state(FollowerState(cursor=self.cursor))
 
     async def handle(self, event: Event) -> Changes | None:
         """Delivers it, until the receiver has taken it or is given up."""
-        fired, means = event.data, self._means
+        fired, outgoing = event.data, self._kernel.outgoing
         if not isinstance(fired, RuleFired) or fired.webhook != self._webhook or fired.outcome != "done":
             return None
         while True:
-            await pause(means.timers, retrying.waiting(self.state, means.policy, now=means.clock.wall()))
+            await pause(self._kernel.timers, outgoing.wait(self.state))
             receipt = await self._post(event, fired)
             if receipt.accepted:
                 return Changes()
-            now = means.clock.wall()
-            asked = retrying.retry_after(receipt.retry_after, now=now)
-            after = retrying.failed(self.state, means.policy, now=now, asked=asked, roll=means.rng())
-            gone = receipt.gone or after.state == "given_up"
+            after = outgoing.failed(self.state, receipt)
             log.info(
                 "webhook failed", webhook=self._webhook, to=self._where, attempt=after.attempt, why=receipt.problem
             )
-            update = {"state": "given_up" if gone else "active", "problem": receipt.problem}
-            await self.keep_state(after.model_copy(update=update))
-            if gone:
+            await self.keep_state(after.model_copy(update={"problem": receipt.problem}))
+            if after.state == "given_up":
                 await self._alert(f"webhook {self._webhook} ({self._where}) is not told any more: {receipt.problem}")
                 raise Ended
 
     async def _post(self, event: Event, fired: RuleFired) -> Receipt:
         """Send it once. What it was for may be large: it is read when there is room for it, and for this attempt."""
-        means = self._means
-        headers = {"Content-Type": "application/json", "User-Agent": means.user_agent}
-        reading = means.store.events.follow(fired.cause - 1, upto=fired.cause, reserved=True)
+        reading = self._store.events.follow(fired.cause - 1, upto=fired.cause, reserved=True)
         async with aclosing(reading) as found:
-            body = await means.texts.whole(_document(fired, await anext(found, None), at=event.at))
-            webhook_id, at = f"{fired.rule}_{fired.cause}", int(means.clock.wall())
-            headers |= await asyncio.to_thread(signing.headers, self._key, webhook_id=webhook_id, at=at, body=body.data)
-            return await means.poster.post(self.config.url, [body.data], headers)
+            body = await self._kernel.texts.whole(_document(fired, await anext(found, None), at=event.at))
+            webhook_id, at = f"{fired.rule}_{fired.cause}", int(self._kernel.clock.wall())
+            headers = await asyncio.to_thread(
+                self._kernel.outgoing.headers, self._key, webhook_id=webhook_id, at=at, body=body.data
+            )
+            return await self._poster.post(self.config.url, [body.data], headers)
 
     async def _alert(self, message: str) -> None:
         log.warning("webhook", webhook=self._webhook, why=message)
         alert = AgentAlert(code=GIVEN_UP, message=message, details={"state": "happened", "webhook": self._webhook})
-        await self._means.store.commit(events=[NewEvent("", alert)])
+        await self._store.commit(events=[NewEvent("", alert)])
 
 
 def _document(fired: RuleFired, cause: Event | None, *, at: float) -> dict[str, Any]:

@@ -4,26 +4,30 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from standardwebhooks.webhooks import Webhook
 
 from synapsed.api.task_stream import frames_until_settled
-from synapsed.config import WebhookConfig
-from synapsed.documents.writing import Parts, Texts, joined
+from synapsed.config import Config
+from synapsed.documents.writing import Parts, joined
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import NewEvent
+from synapsed.kernel import Kernel
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, RuleFired
 from synapsed.model.follower import FollowerState
 from synapsed.model.task import Task
 from synapsed.outgoing import PushPolicy
-from synapsed.outgoing.poster import Receipt
-from synapsed.parts.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
+from synapsed.outgoing.means import Outgoing
+from synapsed.outgoing.poster import HttpPoster, Receipt
+from synapsed.outgoing.secrets import SecretPlaces
+from synapsed.parts.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig, WebhookConfig
 from synapsed.parts.rules.rule_runner import Ruler
-from synapsed.parts.rules.webhooks import GIVEN_UP, WebhookMeans, Webhooks
+from synapsed.parts.rules.webhooks import GIVEN_UP, Webhooks
 from tests.fakes.clock import until
+from tests.support.kernels import kernel_of
 from tests.support.world import PERMISSION, World
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
@@ -45,9 +49,10 @@ class Poster:
         self.receipts: list[Receipt] = []
         self.sent: list[tuple[bytes, dict[str, str]]] = []
 
-    async def check(self, url: str) -> None:
+    async def check(self, url: str) -> str:
         if "10.0.0.1" in url:
             raise InvalidRequest("url: is in a network that is not notified")
+        return url
 
     async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
         self.sent.append((await joined(body), dict(headers)))
@@ -66,6 +71,25 @@ class Home(World):
         self.hooks: list[Webhooks] = []
         self.policy = PushPolicy(jitter=0, initial=1, factor=2, maximum=8, attempts=3)
 
+    def kernel(self, config: Config | None = None) -> Kernel:
+        outgoing = Outgoing(
+            poster=lambda: cast("HttpPoster", self.poster),
+            policy=self.policy,
+            secrets=SecretPlaces(environ={"HOOK": SECRET}, config=self.paths.config),
+            clock=self.clock,
+            rng=lambda: 0.0,
+            user_agent="t",
+        )
+        return kernel_of(
+            control=self.manager,
+            store=self.store,
+            clock=self.clock,
+            timers=self.clock,
+            config=config,
+            paths=self.paths,
+            outgoing=outgoing,
+        )
+
     async def rules(self, *rules: RuleConfig, webhooks: dict[str, WebhookConfig] | None = None) -> Ruler:
         async def notify(text: str) -> None:
             self.notes.append(text)
@@ -75,13 +99,7 @@ class Home(World):
         ruler.reconfigure(rules)
         self.rulers.append(ruler)
         ruler.start()
-        hooks = Webhooks(
-            WebhookMeans(
-                store=self.store, poster=self.poster, policy=self.policy, clock=self.clock,
-                timers=self.clock, rng=lambda: 0.0, user_agent="t", environ={"HOOK": SECRET}, config=self.paths.config,
-                texts=Texts(),
-            )
-        )  # fmt: skip
+        hooks = Webhooks(self.kernel())
         hooks.reconfigure(webhooks or {})
         self.hooks.append(hooks)
         return ruler
@@ -315,7 +333,7 @@ async def test_a_receiver_that_fails_is_told_again_under_the_same_id(home: Home)
     await home.report()
     await until(lambda: home.store._followers["webhook:ci"].attempt == 1)
     await home.hooks[-1].close()
-    hooks = Webhooks(home.hooks[-1]._means)
+    hooks = Webhooks(home.hooks[-1]._kernel)
     hooks.reconfigure(HOOK)
     home.hooks.append(hooks)
     await until(lambda: any(0.9 < wait <= 1 for wait in home.clock.pending()), "the pause is kept over a restart")
