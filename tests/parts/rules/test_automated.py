@@ -10,6 +10,7 @@ from synapsed.config import config_with
 from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.interfaces import NewEvent
+from synapsed.kernel import open_parts
 from synapsed.model.events import AgentReported, RuleFired
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.poster import Receipt
@@ -106,6 +107,12 @@ async def test_webhooks(home: HomeOfPart) -> None:
     kept = await home.store.follower("webhook:ci")
     assert kept is not None
     assert kept.problem == "HTTP 500", "the next daemon knows it, too"
+
+
+async def test_a_fault_holds_up_nobody(home: HomeOfPart, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_parts([FACE], home.kernel(MODEL())) as parts:
+        monkeypatch.setattr(parts._running["rules"], "seen", lambda _: 1 / 0)
+        await parts.seen("a")
 
 
 SAID = """
