@@ -14,7 +14,7 @@ from synapsed.parts.rules.rule import RULES_MAX, RuleConfig, WebhookConfig
 
 
 def _fit_together(config: Any) -> str | None:
-    """Each is called otherwise, and tells a receiver that there is."""
+    """Returns what is wrong if two are called the same, or one tells a receiver that there is not."""
     names: set[str] = set()
     for number, rule in enumerate(config.rule):
         if rule.name in names:

@@ -14,7 +14,7 @@ from synapsed.parts.schedules.schedule import FILE, SCHEDULES_MAX, NewSchedule, 
 
 
 def _named_once(config: Any) -> str | None:
-    """Each is called otherwise."""
+    """Returns what is wrong if two are called the same."""
     ids = [as_schedule(schedule, now=0).id for schedule in config.schedule]
     for number, schedule_id in enumerate(ids):
         if (first := ids.index(schedule_id)) != number:
@@ -27,7 +27,7 @@ def _named_once(config: Any) -> str | None:
 
 
 def _changes(old: Sequence[NewSchedule], new: Sequence[NewSchedule]) -> list[str]:
-    """Each that is gone, new or another one."""
+    """Returns a sentence on each that is gone, new or another one."""
     before, after = ({one.id: one for one in (as_schedule(each, now=0) for each in kept)} for kept in (old, new))
     words = [
         *((before[gone].called, "is gone") for gone in before.keys() - after.keys()),
