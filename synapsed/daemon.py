@@ -68,8 +68,8 @@ from synapsed.model.trace import Sampling
 from synapsed.openfiles import OwnLog
 from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
-from synapsed.outgoing.means import Outgoing
 from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
@@ -444,9 +444,9 @@ class Daemon:
             hooks=hooks,
         )
 
-    def _outgoing(self, config: Config) -> Outgoing:
+    def _outgoing(self, config: Config) -> Posting:
         policy = config.a2a.push
-        return Outgoing(
+        return Posting(
             poster=lambda: HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=config.outgoing),
             policy=policy,
             secrets=SecretPlaces(environ=self._environ, config=self._paths.config),

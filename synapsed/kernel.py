@@ -28,7 +28,7 @@ from synapsed.paths import Paths
 
 if TYPE_CHECKING:
     from synapsed.documents.writing import Texts
-    from synapsed.outgoing.means import Outgoing
+    from synapsed.outgoing.posting import Posting
 
 log = structlog.stdlib.get_logger("synapsed.parts")
 
@@ -96,7 +96,7 @@ class Kernel:
     """Returns the time zone of this machine as it is now."""
     environ: Mapping[str, str]
     """The daemon's own."""
-    outgoing: "Outgoing"
+    outgoing: "Posting"
     texts: "Texts"
     """The large texts that are being written, to whomever."""
     alert: Callable[[str], None]

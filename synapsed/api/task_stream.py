@@ -55,7 +55,7 @@ async def has_frames(log: EventLog, task: Task, after: int) -> bool:
     return False
 
 
-class Answering(Protocol):
+class Answerer(Protocol):
     """Who may answer questions of agents by itself."""
 
     async def seen(self, agent_id: str) -> None:
@@ -64,7 +64,7 @@ class Answering(Protocol):
 
 
 async def frames_until_settled(
-    tasks: Tasks, log: EventLog, task: Task, after: int, answering: Answering
+    tasks: Tasks, log: EventLog, task: Task, after: int, answering: Answerer
 ) -> AsyncGenerator[SseFrame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
     was answered long ago, or that is about to be answered by itself."""

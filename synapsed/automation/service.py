@@ -15,7 +15,7 @@ from synapsed.automation.sinks.making import SinkMaker
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
-from synapsed.outgoing.means import Outgoing
+from synapsed.outgoing.posting import Posting
 from synapsed.store.store import SqliteStore
 
 
@@ -29,7 +29,7 @@ class Automation:
         *,
         config: Config,
         clock: Clock,
-        outgoing: Outgoing,
+        outgoing: Posting,
         book: AccessBook,
         push_key: PushKey | None,
         zone: Callable[[], ZoneInfo],

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 
-class Progress(BaseModel):
+class LogProgress(BaseModel):
     """Events up to `cursor` are seen to. Of a receiver elsewhere also its failures since the last success: `attempt`
     counts them, `failing_since` and `retry_at` are None while nothing fails, in seconds since the epoch."""
 
@@ -16,7 +16,7 @@ class Progress(BaseModel):
     retry_at: float | None = None
 
 
-class FollowerState(Progress):
+class FollowerState(LogProgress):
     """As it is in the database."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

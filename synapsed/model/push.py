@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from synapsed.model.follower import Progress
+from synapsed.model.follower import LogProgress
 
 
-class PushRecord(Progress):
+class PushRecord(LogProgress):
     """Whom to notify of a task. `token` and `credentials` are secrets: they are sent to the receiver and nowhere else.
     What a receiver accepted last is the event `cursor`; `state` is `done` once it was told the task's end."""
 

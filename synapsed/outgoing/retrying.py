@@ -11,7 +11,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from synapsed.clock import backoff
-from synapsed.model.follower import Progress
+from synapsed.model.follower import LogProgress
 from synapsed.outgoing import PushPolicy
 
 RETRY_AFTER_MAX = 3600.0
@@ -21,7 +21,7 @@ LATE_S = 300.0
 """A try that fails so long after its time, or before it, did not take that long."""
 
 
-def accepted[P: Progress](record: P, cursor: int, *, last: bool) -> P:
+def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:
     """The receiver has taken what was told up to the event `cursor`; `last`: it was the task's end."""
     return record.model_copy(
         update={
@@ -34,7 +34,7 @@ def accepted[P: Progress](record: P, cursor: int, *, last: bool) -> P:
     )
 
 
-def failed[P: Progress](record: P, policy: PushPolicy, *, now: float, asked: float | None, roll: float) -> P:
+def failed[P: LogProgress](record: P, policy: PushPolicy, *, now: float, asked: float | None, roll: float) -> P:
     """After a failure at `now`; `asked` is what `retry_after` gave, `roll` a random number in [0, 1)."""
     since = record.failing_since if record.failing_since is not None else now
     if record.retry_at is not None and abs(late := now - record.retry_at) > LATE_S:
@@ -53,7 +53,7 @@ def failed[P: Progress](record: P, policy: PushPolicy, *, now: float, asked: flo
     )
 
 
-def waiting(record: Progress, policy: PushPolicy, *, now: float) -> float:
+def waiting(record: LogProgress, policy: PushPolicy, *, now: float) -> float:
     """Seconds until the next try. The wall clock may have been set since: it is never longer than a pause can be."""
     if record.retry_at is None:
         return 0.0

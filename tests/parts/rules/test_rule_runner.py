@@ -20,8 +20,8 @@ from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, Rule
 from synapsed.model.follower import FollowerState
 from synapsed.model.task import Task
 from synapsed.outgoing import PushPolicy
-from synapsed.outgoing.means import Outgoing
 from synapsed.outgoing.poster import HttpPoster, Receipt
+from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig, WebhookConfig
 from synapsed.parts.rules.rule_runner import Ruler
@@ -72,7 +72,7 @@ class Home(World):
         self.policy = PushPolicy(jitter=0, initial=1, factor=2, maximum=8, attempts=3)
 
     def kernel(self, config: Config | None = None) -> Kernel:
-        outgoing = Outgoing(
+        outgoing = Posting(
             poster=lambda: cast("HttpPoster", self.poster),
             policy=self.policy,
             secrets=SecretPlaces(environ={"HOOK": SECRET}, config=self.paths.config),

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from synapsed.clock import Clock
-from synapsed.model.follower import Progress
+from synapsed.model.follower import LogProgress
 from synapsed.outgoing import PushPolicy, retrying, signing
 from synapsed.outgoing.poster import HttpPoster, Receipt
 from synapsed.outgoing.secrets import SecretPlaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class Posting:
     """`rng` gives numbers in [0, 1)."""
 
     poster: Callable[[], HttpPoster]
@@ -22,11 +22,11 @@ class Outgoing:
     rng: Callable[[], float]
     user_agent: str
 
-    def wait(self, progress: Progress) -> float:
+    def wait(self, progress: LogProgress) -> float:
         """Returns the seconds until the receiver is to be tried again."""
         return retrying.waiting(progress, self.policy, now=self.clock.wall())
 
-    def failed[P: Progress](self, progress: P, receipt: Receipt) -> P:
+    def failed[P: LogProgress](self, progress: P, receipt: Receipt) -> P:
         """Returns the progress after the receiver has not taken it: `given_up` if it is not to be tried again."""
         now = self.clock.wall()
         asked = retrying.retry_after(receipt.retry_after, now=now)
