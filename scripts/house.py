@@ -41,17 +41,13 @@ TO_GO = {
     ),
     "a2a": ("a2a", "api.a2a_http", "api.a2a_loading", "api.routes.a2a", "store.pushes", "model.push"),
     "fleet": ("fleet", "fleetspec", "api.routes.fleet", "store.fleet", "interfaces.fleet"),
-    "attention": ("attention", "automation", "api.routes.inbox", "api.routes.notify", "model.attention"),
-    "web": (
-        "access",
-        "web",
-        "api.tls",
-        "api.pagefiles",
-        "api.devices",
-        "api.device_login",
-        "api.routes.page",
-        "api.routes.pairing",
+    "attention": (
+        "attention",
+        "automation",
+        "api.routes.inbox",
+        "api.routes.notify",
         "api.routes.webpush",
+        "model.attention",
     ),
 }
 

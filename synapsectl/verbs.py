@@ -82,9 +82,6 @@ VERBS = {
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
     "notify": Verb("notify", "where you are told what waits for you: does it work", DAEMON),
-    "web": Verb("web", "the page, at the desk and on the phone", DAEMON),
-    "devices": Verb("devices", "which browsers were let in", DAEMON),
-    "token": Verb("token", "tokens for scripts, which may some things only", DAEMON),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
     "up": Verb("up", "bring the daemon back, and say which agents live", DAEMON),
     "shutdown": Verb("shutdown", "stop the daemon", DAEMON),
@@ -124,21 +121,33 @@ SYNONYMS = {
 }
 """What people who come from other tools type, and the verb that they mean."""
 
-RELEASED = {"history": "history", "schedule": "schedules", "usage": "history"}
+RELEASED = {
+    "history": "history",
+    "schedule": "schedules",
+    "usage": "history",
+    "web": "web",
+    "devices": "web",
+    "token": "web",
+}
 """Verbs of parts, with the part of each: what is said where that is not installed."""
 
 
 @cache
 def verbs() -> dict[str, Verb]:
     """Returns all verbs but those of other distributions' parts, in the order of the overview."""
+    found = dict(VERBS)
+    for package in packages_with("verbs"):
+        found = _with(found, package)
+    return found
+
+
+def packages_with(module: str) -> list[str]:
+    """Returns the packages for this tool, of parts that are in this distribution, which have such a module."""
     from synapsed.parts import __path__ as parts
     from synapsed.parts.list import NAMES
 
-    found = dict(VERBS)
-    for part in NAMES:
-        if os.path.isfile(os.path.join(parts[0], part, "ctl", "verbs.py")):  # noqa: PTH113, PTH118 - without pathlib
-            found = _with(found, f"synapsed.parts.{part}.ctl")
-    return found
+    files = {part: os.path.join(parts[0], part, "ctl", f"{module}.py") for part in NAMES}  # noqa: PTH118 - without pathlib
+    return [f"synapsed.parts.{part}.ctl" for part, file in files.items() if os.path.isfile(file)]  # noqa: PTH113 - as above
 
 
 @cache

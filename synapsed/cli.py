@@ -358,7 +358,7 @@ def _check_config(*, as_json: bool) -> int:
     from synapsed.configfile import check_parking, load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.library import ProfileLibrary
-    from synapsed.parts.loading import config_model, lacking
+    from synapsed.parts.loading import config_model, findings, lacking
     from synapsed.paths import Paths
 
     paths = Paths.from_environ()
@@ -380,9 +380,8 @@ def _check_config(*, as_json: bool) -> int:
     if as_json:
         api = config.api
         listen = {"address": api.address, "port": api.port}
-        tls = api.tls_listen and {"listen": api.tls_listen, "cert": api.tls_cert, "key": api.tls_key}
-        told = {"listen": listen, "tls": tls, "proxy": config.outgoing.place, "agents": agents}
-        print(json.dumps({**told, "missing": wanting}))
+        told = {"listen": listen, "proxy": config.outgoing.place, "agents": agents, "missing": wanting}
+        print(json.dumps({**told, "api": api.model_dump(mode="json"), "findings": findings(config, paths.state)}))
     else:
         for sentence in wanting:
             print(f"synapsed: {sentence}", file=sys.stderr)

@@ -32,21 +32,18 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.sender import PushSender, push_sender
-from synapsed.access.book import AccessBook
-from synapsed.access.vapid import PushKey
-from synapsed.access.vapid import load_or_create as load_push_key
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
 from synapsed.aio import TaskSet
 from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext
-from synapsed.api.device_login import Visitors
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.api.tls import TlsService
 from synapsed.api.token import load_or_create
 from synapsed.automation.service import Automation
+from synapsed.automation.vapid import PushKey
+from synapsed.automation.vapid import load_or_create as load_push_key
 from synapsed.clock import SystemClock
 from synapsed.config import Config
 from synapsed.configfile import check_parking, load_config
@@ -55,7 +52,7 @@ from synapsed.extras import has_mcp
 from synapsed.garbage import collecting
 from synapsed.home import HomeLock, lock_home, prepare_directories, remove_stand_in
 from synapsed.installed import commit
-from synapsed.interfaces import NewEvent
+from synapsed.interfaces import NewEvent, Subscriptions
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, open_parts
@@ -198,8 +195,8 @@ class Daemon:
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
             up.enter_context(self._signals(stop, manager))  # before anybody can know that it is there
-            listeners = Listeners(servers, config, self._paths, clock=self._clock, late_port=self._late_port)
-            listen, tls = await self._listen(up, listeners, parts, config)
+            listeners = Listeners(servers, config, self._paths, late_port=self._late_port)
+            listen = await self._listen(up, listeners, parts, config)
             if lock.before is not None:
                 await asyncio.to_thread(lead_here, Path(lock.before.socket), self._paths)
             upkeep = self._upkeep(lock, parts)
@@ -211,7 +208,6 @@ class Daemon:
                     group.create_task(watch_loop(self._clock, parts.lag, OwnLog(self._paths.logs / "daemon.log").look)),
                     group.create_task(parts.backups.run()),
                     *([] if listen else [group.create_task(listeners.main_later())]),
-                    *([] if tls is None else [group.create_task(tls.run())]),
                     *([group.create_task(Strays().reap())] if self._takes_orphans else []),
                 ]
                 self._service.ready(lambda: summary_of(manager.directory.all()))
@@ -234,16 +230,12 @@ class Daemon:
                 up.callback(lock.leave)
         log.info("daemon ended")
 
-    async def _listen(
-        self, up: AsyncExitStack, listeners: Listeners, parts: _Parts, config: Config
-    ) -> tuple[str, TlsService | None]:
-        """Addresses of the main listener, empty if it is to be taken later, and the one with TLS, if one is wanted."""
+    async def _listen(self, up: AsyncExitStack, listeners: Listeners, parts: _Parts, config: Config) -> str:
+        """Returns the address of the main listener, empty if it is to be taken later."""
         manager = parts.manager
         inherited = inherited_sockets(self._environ)
         listen = await listeners.main(inherited.pop("http", []))
-        tls = listeners.tls()
-        if tls is not None:
-            await tls.look()
+        await parts.parts.listening(parts.servers)
         # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
         await manager.serve_ports(parts.servers, listen=listen or config.api.listen)
         # Last: who starts a daemon waits for this to answer, and then finds the others.
@@ -255,7 +247,7 @@ class Daemon:
         for hook in parts.hooks.values():
             await hook.make()
             up.push_async_callback(hook.close)
-        return listen, tls
+        return listen
 
     def _upkeep(self, lock: HomeLock, parts: _Parts) -> Upkeep:
         return Upkeep(
@@ -337,21 +329,7 @@ class Daemon:
                 opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
             )
             carriers.fleet = None if fleet is None else fleet.carrier
-        book = AccessBook(paths.access, self._clock)
-        await book.load()
         push_key = await asyncio.to_thread(_push_key, paths)
-        automation = Automation(
-            manager,
-            store,
-            config=config,
-            clock=self._clock,
-            outgoing=(outgoing := self._outgoing(config)),
-            book=book,
-            push_key=push_key,
-            zone=self._zone,
-        )
-        up.push_async_callback(automation.close)
-        await automation.restore()
         alerts = [] if push_key is not None else [_without_push(paths)]
         kernel = Kernel(
             control=manager,
@@ -370,14 +348,27 @@ class Daemon:
             sampling=sampling,
             zone=self._zone,
             environ=self._environ,
-            outgoing=outgoing,
+            outgoing=(outgoing := self._outgoing(config)),
             texts=store.texts,
             alert=lambda message: None if message in alerts else alerts.append(message),
+            settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
+        automation = Automation(
+            manager,
+            store,
+            config=config,
+            clock=self._clock,
+            outgoing=outgoing,
+            subscriptions=next(iter(parts.all(Subscriptions)), None),
+            push_key=push_key,
+            zone=self._zone,
+        )
+        up.push_async_callback(automation.close)
+        await automation.restore()
         security = Security(
             directory=manager.directory,
-            visitors=Visitors(book, self._clock),
+            bearers=parts.bearers,
             token=token,
             allowed_hosts=config.api.allowed_hosts,
             trusted_proxies=config.api.trusted_proxies,
@@ -408,7 +399,6 @@ class Daemon:
             parts=parts,
             fleet=fleet,
             fleet_problem=carriers.problem,
-            push_key=None if push_key is None else push_key.public,
             alerts=alerts,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))

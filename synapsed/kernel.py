@@ -2,16 +2,18 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
-that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `choices`, `clock`, `config` (for
-sections), `errors`, `files`, `interfaces`, `masking`, `model`, `outgoing.poster`, `store.database`,
-`store.follower`.
+that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `apispec`, `certificates`, `choices`,
+`clock`, `config` (for sections), `errors`, `files`, `interfaces`, `masking`, `model`, `outgoing.poster`,
+`store.database`, `store.follower`.
 """
 
+import asyncio
 import importlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -22,11 +24,14 @@ from synapsed.clock import Clock
 from synapsed.errors import NotReady
 from synapsed.interfaces import Control, Store
 from synapsed.model.figures import DaemonFigures
+from synapsed.model.grants import Grant, Token, TokenKind
 from synapsed.model.released_names import AutomatedKind
 from synapsed.model.trace import Sampling
 from synapsed.paths import Paths
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from synapsed.documents.writing import Texts
     from synapsed.outgoing.posting import Posting
 
@@ -48,8 +53,9 @@ class ConfigKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """A request that the part answers. `handler` is the name of an `operation` in the module `Face.routes_in`, loaded
-    when it is first asked for. `needs`: any of these rights is enough for a device or a token; None: it is closed to
-    them."""
+    when it is first asked for; `MODULE.NAME` where that is a package. `needs`: any of these rights is enough for a
+    grant; None: it is closed to all. `of_caller`: it tells nothing of agents, so that a grant for some of them is
+    enough. `public`: whoever may connect is answered."""
 
     method: str
     path: str
@@ -57,6 +63,8 @@ class Route:
     needs: frozenset[str] | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the path: what each is, for the OpenAPI document."""
+    of_caller: bool = False
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +80,17 @@ class Face:
     configuration."""
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
+    extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    """By the name of a section of the kernel's, a model of it that has keys more."""
     routes: Sequence[Route] = ()
     """Requests at the daemon's listeners that the part answers."""
     routes_in: str = ""
     extras_in: str = ""
     """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
+    findings_in: str = ""
+    """A module whose `findings(config, state)` yields what `synapsectl doctor` tells of files, those in the state
+    directory among them, as `synapsectl.checkup.finding` has it: what was looked at, `ok`, `note` or `wrong`, details,
+    and what mends it. Blocks."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,6 +115,8 @@ class Kernel:
     """The large texts that are being written, to whomever."""
     alert: Callable[[str], None]
     """Tells what a person has to mend, from then on; the same words once."""
+    settle: Callable[[str], None]
+    """What was told by `alert` is so no more."""
 
     def agent_config(self, name: str) -> Any:
         """Returns what is configured for the agent; None if it is not in the configuration."""
@@ -118,6 +134,80 @@ class Automated(BaseModel):
     source: Literal["file", "verb"] = Field(default="file", description="`file`: it stands in config.toml")
 
 
+class Bearers:
+    """Who is let in beside those whom the kernel knows, and under which names of this host: what a part knows of that.
+    This one knows nobody. What a request may do is the kernel's to say, and an agent's process stays that agent."""
+
+    @property
+    def served(self) -> Collection[str]:
+        """Names of this host for which a proxy on this machine may bring requests."""
+        return ()
+
+    def is_name(self, name: str, address: str | None) -> bool:
+        """Returns whether a listener of the part's may be called so by who has come to it at `address`."""
+        return False
+
+    def authenticate(self, request: "web.Request", token: str | None) -> Token:
+        """Returns what a token that the kernel does not know is good for, or, where none came, what else the request
+        carries. Raises Forbidden."""
+        return Token() if token is None else Token(TokenKind.UNKNOWN)
+
+    def failed(self, request: "web.Request") -> None:
+        """Counts that what nobody has came by TCP. Raises LockedOut."""
+
+    def at_work(self, grant: Grant, request: "web.Request") -> AbstractContextManager[None]:
+        """A request of that grant is worked on: the part ends it when the grant is good no more."""
+        return nullcontext()
+
+
+class Connection(asyncio.Protocol):
+    """A connection that is counted, and speaks HTTP with the daemon once it is `made`."""
+
+    made = False
+
+    def forget(self) -> None:
+        """Counts it no more; nothing happens if it was made."""
+
+
+class Listener(Protocol):
+    async def close(self) -> None: ...
+
+
+class Serving(Protocol):
+    """The daemon's listeners, for a part that has some of its own."""
+
+    @property
+    def head(self) -> float:
+        """Seconds from a connection to the end of its first request's headers."""
+        ...
+
+    @property
+    def handshakes(self) -> int:
+        """How many connections of a listener may be not made yet."""
+        ...
+
+    def bind(self, address: str, port: int) -> list[socket.socket]:
+        """Returns sockets that listen: at both addresses of `localhost` where one is meant, at `::` for IPv4, too.
+        Raises OSError."""
+        ...
+
+    def admit(self, peer: Any, own: Any, listener: str) -> Connection | None:
+        """Returns a connection between these two ends, counted; None where it is one too many."""
+        ...
+
+    def is_host(self, host: str) -> bool:
+        """Returns whether a `Host` may mean this server."""
+        ...
+
+    def refusal(self, message: str) -> bytes:
+        """Returns the body of an answer that says what is wrong with a request, in JSON."""
+        ...
+
+    def add(self, listener: Listener) -> None:
+        """It is closed with the daemon's own."""
+        ...
+
+
 class Running:
     """A part at work. What it does not need of this it leaves as it is."""
 
@@ -126,8 +216,14 @@ class Running:
     tokens: Mapping[str, str] = {}
     """By the path of a route of the part, a file in the state directory with a token that opens this route and nothing
     else; it is made if it is not there."""
+    bearers: Bearers | None = None
+    addresses: Sequence[str] = ()
+    """URLs at which listeners of the part's serve what the daemon serves, those first that others reach by them."""
     off: str = ""
     """Why it does nothing, in words for whoever asks it for something; empty if it works."""
+
+    async def listening(self, serving: Serving) -> None:
+        """The main listener is there, and nobody is told yet that the daemon is: listeners of the part's come up."""
 
     def started(self) -> None:
         """The agents are there: it may act from here on."""
@@ -152,6 +248,13 @@ class Parts:
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
         self.problems: dict[str, str] = {}
+
+    async def listening(self, serving: Serving) -> None:
+        for name, running in self._running.items():
+            try:
+                await running.listening(serving)
+            except Exception:
+                log.exception("a part does not listen", part=name)
 
     def started(self) -> None:
         self._each(lambda running: running.started())
@@ -189,6 +292,15 @@ class Parts:
         """Returns the files of tokens of all parts, by the path of the route that each opens."""
         return {path: token for running in self._running.values() for path, token in running.tokens.items()}
 
+    @property
+    def bearers(self) -> Bearers:
+        """Returns those of the first part that knows some."""
+        return next((running.bearers for running in self._running.values() if running.bearers is not None), Bearers())
+
+    @property
+    def addresses(self) -> list[str]:
+        return [address for running in self._running.values() for address in running.addresses]
+
     def check(self, name: str) -> None:
         """Raises NotReady if the part cannot answer."""
         if (problem := self.problems.get(name)) is not None:
@@ -198,11 +310,14 @@ class Parts:
         if off := self._running[name].off:
             raise NotReady(off, part=name)
 
+    def all(self, kind: type) -> list[Any]:
+        """Returns what the open parts provide of that type."""
+        return [running.provides[kind] for running in self._running.values() if kind in running.provides]
+
     def provided(self, kind: type, why_not: str = "") -> Any:
         """Returns what an open part provides of that type. Raises NotReady, in the words `why_not`, if none does."""
-        for running in self._running.values():
-            if kind in running.provides:
-                return running.provides[kind]
+        if found := self.all(kind):
+            return found[0]
         raise NotReady(why_not or f"no part that is open has a {kind.__name__}")
 
     async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:

@@ -1,4 +1,4 @@
-"""Where the daemon is reached: the main listener, the one by TLS, and the control socket.
+"""Where the daemon is reached: the main listener and the control socket.
 
 Each is served on what the service manager has bound, or on a socket of the daemon's own.
 """
@@ -11,9 +11,7 @@ from pathlib import Path
 import structlog
 
 from synapsed.api.servers import ApiServers
-from synapsed.api.tls import TlsService, TlsSettings
 from synapsed.apispec import ApiConfig
-from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.errors import ConfigError
 from synapsed.loopback import other
@@ -30,11 +28,10 @@ class Listeners:
     """Those of one daemon. `late_port`: a main port that is taken is waited for, while all else is served; else it is
     refused."""
 
-    def __init__(self, servers: ApiServers, config: Config, paths: Paths, *, clock: Clock, late_port: bool) -> None:
+    def __init__(self, servers: ApiServers, config: Config, paths: Paths, *, late_port: bool) -> None:
         self._servers = servers
         self._api = config.api
         self._paths = paths
-        self._clock = clock
         self._late_port = late_port
         self._bound: dict[str, socket.socket] = {}
         """Sockets that the service manager has bound, by address."""
@@ -72,18 +69,6 @@ class Listeners:
             self._servers.settle(_without_port(self._api))
             log.info("the main port is served now", listen=listen)
             return
-
-    def tls(self) -> TlsService | None:
-        """The listener by TLS; None if none is wanted."""
-        api = self._api
-        if api.tls_listen is None:
-            return None
-        host, port = api.tls_address
-        given = (
-            (Path(api.tls_cert), Path(api.tls_key)) if api.tls_cert is not None and api.tls_key is not None else None
-        )
-        settings = TlsSettings(host=host, port=port, given=given, allowed=api.allowed_hosts, folder=self._paths.tls)
-        return TlsService(settings, self._servers, clock=self._clock)
 
     async def control(self, inherited: list[socket.socket]) -> None:
         """Serve the control socket: on what the service manager has bound, if that is where it is looked for."""

@@ -58,14 +58,10 @@ class Paths(_Roots):
     user_profiles = _Below("config", "profiles")
     database = _Below("state", "synapsed.db")
     token = _Below("state", "token")
-    access = _Below("state", "access.json")
-    """Devices that were paired, and tokens for scripts: hashes."""
     acts = _Below("state", "acts.jsonl")
     """What was typed under keys of its callers, so that it is typed once."""
     push_key = _Below("state", "push-key.pem")
     """The key that web pushes are signed with."""
-    tls = _Below("state", "tls")
-    """Certificates that the daemon has made for its own listener with TLS, each with its key."""
     versions = _Below("state", "versions.json")
     """What programs told of their versions."""
     logs = _Below("state", "logs")

@@ -113,9 +113,9 @@ _CONFIG = (
 
 
 def _is_there(text: str) -> bool:
-    """Returns False for a section of a part that is not there: it is refused for that, whatever it says."""
-    section = re.match(r"\[+(\w+)", text)
-    part = CONFIG_KEYS.get(section[1]) if section is not None else None
+    """Returns False for a section, or a key, of a part that is not there: it is refused for that, whatever it says."""
+    found = re.match(r"\[+(\w+)(?:\]\n(\w+))?", text)
+    part = CONFIG_KEYS.get(found[1], CONFIG_KEYS.get(f"{found[1]}.{found[2]}")) if found is not None else None
     return part is None or find_spec(f"synapsed.parts.{part}") is not None
 
 

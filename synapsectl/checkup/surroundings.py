@@ -7,19 +7,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.checkup.loopback import look_at_main
 from synapsectl.checkup.outgoing import look_at_proxy
 from synapsectl.checkup.screens import look_at_screens
-from synapsectl.checkup.tls import look_at_tls
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.service.available import this_machines
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
+from synapsectl.verbs import packages_with
 from synapsed import __version__, own_python
 from synapsed.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
 from synapsed.package_version import package_version
@@ -51,8 +52,9 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
     if settings.listen:
         yield from _port(settings.listen, served(ctx))
     yield look_at_proxy(ctx, settings.proxy)
-    if settings.tls:
-        yield from look_at_tls(ctx, settings.tls)
+    yield from (Finding(*found) for found in settings.findings)
+    for package in packages_with("checks"):
+        yield from import_module(f"{package}.checks").look(ctx, settings)
     try:
         manager = this_machines(ctx.environ)
     except NoServiceManager as error:

@@ -88,7 +88,8 @@ class BrokerOfSystemd:
 
     def remove(self) -> None:
         if self.is_installed():
-            self._do("disable", "--now", SERVICE)
+            self._do("stop", SERVICE)
+            self._do("disable", SERVICE)
             self._file().remove()
             self._do("daemon-reload")
             self._systemctl("reset-failed", SERVICE)  # refused where there is nothing to forget

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from synapsectl.errors import CtlError
@@ -35,22 +36,15 @@ class ConfiguredAgent(NamedTuple):
     """How its program is asked for its version, and which ones are known: `args`, `pattern`, `since`, `verified`."""
 
 
-class TlsFiles(NamedTuple):
-    """The listener with TLS: `cert` and `key` None where the daemon makes its own certificate."""
-
-    listen: str
-    cert: str | None
-    key: str | None
-
-
 class Configuration(NamedTuple):
-    """What `synapsed check-config` tells of the configuration; `listen` and `missing` as in `ServiceSettings`."""
+    """What `synapsed check-config` tells of the configuration: the same as in `ServiceSettings`."""
 
     listen: str | None
-    tls: TlsFiles | None
     agents: tuple[ConfiguredAgent, ...]
     missing: tuple[str, ...]
     proxy: tuple[str, int] | None
+    api: Mapping[str, Any]
+    findings: tuple[tuple[str, str, str, str], ...]
 
 
 class ServiceSettings(NamedTuple):
@@ -64,9 +58,12 @@ class ServiceSettings(NamedTuple):
     """The service's environment, beyond what the service manager gives."""
     missing: tuple[str, ...] = ()
     """What is configured and not installed, in sentences."""
-    tls: TlsFiles | None = None
     proxy: tuple[str, int] | None = None
     """Host and port of the one that is used, if any."""
+    api: Mapping[str, Any] = MappingProxyType({})
+    """`[api]` of the configuration, whole."""
+    findings: tuple[tuple[str, str, str, str], ...] = ()
+    """What parts tell of their files, each as `checkup.finding` has it."""
 
 
 def env_file(paths: Paths) -> Path:
@@ -86,7 +83,7 @@ def gather(paths: Paths, environ: Mapping[str, str]) -> ServiceSettings:
     variables = {"PATH": login.path}
     variables |= {key: login.environ[key] for key in LOCALE if login.environ.get(key)}
     variables |= {key: environ[key] for key in CARRIED if environ.get(key)}
-    rest = (told.missing, told.tls, told.proxy)
+    rest = (told.missing, told.proxy, told.api, told.findings)
     return ServiceSettings(paths, sys.executable, told.listen, told.agents, login, variables, *rest)
 
 
@@ -111,8 +108,9 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
     address, port = told["listen"]["address"], told["listen"]["port"]
     listen = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if port else None
     agents = tuple(ConfiguredAgent(**agent) for agent in told["agents"])
-    tls = told["tls"] and TlsFiles(**told["tls"])
-    return Configuration(listen, tls, agents, tuple(told["missing"]), told["proxy"] and tuple(told["proxy"]))
+    findings = tuple(tuple(found) for found in told["findings"])
+    proxy = told["proxy"] and tuple(told["proxy"])
+    return Configuration(listen, agents, tuple(told["missing"]), proxy, told["api"], findings)
 
 
 def template(name: str, values: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ TARGET = "synapse-agents.target"
 CONTROL = "synapsed-control.socket"
 HTTP = "synapsed-http.socket"
 HTTP6 = "synapsed-http6.socket"
+AGENTS = "synapse-agent-*.service"
 UNITS = (SERVICE, TARGET, CONTROL, HTTP, HTTP6)
 BOOTED = Path("/run/systemd/system")
 """It is there where systemd has started this machine (sd_booted(3))."""
@@ -60,8 +61,8 @@ class Systemd:
         values = {
             "SYNAPSED": command_words(own_python.command("synapsed.cli", python=settings.python)),
             "PACKAGES": folder_line(own_python.PACKAGES),
-            "ENV_FILE": _line(env_file(settings.paths)),
-            "USER_ENV_FILE": _line(user_env_file(settings.paths)),
+            "ENV_FILE": file_line(env_file(settings.paths)),
+            "USER_ENV_FILE": file_line(user_env_file(settings.paths)),
             "CONTROL_SOCKET": _line(settings.paths.control_socket),
             "LISTEN": settings.listen or "",
             "LISTEN_TOO": too,
@@ -108,8 +109,8 @@ class Systemd:
     def unload(self) -> None:
         there = [unit for unit in UNITS if (self._units / unit).exists()]
         if there:
-            # The target by name as well: it would stop because nobody needs it, but that is not waited for.
-            self._do("stop", *there)
+            # Target and agents by name as well: they would stop because of the service, but that is not waited for.
+            self._do("stop", *there, AGENTS)
         if SERVICE in there:
             self._do("disable", SERVICE)
 
@@ -174,6 +175,11 @@ def _line(value: object) -> str:
 def folder_line(path: str) -> str:
     """A folder that takes the whole rest of its line, which would go on behind a backslash, and end before a space."""
     return _line(f"{path}/" if path.endswith(("\\", " ")) else path)
+
+
+def file_line(path: Path) -> str:
+    """A file of variables, of that very name: systemd takes what it reads here for a pattern (glob(7))."""
+    return _line("".join(f"\\{character}" if character in "\\*?[" else character for character in str(path)))
 
 
 def command_words(command: Sequence[str]) -> str:

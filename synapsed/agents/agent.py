@@ -6,7 +6,7 @@ a change of activity and what it means for the task being worked on are one comm
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,18 +28,20 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.screen_settled import RESTS, Resting
+from synapsed.agents.stop_requests import StopRequests
 from synapsed.agents.tool_events import ToolEvents
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
 from synapsed.config import AgentConfig
-from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
-from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, OutputPiece, ScreenWatch, Store
+from synapsed.errors import NotReady, StoreError
+from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, ScreenWatch, Store
 from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
+from synapsed.model.external import unknown
 from synapsed.model.facts import ChannelFact, PermissionAsked, PromptAccepted, ToolBegan, ToolOver
 from synapsed.model.link import (
     LinkAlert,
@@ -50,19 +52,14 @@ from synapsed.model.link import (
     LinkTold,
     LinkTurnAccepted,
 )
-from synapsed.model.picture import ScreenForm, Shown
-from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
-from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
+from synapsed.model.records import AgentRecord, ReplyRecord
+from synapsed.model.task import Artifact, Message, Prompt, Task
 from synapsed.profiles import Profile
-from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks.transitions import Commit, describe_exit
-
-CANCEL_ADOPTION_S = 5.0
-"""Whoever cancels as the daemon comes up waits so long for the program to be taken up."""
 
 
 class Agent:
-    """Call `restore`, then `start_shell`."""
+    """Call `turns.restore`, then `start_shell`."""
 
     def __init__(
         self,
@@ -100,7 +97,7 @@ class Agent:
             clock=clock,
             actor=self._actor,
         )
-        self._screen = AgentScreen(self.process, store=store, factory=factory, spool=spool)
+        self.screen = AgentScreen(self.process, store=store, factory=factory, spool=spool)
         self.attention = Attention(record.id, plan=profile.prompts.plan)
         self._resting = Resting()
         self.usage = Usage(self.process, self, accounts=accounts, clock=clock, actor=self._actor)
@@ -117,6 +114,9 @@ class Agent:
             ends=ends,
         )
         self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
+        self.stops = StopRequests(
+            self.process, self.turns, self.usage, self.parking, self, store=store, actor=self._actor
+        )
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
         self._held = HeldMessages()
         self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
@@ -138,7 +138,7 @@ class Agent:
         """This daemon has yet to start it, as it is configured to."""
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
-        self._exit: LinkExited | None = None
+        self.exit: LinkExited | None = None
         """How its program ended last."""
         self._adoption: asyncio.Future[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -193,27 +193,7 @@ class Agent:
         """When the state or the activity last changed, seconds since the epoch."""
         return self._since
 
-    async def screen_text(self, limit: int | None = None) -> str:
-        """What is on its screen, or was last."""
-        return await self._screen.text(limit)
-
-    async def screen(self, fmt: ScreenForm) -> Shown:
-        """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
-        return await self._screen.shown(fmt)
-
-    async def output(self, start: int | None, limit: int) -> OutputPiece:
-        """See `Control.output`."""
-        return await self._screen.output(start, limit)
-
-    async def recording(self, limit: int) -> str:
-        """See `Control.recording`."""
-        return await self._screen.recording(limit)
-
     # --- the actor ---
-
-    def restore(self, tasks: Iterable[Task], turns: Iterable[TurnRecord]) -> list[Task]:
-        """See `AgentTurns.restore`."""
-        return self.turns.restore(tasks, turns)
 
     def start_shell(self) -> None:
         self._spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is logged of it goes there
@@ -226,7 +206,7 @@ class Agent:
             self._adoption = asyncio.ensure_future(self._adopt())
         await asyncio.shield(self._adoption)
 
-    async def _adopted(self) -> None:
+    async def adopted(self) -> None:
         """As `adopt`, for a person: raises StoreError where that cannot be written down now."""
         if self._adoption is None or not self._adoption.done():
             await self._actor.wait(self.adopt())
@@ -274,7 +254,7 @@ class Agent:
 
     async def start(self) -> None:
         """Returns when the program runs; raises AgentError when it cannot be launched."""
-        await self._adopted()
+        await self.adopted()
         await self._actor.ask(self.process.start)
 
     async def stop(self) -> None:
@@ -282,7 +262,7 @@ class Agent:
         program that runs has ended all the same, and is told as stopped when there is space."""
         self.stopped = True
         try:
-            await self._adopted()
+            await self.adopted()
             await self._actor.ask(self.process.stop)
         except StoreError as error:
             if self.process.last_link is None:
@@ -305,7 +285,7 @@ class Agent:
     async def suspend(self) -> None:
         """As `stop`, but the next daemon starts it again: nothing needs to be written down for that."""
         try:
-            await self._adopted()
+            await self.adopted()
             await self._actor.ask(self.process.suspend)
         except StoreError as error:
             self._actor.log.warning("it ends, and that is not written down", error=error.message)
@@ -313,12 +293,12 @@ class Agent:
 
     async def park(self, why: str) -> None:
         """Returns when it is parked; see `Parking.park`."""
-        await self._adopted()
+        await self.adopted()
         await self._actor.ask(self.parking.park, why)
 
     async def restart(self, *, when_idle: bool = False) -> None:
         """Returns when it runs again; `when_idle`: when it is durable that it will be restarted."""
-        await self._adopted()
+        await self.adopted()
         if when_idle and self.parking.away:
             return  # its next program is a new one
         if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
@@ -329,13 +309,13 @@ class Agent:
 
     async def amend(self, **fields: Any) -> None:
         """Change the record durably, for the next start."""
-        await self._adopted()
+        await self.adopted()
         await self._actor.call(self.process.amend, **fields)
 
     async def signal(self, signum: int) -> None:
         """It waits for nothing that is written down."""
         with contextlib.suppress(StoreError):
-            await self._adopted()
+            await self.adopted()
         await asyncio.wait([self.process.signal(signum)])
 
     async def cancel_waiting(self) -> None:
@@ -346,7 +326,7 @@ class Agent:
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """`reply` becomes durable with it."""
         task = await self._actor.call(self.turns.accept, task, reply)
-        self.parking.sweep()
+        self.parking.wake()
         return task
 
     def enter(self, task: Task) -> None:
@@ -355,39 +335,7 @@ class Agent:
 
     async def _enter(self, task: Task) -> None:
         await self.turns.enter(task)
-        self.parking.sweep()
-
-    async def interrupt(self) -> bool:
-        """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
-        ProgramEnded where that ended it."""
-        await self._adopted()
-        if self.parking.away:
-            return False
-        self.process.require_link()
-        limited = self.usage.in_force is not None
-        before = self._exit
-        pending = await self._actor.call(self._begin_interrupt)
-        await self._actor.call(self.usage.forget, "a person does not wait")  # then: what goes on is not to be stopped
-        if pending is None and limited:
-            await self._actor.call(self.limit_over)
-            return True
-        done = pending is not None and await self._actor.wait(asyncio.shield(pending))
-        if not done and (exited := self._exit) is not before and exited is not None:
-            name, state, how = self.record.name, self.state.value, describe_exit(exited)
-            raise ProgramEnded(f"{name}: its program ended over the interrupt ({how}); it is {state}", agent=name)
-        return done
-
-    async def cancel(self, task_id: str) -> Task:
-        """Raises TaskNotCancelable when it has ended, or the program went on; or while a keeper that stands still keeps
-        the program from being taken up."""
-        if (current := self.turns.current) is not None and current.id == task_id:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._adopted(), CANCEL_ADOPTION_S)
-        outcome = await self._actor.call(self.turns.cancel, task_id)
-        if isinstance(outcome, Task):
-            return outcome
-        confirmed = await self._actor.wait(asyncio.shield(outcome))
-        return await self._actor.call(self._canceled, task_id, confirmed)
+        self.parking.wake()
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """Raises NotWaiting where the program does not work on the task."""
@@ -397,20 +345,20 @@ class Agent:
         self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON
     ) -> Task:
         """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
-        await self._adopted()
+        await self.adopted()
         task = await self.prompts.provide(self.process.require_link(), task_id, answer, text, prompt_id, origin)
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
-        await self._adopted()
+        await self.adopted()
         link = self.process.link if self.parking.away else self.process.require_link()
         await self.prompts.answer(link, text, prompt_id, origin)
 
     async def press(self, keys: Sequence[str]) -> None:
         """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
-        await self._adopted()
-        await self.process.require_link().press(keys)
+        await self.adopted()
+        await self.process.require_link().terminal.press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""
@@ -424,16 +372,16 @@ class Agent:
     # --- its terminal and side channels ---
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        await self._adopted()
+        await self.adopted()
         with self.parking.attaching():
             comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
             if self.parking.away or comes:
                 await self.start()  # or until its link is open
-            return await self.process.require_link().attach(cols=cols, rows=rows, read_only=read_only)
+            return await self.process.require_link().terminal.attach(cols=cols, rows=rows, read_only=read_only)
 
     def watch(self) -> ScreenWatch:
         """See `Control.watch`. Raises NotReady where no program runs."""
-        return self.process.require_link().watch()
+        return self.process.require_link().terminal.watch()
 
     async def poke(self) -> None:
         if (link := self.process.link) is not None:
@@ -446,12 +394,12 @@ class Agent:
 
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         if (link := self.process.last_link) is not None and not self.record.parking:
-            await self._screen.keep(link)
-        self._exit = exited
+            await self.screen.keep(link)
+        self.exit = exited
         return self.turns.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     async def leaves(self, link: AgentLink) -> None:
-        await self._screen.keep(link)
+        await self.screen.keep(link)
 
     def settled(self, commit: Commit) -> None:
         self.turns.believe(commit)
@@ -475,7 +423,7 @@ class Agent:
             self._seen = None
             self.alerts.clear()
             if self.state is not ProcessState.STOPPING:
-                how = describe_exit(self._exit) if self._exit is not None else self.state.value
+                how = describe_exit(self.exit) if self.exit is not None else self.state.value
                 self._actor.post(self.tools.program_over, how)
             self.attention.believe(self.attention.over())
             self.turns.program_gone()
@@ -490,7 +438,7 @@ class Agent:
         link = self.process.link
         if not self.record.restart_pending:
             await self.turns.pump()
-        elif link is not None and self.turns.current is None and obstacle(Moment(link=await link.observe())) is None:
+        elif link is not None and self.turns.current is None and (await link.observe()).can_receive:
             try:
                 await self.process.stop(again=True)
             except NotReady as error:  # what it needs has gone since the restart was asked for
@@ -621,22 +569,6 @@ class Agent:
         alert = LinkAlert(conversations.LOST, lost or "", "begins" if lost else "over")
         await self._tell_of(self.attention.alerted(alert))
 
-    async def _begin_interrupt(self) -> asyncio.Future[bool] | None:
-        return self.turns.interrupt("interrupted") if await self.turns.runs_something() else None
-
-    async def _canceled(self, task_id: str, confirmed: bool) -> Task:
-        if self.turns.ahead(task_id) is not None:  # its program ended before the message was submitted: it waits again
-            outcome = await self.turns.cancel(task_id)
-            if isinstance(outcome, Task):
-                return outcome
-        task = await self._stored(task_id)
-        if task.status is TaskState.CANCELED:
-            return task
-        why = f"it is {task.status.value}" if task.terminal or confirmed else "the program did not confirm it"
-        if task.error is not None and task.error.code == ProgramEnded.code:
-            why = f"it failed, {task.error.message}"
-        raise TaskNotCancelable(f"task {task_id} was not canceled: {why}", task=task_id, status=task.status.value)
-
     async def _stored(self, task_id: str) -> Task:
         task = await self._store.task(task_id)
         assert task is not None, "a task that was accepted is in the store"
@@ -650,3 +582,10 @@ class Agent:
     def prompt(self) -> Prompt | None:
         """What the program asks now."""
         return self.seen.prompt if self.seen is not None else None
+
+
+def agent_of(agents: Mapping[str, Agent], agent_id: str) -> Agent:
+    """Returns the agent with this id. Raises UnknownAgent."""
+    if (agent := agents.get(agent_id)) is None:
+        raise unknown(agent_id)
+    return agent

@@ -6,10 +6,12 @@ from pathlib import Path
 from synapsed.agents.last_screen import last_screen
 from synapsed.agents.process import AgentProcess
 from synapsed.interfaces import AgentLink, OutputPiece, Store
+from synapsed.keeper.spool import SpoolReader
 from synapsed.launch_plan import LinkFactory
 from synapsed.model.agent import ProcessState
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.pty import output_history
+from synapsed.pty.output_times import TIMES_FILE, OutputTimes
+from synapsed.terminal.cast import asciicast
 
 SCREEN_KEPT = 20_000
 """Characters of the last screen kept after the program ended, so that a person sees why."""
@@ -33,19 +35,19 @@ class AgentScreen:
         """The program of `link` is about to end, or has: what it shows is shown until another one does."""
         self._last = await last_screen(link, SCREEN_KEPT)
 
-    async def text(self, limit: int | None) -> str:
+    async def text(self, limit: int | None = None) -> str:
         """What is on the screen, or was last."""
         if (link := self._process.link) is not None:
-            return await link.screen_text(limit)
+            return await link.terminal.screen_text(limit)
         if not self._last and self._process.state is ProcessState.PARKED:  # by the last daemon
             was = await self._store.checkpoint(self._agent_id)
             self._last = "" if was is None else str(await self._factory.kept(was, "scrollback"))[-SCREEN_KEPT:]
         return self._last[-limit:] if limit else self._last
 
     async def shown(self, fmt: ScreenForm) -> Shown:
-        """Raises NotReady for anything but text of a program that ended."""
+        """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
         if (link := self._process.link) is not None:
-            return await link.screen_as(fmt)
+            return await link.terminal.screen_as(fmt)
         parked = self._process.state is ProcessState.PARKED
         if parked and (was := await self._store.checkpoint(self._agent_id)) is not None:
             return await self._factory.kept(was, fmt)
@@ -56,11 +58,35 @@ class AgentScreen:
     async def output(self, start: int | None, limit: int) -> OutputPiece:
         """See `Control.output`."""
         over = self._process.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
-        begin, data = await asyncio.to_thread(output_history.read_output, self._spool, start, limit)
+        begin, data = await asyncio.to_thread(_read_output, self._spool, start, limit)
         return OutputPiece(begin, data, ended=over and not data)
 
     async def recording(self, limit: int) -> str:
         """See `Control.recording`."""
         record = self._process.record
         size = {"cols": record.cols, "rows": record.rows}
-        return await asyncio.to_thread(output_history.recording, self._spool, limit, **size, title=record.name)
+        return await asyncio.to_thread(_recording, self._spool, limit, **size, title=record.name)
+
+
+def _read_output(spool: Path, start: int | None, limit: int) -> tuple[int, bytes]:
+    """Returns the offset where it begins, and at most `limit` bytes from there on, up to a gap; `start` None: the last
+    ones. Blocks on the disk, as does `_recording`."""
+    reader = SpoolReader(str(spool))
+    wanted = reader.end - limit if start is None else min(start, reader.end)
+    begin = offset = max(reader.start, wanted)
+    pieces: list[bytes] = []
+    while offset < min(reader.end, begin + limit):
+        at, data = reader.read(offset, begin + limit - offset)
+        if not data or (at != offset and pieces):
+            break
+        begin = begin if pieces else at
+        pieces.append(data)
+        offset = at + len(data)
+    return begin, b"".join(pieces)
+
+
+def _recording(spool: Path, limit: int, *, cols: int, rows: int, title: str) -> str:
+    """Returns the last `limit` bytes as an asciicast, with the times at which they came."""
+    start, data = _read_output(spool, None, limit)
+    times = OutputTimes(spool.parent / TIMES_FILE)
+    return "".join(asciicast(data, start, times.read(), cols=cols, rows=rows, title=title))

@@ -22,7 +22,7 @@ def figures_of(agents: Iterable[Agent]) -> Iterator[AgentFigures]:
             queue=agent.turns.queue,
             oldest=None if oldest is None else datetime.fromisoformat(oldest).timestamp(),
             current=None if current is None else current.status,
-            output=None if link is None else link.output,
-            terminals=0 if link is None else link.attached,
+            output=None if link is None else link.terminal.output,
+            terminals=0 if link is None else link.terminal.attached,
             alerts=len(agent.alerts.standing),
         )

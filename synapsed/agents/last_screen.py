@@ -26,6 +26,6 @@ async def rest_screen(link: AgentLink) -> str | None:
 async def _screen_within(link: AgentLink, seconds: float, limit: int | None = None) -> str | None:
     try:
         async with asyncio.timeout(seconds):
-            return await link.screen_text(limit)
+            return await link.terminal.screen_text(limit)
     except (TimeoutError, KeeperLost):
         return None

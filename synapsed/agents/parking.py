@@ -163,11 +163,15 @@ class Parking:
         elif self._idle_since is None:
             self._idle_since = self._clock.monotonic()
 
+    def wake(self) -> None:
+        """Start it if it is parked and a message waits."""
+        if self._process.state is ProcessState.PARKED and self._turns.queue:
+            self._actor.post(self._process.wake)
+
     def sweep(self) -> None:
         """Park it if it is due, wake it if a message waits."""
         if self._process.state is ProcessState.PARKED:
-            if self._turns.queue:
-                self._actor.post(self._process.wake)
+            self.wake()
             return
         if not self.policy.on:
             return
@@ -192,7 +196,7 @@ class Parking:
         self._leaving = True  # who comes now has it started again
         self._idle_since = None  # one that is not parked is not tried at each sweep
         try:
-            await link.keep_screen()
+            await link.terminal.keep_screen()
             return await self._process.park(why)
         finally:
             self._leaving = False
@@ -212,7 +216,7 @@ class Parking:
             Situation(
                 seen=seen if link is not None else None,
                 busy=not self._turns.at_rest,
-                attached=self._attaching + (link.attached if link is not None else 0),
+                attached=self._attaching + (link.terminal.attached if link is not None else 0),
                 restart_pending=self._process.record.restart_pending,
                 limited=self._usage.in_force is not None,
             )

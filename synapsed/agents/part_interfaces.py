@@ -88,6 +88,23 @@ class PromptOwner(Protocol):
         ...
 
 
+class StopOwner(Protocol):
+    """What stopping a turn asks of its agent."""
+
+    @property
+    def exit(self) -> LinkExited | None:
+        """How its program ended last."""
+        ...
+
+    async def adopted(self) -> None:
+        """Returns when the program is taken up. Raises StoreError where that cannot be written down now."""
+        ...
+
+    async def limit_over(self) -> None:
+        """Messages may be given again."""
+        ...
+
+
 class ProgramOwner(Protocol):
     """What a program tells its agent. All are called in the actor."""
 

@@ -99,6 +99,8 @@ class AgentProcess:
     def not_running(self) -> NotReady:
         """What whoever asks something of its program is told."""
         name, state = self.record.name, self.state.value
+        if self.state is ProcessState.RUNNING:  # its link is about to open
+            return NotReady(f"{name} cannot be reached just now; try again", agent=name, state=state)
         return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
 
     @property
@@ -417,7 +419,7 @@ class AgentProcess:
 
     def _by_hand(self) -> bool:
         """Somebody pressed keys at its terminal just before its end."""
-        at = self._link.person_at if self._link is not None else None
+        at = self._link.terminal.person_at if self._link is not None else None
         return at is not None and self._clock.monotonic() - at < BY_HAND_S
 
     async def _decide(

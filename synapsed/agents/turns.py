@@ -51,6 +51,7 @@ from synapsed.pty.readiness import obstacle
 from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.live_answer import Told
+from synapsed.tasks.prompt_text import Letter
 from synapsed.tasks.transitions import Commit
 from synapsed.terminal.limit_notices import Limit
 
@@ -66,7 +67,6 @@ goes for what nobody knows how to answer."""
 class _Turn:
     task: Task
     record: TurnRecord
-    blocks: AnswerBlocks
     told: Told | None = None
     """None where the log has to be asked: somebody else may have told of it."""
 
@@ -100,7 +100,7 @@ class AgentTurns:
         self._store = store
         self._clock = clock
         self._actor = actor
-        self._parsers = profile.parsers
+        self._blocks = AnswerBlocks(profile.parsers)
         self._mailbox = Mailbox()
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
@@ -154,10 +154,6 @@ class AgentTurns:
         """Ids of the tasks that wait or are worked on."""
         return [task.id for task in self._mailbox] + ([self._turn.task.id] if self._turn else [])
 
-    def compose(self, task: Task) -> prompt_text.Letter:
-        """What is to be typed for the task. Raises InvalidRequest, TooLarge."""
-        return prompt_text.compose(task, self._delivery, self._inbox)
-
     def ahead(self, task_id: str) -> int | None:
         """How many tasks are taken before the one that waits; None for one that does not."""
         return next((number for number, task in enumerate(self._mailbox) if task.id == task_id), None)
@@ -174,7 +170,7 @@ class AgentTurns:
                 if record is not None:
                     self._attempts[task.id] = record
             elif record is not None and self._turn is None:
-                self._turn = _Turn(task, record, AnswerBlocks(self._parsers))
+                self._turn = _Turn(task, record)
             else:
                 strays.append(task)
         fresh = [task for task in waiting if task.id not in self._attempts]
@@ -187,8 +183,10 @@ class AgentTurns:
     # --- what callers ask ---
 
     async def accept(self, task: Task, reply: ReplyRecord | None = None) -> Task:
-        """Take a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError."""
+        """Take a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError, and
+        InvalidRequest, TooLarge for what cannot be delivered."""
         self._mailbox.check_room()
+        letter = self._compose(task)
         commit = transitions.accepted(task, reply)
         if task.priority >= INTERRUPT_PRIORITY:
             await self._usage.forget("a person does not wait")
@@ -197,7 +195,7 @@ class AgentTurns:
             and not transitions.wants_new_conversation(task)
             and (link := await self._receiver()) is not None
         ):
-            return await self._begin(link, task, *commit.events, reply=reply)
+            return await self._begin(link, task, *commit.events, reply=reply, letter=letter)
         await self._commit(commit)
         self._mailbox.push(task)
         if task.priority >= INTERRUPT_PRIORITY and await self.runs_something():
@@ -325,10 +323,18 @@ class AgentTurns:
         now = replace(self._usage.moment, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None
-        return link if obstacle(replace(now, link=await link.observe())) is None else None
+        return link if (await link.observe()).can_receive else None
 
-    async def _begin(self, link: AgentLink, task: Task, *before: NewEvent, reply: ReplyRecord | None = None) -> Task:
-        """Work on `task`; `before` is told first, `reply` durable with it."""
+    async def _begin(
+        self,
+        link: AgentLink,
+        task: Task,
+        *before: NewEvent,
+        reply: ReplyRecord | None = None,
+        letter: Letter | None = None,
+    ) -> Task:
+        """Work on `task`; `before` is told first, `reply` durable with it. `letter` is what is typed for it, where that
+        is composed already."""
         returned = self._attempts.get(task.id)
         attempt = returned.attempt if returned else 1
         commit = transitions.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
@@ -340,8 +346,8 @@ class AgentTurns:
         await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
-        self._turn = _Turn(commit.task, record, AnswerBlocks(self._parsers), None if returned else Told())
-        self._deliver(link, fresh=True)
+        self._turn = _Turn(commit.task, record, None if returned else Told())
+        self._deliver(link, fresh=True, letter=letter)
         return commit.task
 
     async def resume(self, link: AgentLink) -> None:
@@ -483,7 +489,7 @@ class AgentTurns:
         before = told.text
         if (piece := told.piece(event)) is None:
             return
-        blocks = await turn.blocks.whole_in(told.text)
+        blocks = await self._blocks.whole_in(told.text)
         said = transitions.said(turn.task, text=piece[0], append=piece[1])
         commit = transitions.in_blocks(turn.task, blocks=blocks, now=self._clock.wall())
         try:
@@ -493,7 +499,7 @@ class AgentTurns:
             self._actor.log.debug("a piece of text is not told", error=error.message)
 
     async def _completed(self, event: LinkTurnEnded, turn: _Turn) -> Commit:
-        task, blocks = turn.task, await turn.blocks.all_of(event.answer)
+        task, blocks = turn.task, await self._blocks.all_of(event.answer)
         told, now = (await self._told(turn)).text, self._clock.wall()
         return transitions.completed(
             task,
@@ -515,19 +521,24 @@ class AgentTurns:
 
     # --- operations ---
 
-    def _deliver(self, link: AgentLink, *, fresh: bool) -> None:
-        assert self._turn is not None
-        self._giving = self._actor.spawn(
-            self._delivering(link, self._turn.task, self._turn.record, fresh), at_once=True
-        )
+    def _compose(self, task: Task) -> Letter:
+        return prompt_text.compose(task, self._delivery, self._inbox)
 
-    async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord, fresh: bool) -> None:
+    def _deliver(self, link: AgentLink, *, fresh: bool, letter: Letter | None = None) -> None:
+        assert self._turn is not None
+        self._giving = self._actor.spawn(self._delivering(link, self._turn, fresh, letter), at_once=True)
+
+    async def _delivering(self, link: AgentLink, turn: _Turn, fresh: bool, letter: Letter | None) -> None:
+        task, record = turn.task, turn.record
         try:
-            letter = prompt_text.note(task, self._limit_note) if record.continued is not None else self.compose(task)
+            if record.continued is not None:
+                letter = prompt_text.note(task, self._limit_note)
+            elif letter is None:
+                letter = self._compose(task)
             if letter.enclosures and not transitions.is_submitted(record):
                 await asyncio.to_thread(message_files.put, self._inbox, letter.enclosures, self._kept)
-            command = transitions.is_command(task) and record.continued is None
-            await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
+            delivery = Delivery(task_id=task.id, text=letter.text, command=letter.command, record=record, fresh=fresh)
+            await link.deliver(delivery)
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
             self._actor.post(self._not_delivered, task.id, message)

@@ -24,8 +24,6 @@ from synapsed.api.routes import (
     messages,
     notify,
     openapi,
-    page,
-    pairing,
     screen,
     status,
     tasks,
@@ -44,9 +42,7 @@ _HARDENING = {
 _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
-    pairing,  # before `page`, whose files are below the same path
     webpush,
-    page,
     health,
     host,
     openapi,

@@ -18,6 +18,7 @@ from aiohttp import web
 
 from synapsed.api.peer_lookup import client_uid, unix_credentials
 from synapsed.api.problems import Handler
+from synapsed.kernel import Connection
 
 RESERVED_FILES = 256
 """Descriptors that no connection gets: the database's, keepers', spools', the listeners themselves."""
@@ -41,7 +42,7 @@ class DoorLimits:
     address: int = 128
     """From one address of another machine: a household behind one router."""
     handshakes: int = 64
-    """Connections that are not through with TLS, at one listener; one more takes the place of the oldest."""
+    """Connections that are not through with that, at one listener; one more takes the place of the oldest."""
     head: float = 10.0
     """From a connection to the end of its first request's headers."""
     idle: float = 75.0
@@ -71,7 +72,7 @@ class Door:
         self, make: Callable[[], asyncio.Protocol], listener: str, *, unix: bool = False
     ) -> Callable[[], "GuardedConnection"]:
         """What a listener called `listener` makes of each connection."""
-        return lambda: GuardedConnection(self, make(), listener, unix=unix)
+        return lambda: GuardedConnection(self, make, listener, unix=unix)
 
     def admit(self, transport: asyncio.BaseTransport, listener: str, *, unix: bool) -> tuple[str, ...] | None:
         """What the connection is counted as; None where it is refused."""
@@ -122,13 +123,14 @@ class Door:
             self._tell()
 
 
-class GuardedConnection(asyncio.Protocol):
-    """Passes everything on to `inner`, aiohttp's own, and gives the connection up where a deadline passes."""
+class GuardedConnection(Connection):
+    """Passes everything on to what `make` makes of an admitted connection, aiohttp's own, and gives the connection up
+    where a deadline passes."""
 
     def __init__(
         self,
         door: Door,
-        inner: asyncio.Protocol,
+        make: Callable[[], asyncio.Protocol],
         listener: str,
         *,
         unix: bool = False,
@@ -136,12 +138,11 @@ class GuardedConnection(asyncio.Protocol):
     ) -> None:
         """`counted`: as what it has been admitted already."""
         self._door = door
-        self._inner = inner
+        self._make = make
         self._listener = listener
         self._unix = unix
         self._counted = counted
         self._transport: asyncio.Transport | None = None
-        self.made = False
         self._timer: asyncio.TimerHandle | None = None
         self._unsent = 0
 
@@ -152,8 +153,14 @@ class GuardedConnection(asyncio.Protocol):
             transport.abort()
             return
         self._transport, self.made = transport, True
+        self._inner = self._make()
         self._inner.connection_made(transport)
         self._wait(self._door.limits.head)
+
+    def forget(self) -> None:
+        if not self.made and self._counted is not None:
+            self._door.leave(self._counted)
+            self._counted = None
 
     def data_received(self, data: bytes) -> None:
         if self._counted is not None:

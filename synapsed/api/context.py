@@ -16,7 +16,6 @@ from aiohttp import web
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
-from synapsed.access.pairs import Pair
 from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.a2a_loading import A2aSdk
 from synapsed.api.caching import ChangeTimes
@@ -187,14 +186,8 @@ class ApiContext:
     """`address:port` of the main listeners, once they listen."""
     place: str = ""
     """`host:port` under which they are told to people, once they listen."""
-    secure: list[str] = field(default_factory=list)
-    """`https://host:port/` of the listener with TLS of our own, those first that others reach by it."""
     proxies: list[str] = field(default_factory=list)
     """Variables of the daemon's environment that name a proxy, where none is used."""
-    pair: Pair | None = None
-    """What that listener shows; None where nothing listens with TLS."""
-    push_key: str | None = None
-    """The public key of web pushes, as browsers want it; None: nothing is pushed."""
     alerts: list[str] = field(default_factory=list)
     """What is wrong with the daemon itself, for people."""
 
@@ -205,12 +198,6 @@ class ApiContext:
         self.changes = ChangeTimes(self.clock)
         self.live = LiveScreens(self.control, self.clock)
         self.started = self.clock.monotonic()
-
-    def addresses(self) -> list[str]:
-        """Of the page, those first that other machines reach."""
-        served = self.security.visitors.book.served if self.security.visitors is not None else []
-        local = [f"http://{self.place}/"] if self.place else []
-        return [*(f"https://{name}/" for name in served), *self.secure, *local]
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)

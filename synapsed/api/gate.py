@@ -29,15 +29,15 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     if rights.person and request.method not in _READING and on_unix(request):
         request.app[CONTEXT].presence.acted()
     request[RIGHTS] = rights
-    if rights.grant is None or security.visitors is None:
+    if rights.grant is None:
         return await handler(request)
-    with security.visitors.at_work(rights.grant, request):
+    with security.bearers.at_work(rights.grant, request):
         return await handler(request)
 
 
 def _may_control(request: web.Request, rights: Rights) -> bool:
-    """Devices and tokens may what the table says."""
-    return rights.grant is not None or on_unix(request) or request.app[CONTEXT].security.has_control_token(request)
+    """Grants may what the table says."""
+    return rights.grant is not None or request.app[CONTEXT].security.has_control(request)
 
 
 def _check_known(rights: Rights, request: web.Request) -> None:

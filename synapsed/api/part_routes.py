@@ -8,7 +8,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT
-from synapsed.api.describe import LOADS, NEEDS, PARAMETERS
+from synapsed.api.describe import LOADS, NEEDS, OF_CALLER, PARAMETERS
+from synapsed.api.security import public
 from synapsed.kernel import Face, Route
 
 _METHODS: Final = {"GET": web.get, "POST": web.post, "PUT": web.put, "PATCH": web.patch, "DELETE": web.delete}
@@ -20,9 +21,11 @@ def routes(face: Face) -> list[web.RouteDef]:
 
 
 def _handler(face: Face, route: Route) -> Any:
+    module, _, name = f"{face.routes_in}.{route.handler}".rpartition(".")
+
     @cache
     def load() -> Any:
-        return getattr(import_module(face.routes_in), route.handler)
+        return getattr(import_module(module), name)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[CONTEXT].parts.check(face.name)
@@ -32,6 +35,7 @@ def _handler(face: Face, route: Route) -> Any:
 
     setattr(handle, LOADS, load)
     setattr(handle, NEEDS, route.needs)
+    setattr(handle, OF_CALLER, route.of_caller)
     setattr(handle, PARAMETERS, route.parameters)
-    handle.__module__ = f"{__name__}.{face.name}"
-    return handle
+    handle.__module__ = module if "." in route.handler else f"{__name__}.{face.name}"
+    return public(handle) if route.public else handle

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from synapsed.access.grants import SENDS, Grant, Right
 from synapsed.errors import Forbidden, Unauthorized
+from synapsed.model.grants import SENDS, Grant, Right, Token, TokenKind
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
 
@@ -21,28 +21,6 @@ class Standing(StrEnum):
     AGENT = "agent"
     NONE = "none"
     """Nobody that is known: public routes only."""
-
-
-class TokenKind(StrEnum):
-    ABSENT = "absent"
-    CONTROL = "control"
-    AGENT = "agent"
-    ROUTE = "route"
-    """Opens one route, and nothing else."""
-    GRANTED = "granted"
-    """A device's session, or a token for a script: a person's, but for some things only."""
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """What the request's `Authorization`, or its cookie, turned out to be."""
-
-    kind: TokenKind = TokenKind.ABSENT
-    agent_id: str | None = None
-    grant: Grant | None = None
-    route: str | None = None
-    """The path of the one route that it opens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +52,7 @@ class Rights:
     granted: frozenset[str] = frozenset()
     """What the agent's profile grants it beyond an agent's rights (`released_names.Right`)."""
     grant: Grant | None = None
-    """A person's device or token, which may do only what this says: see `synapsed.api.route_rights`."""
+    """A person's, who may do only what this says: see `synapsed.api.route_rights`."""
     route: str | None = None
     """The path of the one route that somebody may ask for, and nothing else that is not public."""
 
@@ -83,16 +61,16 @@ class Rights:
         return self.standing is Standing.PERSON
 
     def may(self, right: Right) -> bool:
-        """Whether that is among the rights of a device or token; others do not go by such words."""
+        """Whether that is among the rights of a grant; others do not go by such words."""
         return self.grant is None or right in self.grant.rights
 
     def require_right(self, right: Right, act: str) -> None:
-        """Raise Forbidden where a device or token asks that may not; `act` completes "may not …"."""
+        """Raise Forbidden where by a grant is asked what it does not allow; `act` completes "may not …"."""
         if self.grant is not None and right not in self.grant.rights:
             raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
 
     def require_send(self) -> None:
-        """Raise Forbidden where a device or token asks that may not send: A2A names what it wants in the body."""
+        """Raise Forbidden where it is a grant that allows no sending: A2A names what it wants in the body."""
         if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
                 f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",
@@ -112,7 +90,7 @@ class Rights:
         return self.grant.agents if self.grant.rights & SENDS else frozenset()
 
     def require_whole(self, act: str) -> None:
-        """Raise Forbidden where any device or token asks."""
+        """Raise Forbidden where it is any grant."""
         if self.grant is not None:
             raise Forbidden(f"a {self.grant.kind} may not {act}: use synapsectl")
 
@@ -207,7 +185,7 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
 
     This daemon connects to itself only where somebody had it do so (a notification): that is nobody in particular,
     whatever it carries. A process that is known to be an agent's is that agent, whatever it carries: a token that it
-    found raises nothing, nor does a device's cookie. Else a token counts for more than the process it comes from; the
+    found raises nothing, nor does any grant. Else a token counts for more than the process it comes from; the
     Unix socket is closed to other users.
     """
     if peer.transport == "unix" and peer.uid != own_uid:

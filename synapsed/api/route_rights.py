@@ -1,7 +1,7 @@
-"""What a device or a token needs for each route: one table, which `tests/api/test_doors.py` holds against all routes.
+"""What a grant needs for each route: one table, which `tests/parts/web/test_doors.py` holds against all routes.
 
-A route that is not in it is closed to them, whatever they may: starting and stopping agents, the configuration, other
-devices and tokens. Of some routes the body decides more (`Rights.require_right`).
+A route that is not in it is closed to all of them, whatever they allow: starting and stopping agents, the
+configuration, other grants. Of some routes the body decides more (`Rights.require_right`).
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from typing import Final
 
 from aiohttp import web
 
-from synapsed.access.grants import SENDS, Grant, Right
 from synapsed.api.context import CONTEXT, agent_id_of
-from synapsed.api.describe import NEEDS
+from synapsed.api.describe import NEEDS, OF_CALLER
 from synapsed.api.rights import Rights
 from synapsed.api.security import is_public
 from synapsed.errors import AmbiguousAddress, Forbidden, UnknownAgent
+from synapsed.model.grants import SENDS, Grant, Right
 
 AGENT: Final = "/agents/{agent}"
 OF_AGENT_PORT: Final = web.AppKey("OF_AGENT_PORT", bool)
@@ -66,8 +66,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /agents": _LOOK,
         "GET /teams": _LOOK,
         "GET /whoami": _ANY,
-        "GET /web/me": _LOOK,  # the page shows nothing without it
-        "DELETE /web/session": _ANY,
         "POST /web/push": _LOOK,
         "DELETE /web/push": _ANY,
         "GET /inbox": _LOOK,
@@ -96,15 +94,13 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         f"GET /control{AGENT}/recording": _LOOK,
     }
 )
-_OF_THE_CALLER: Final = frozenset(
-    {"/whoami", "/web/me", "/web/session", "/web/push", "/events/schema", "/openapi.json"}
-)
+_OF_THE_CALLER: Final = frozenset({"/whoami", "/web/push", "/events/schema", "/openapi.json"})
 """These tell nothing of agents."""
 
 
 def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool = False) -> frozenset[str] | None:
-    """Any of these is enough for the route; None: it is closed to devices and tokens. `path` is the route's pattern; a
-    part's `handler` says it itself."""
+    """Any of these is enough for the route; None: it is closed to grants. `path` is the route's pattern; a part's
+    `handler` says it itself."""
     if hasattr(handler, NEEDS):
         needs: frozenset[str] | None = getattr(handler, NEEDS)
         return needs
@@ -117,7 +113,7 @@ def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool
 
 
 def check_needs(request: web.Request, rights: Rights) -> None:
-    """Raise Forbidden where a device or token asks for what it may not, or for another agent than it is for."""
+    """Raise Forbidden where a grant does not allow it, or is for other agents."""
     grant, resource = rights.grant, request.match_info.route.resource
     if grant is None or is_public(request.match_info.handler) or resource is None:
         return
@@ -128,7 +124,7 @@ def check_needs(request: web.Request, rights: Rights) -> None:
     if not needs & grant.rights:
         words = " or ".join(repr(right) for right in sorted(needs))
         raise Forbidden(f"this {grant.kind} has not the right {words}", needs=sorted(needs))
-    if grant.agents is None or path in _OF_THE_CALLER:
+    if grant.agents is None or path in _OF_THE_CALLER or getattr(request.match_info.handler, OF_CALLER, False):
         return
     if not (agent_port or AGENT in path):
         raise Forbidden("this token is for some agents only, and this is about all", agents=sorted(grant.agents))

@@ -21,16 +21,14 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import hdrs, web
 
-from synapsed.access.certificates import is_for
-from synapsed.access.lockout import Source
 from synapsed.api.describe import description_of
-from synapsed.api.device_login import Visitors, cookie_name
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.problems import Handler
 from synapsed.api.query import check_names
-from synapsed.api.rights import Peer, Rights, Token, TokenKind, decide
+from synapsed.api.rights import Peer, Rights, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
-from synapsed.interfaces import Directory
+from synapsed.interfaces import Directory, Token, TokenKind
+from synapsed.kernel import Bearers
 
 _MARKS: Final = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~-]{1,64}){0,8}/?")
@@ -93,8 +91,6 @@ def peer_address(request: web.Request) -> IPv4Address | IPv6Address | None:
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 _SINGLE_HEADERS = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH)
-PAGE_HEADER: Final = "Synapsed-Page"
-"""Which no page of another origin can send without being asked first."""
 _BODY_METHODS = frozenset({hdrs.METH_POST, hdrs.METH_PUT, hdrs.METH_PATCH})
 _PUBLIC = "__synapsed_public__"
 
@@ -121,19 +117,16 @@ class Security:
         allowed_hosts: Iterable[str] = (),
         trusted_proxies: Iterable[str] = (),
         route_tokens: Mapping[str, str] = MappingProxyType({}),
-        visitors: Visitors | None = None,
+        bearers: Bearers | None = None,
     ) -> None:
-        """`route_tokens`: by its path, a token that opens one route alone. `visitors` None: neither devices nor tokens
-        for scripts are known."""
+        """`route_tokens`: by its path, a token that opens one route alone."""
         self._token = token.encode()
         self._route_tokens = [(token.encode(), path) for path, token in route_tokens.items()]
         self._token_owner = directory.token_owner
         self._peers = peers or PeerLookup(directory.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
         self._proxies = Proxies(trusted_proxies)
-        self.secure_names: Collection[str] = ()
-        """For which our own listener with TLS has a certificate; `*.box.lan` among them stands for one label."""
-        self.visitors = visitors
+        self.bearers = bearers or Bearers()
         self._own_uid = os.getuid()
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
@@ -170,25 +163,22 @@ class Security:
 
     def forwarded(self, request: web.Request) -> Forwarded | None:
         """What a proxy that is believed says of the request; None where none has passed it on."""
-        return self._proxies.forwarded(request, self._served)
+        return self._proxies.forwarded(request, self.bearers.served)
 
-    @property
-    def _served(self) -> Collection[str]:
-        return () if self.visitors is None else self.visitors.book.served
-
-    def source(self, request: web.Request) -> Source:
-        """Whose failures are counted together: where the request comes from, as far as that is known."""
+    def source(self, request: web.Request) -> tuple[str, str]:
+        """Returns where the request comes from, as far as that is known: by which way (a proxy, by whoever runs it, or
+        the user whose process has connected), and from which address."""
         at = str(peer_address(request) or "unix")
         peer = self._known.get(request.transport)
         by = None if peer is None or peer.uid is None else f"uid {peer.uid}"
         if self.forwarded(request) is None:
-            return Source(by or "elsewhere", at)
+            return by or "elsewhere", at
         said = request.headers.get("X-Forwarded-For", "proxy").rpartition(",")[2].strip()[:64]
-        return Source(f"proxy, {by or at}", said)
+        return f"proxy, {by or at}", said
 
     def _check_host(self, request: web.Request) -> None:
         name = _hostname(said := self.host(request))
-        if not (self._is_ours(name) or self._is_by_tls(request, name)):
+        if not (self._is_ours(name) or self._is_of_part(request, name)):
             if name:
                 what = f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts"
             else:
@@ -197,20 +187,20 @@ class Security:
             raise Forbidden(what, host=name[:100])
 
     def _is_ours(self, name: str) -> bool:
-        return name in self._hosts or name in self._served
+        return name in self._hosts or name in self.bearers.served
 
-    def _is_by_tls(self, request: web.Request, name: str) -> bool:
-        """Whether it came over TLS of our own, to a name of the certificate or to the very address of this end: no page
-        whose own name was pointed here gets so far, as a browser ends the handshake."""
+    def _is_of_part(self, request: web.Request, name: str) -> bool:
+        """Whether it came encrypted, to a listener of a part's that may be called so: no page whose own name was
+        pointed here gets so far, as a browser ends the handshake."""
         if not name or request.scheme != "https":
             return False
         own = request.transport.get_extra_info("sockname") if request.transport is not None else None
-        return is_for(self.secure_names, name) or (isinstance(own, tuple) and name == own[0].partition("%")[0])
+        return self.bearers.is_name(name, own[0].partition("%")[0] if isinstance(own, tuple) else None)
 
-    def is_ours_by_tls(self, host: str) -> bool:
-        """Whether a `Host` may mean the listener with TLS."""
+    def is_host(self, host: str) -> bool:
+        """Returns whether a `Host` may mean this server, or a listener of a part's."""
         name = _hostname(host)
-        return self._is_ours(name) or (bool(name) and is_for(self.secure_names, name))
+        return self._is_ours(name) or (bool(name) and self.bearers.is_name(name, None))
 
     def _check_origin(self, request: web.Request) -> None:
         """Pages of this very server may talk to it, no others: not those of other ports of this machine either."""
@@ -236,51 +226,19 @@ class Security:
     async def rights(self, request: web.Request) -> Rights:
         """Whose rights the request has. Raises Unauthorized, Forbidden, LockedOut."""
         peer = await self._peer(request)
-        token = self._bearer(request)
-        if token.kind is TokenKind.ABSENT and self.visitors is not None:
-            token = self._session(request, self.visitors)
-        elif token.kind is TokenKind.UNKNOWN and self.visitors is not None and not on_unix(request):
-            self.visitors.unknown(self.source(request))
+        token, value = self._bearer(request)
+        # A public route tells nothing, and does nothing, by what else a request carries.
+        looks = token.kind is TokenKind.ABSENT and not is_public(request.match_info.handler)
+        if looks or token.kind is TokenKind.UNKNOWN:
+            token = self.bearers.authenticate(request, value)
+            if token.kind is TokenKind.UNKNOWN and not on_unix(request):
+                self.bearers.failed(request)
         return decide(peer, token, self._own_uid)
-
-    def _session(self, request: web.Request, visitors: Visitors) -> Token:
-        """What the cookie of a paired device is good for. A public route tells nothing, and does nothing, by it."""
-        if is_public(request.match_info.handler) or not self.may_have_session(request):
-            return Token()
-        session = request.cookies.get(cookie_name(self.scheme(request), self.host(request)))
-        if session is None:
-            return Token()
-        self.check_page(request)
-        return visitors.of_session(session, self.source(request))
-
-    def may_have_session(self, request: web.Request) -> bool:
-        """Whether a cookie may go that way: over TLS, or on this machine."""
-        if on_unix(request):
-            return False
-        return self.scheme(request) == "https" or self.is_here(request)
 
     def is_here(self, request: web.Request) -> bool:
         """Whether it comes from this machine, and no proxy has passed it on."""
         address = peer_address(request)
         return self.forwarded(request) is None and address is not None and address.is_loopback
-
-    def check_page(self, request: web.Request) -> None:
-        """That the page of this very address asks, and no other: by `Origin`, which every browser sends with what does
-        something and with WebSockets; where it only reads, by `Sec-Fetch-Site` or the page's own header too. Raises
-        Forbidden."""
-        origin, own = request.headers.get(hdrs.ORIGIN), f"{self.scheme(request)}://{self.host(request)}".lower()
-        ours = request.headers.get(PAGE_HEADER) == "1"
-        if origin is not None and origin.lower() != own:
-            raise Forbidden("requests of foreign web pages are refused", origin=origin[:200])
-        reads = request.method in ("GET", "HEAD")
-        if reads and hdrs.UPGRADE not in request.headers:
-            if origin is None and not ours and request.headers.get("Sec-Fetch-Site") != "same-origin":
-                raise Forbidden("with a device's cookie only its page may ask: nothing says that it does")
-            return
-        if origin is None:
-            raise Forbidden("with a device's cookie only its page may do this, and there is no Origin")
-        if not reads and not ours:
-            raise Forbidden(f"with a device's cookie only its page may do this: it sends '{PAGE_HEADER}: 1'")
 
     async def _peer(self, request: web.Request) -> Peer:
         """Looked up once per connection."""
@@ -299,26 +257,29 @@ class Security:
             return Peer(transport="tcp", loopback=False)  # somebody's behind the proxy, whoever runs that
         return peer
 
-    def _bearer(self, request: web.Request) -> Token:
+    def _bearer(self, request: web.Request) -> tuple[Token, str | None]:
+        """The token as far as the kernel knows it, and what it says; None where none came. Raises Unauthorized."""
         header = request.headers.get(hdrs.AUTHORIZATION)
         if header is None:
-            return Token()
+            return Token(), None
         scheme, _, value = header.partition(" ")
         if scheme.lower() != "bearer":
             raise Unauthorized("Authorization must be 'Bearer <token>'")
-        given = value.strip().encode("utf-8", "surrogateescape")
+        return self._known_token(value.strip()), value.strip()
+
+    def _known_token(self, value: str) -> Token:
+        given = value.encode("utf-8", "surrogateescape")
         if hmac.compare_digest(given, self._token):
             return Token(TokenKind.CONTROL)
         for token, path in self._route_tokens:
             if hmac.compare_digest(given, token):
                 return Token(TokenKind.ROUTE, route=path)
-        if self.visitors is not None and (known := self.visitors.of_token(value.strip())).kind is TokenKind.GRANTED:
-            return known
-        owner = self._token_owner(value.strip())
+        owner = self._token_owner(value)
         return Token(TokenKind.UNKNOWN) if owner is None else Token(TokenKind.AGENT, owner)
 
-    def has_control_token(self, request: web.Request) -> bool:
-        return self._bearer(request).kind is TokenKind.CONTROL
+    def has_control(self, request: web.Request) -> bool:
+        """Returns whether it comes over the Unix socket, or with the control token."""
+        return on_unix(request) or self._bearer(request)[0].kind is TokenKind.CONTROL
 
 
 def on_unix(request: web.Request) -> bool:

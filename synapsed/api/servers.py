@@ -4,20 +4,21 @@ import asyncio
 import errno
 import os
 import socket
-import ssl
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import structlog
 from aiohttp import web
 
 from synapsed.api.app import build_agent_app, build_main_app
-from synapsed.api.connection_limits import Door
+from synapsed.api.connection_limits import Door, GuardedConnection
 from synapsed.api.context import ApiContext
 from synapsed.api.early_refusals import speaking
-from synapsed.api.tls_connections import SecureListener
+from synapsed.api.problems import plain_problem
 from synapsed.errors import ConfigError
+from synapsed.kernel import Connection, Listener
 from synapsed.listening import stop_listening
 from synapsed.loopback import hold_other, host_port
 
@@ -46,7 +47,7 @@ class ApiServers:
         self._protocols: dict[web.AppRunner, Callable[[], asyncio.Protocol]] = {}
         self._listeners: list[asyncio.Server] = []
         self._ports: dict[int, list[asyncio.Server]] = {}
-        self._secure: SecureListener | None = None
+        self._of_parts: list[Listener] = []
         self._unix: Path | None = None
         self._ready = False
 
@@ -83,37 +84,42 @@ class ApiServers:
         context.place = host_port(host, port)
         return context.listening[0]
 
-    async def start_secure(self, host: str, port: int, context: ssl.SSLContext) -> SecureListener:
-        """Listen for TLS, at `::` for IPv4 too; another call gives the listener that there is, with `context` from now
-        on. Raises ConfigError where the address cannot be had."""
-        await self.setup()
-        if self._secure is not None:
-            self._secure.context = context
-            return self._secure
+    # --- for listeners of parts (`kernel.Serving`) ---
+
+    @property
+    def head(self) -> float:
+        return self._door.limits.head
+
+    @property
+    def handshakes(self) -> int:
+        return self._door.limits.handshakes
+
+    def bind(self, address: str, port: int) -> list[socket.socket]:
         sockets: list[socket.socket] = []
         try:
-            for one in ("0.0.0.0", "::") if host == "::" else (host,):  # noqa: S104 - the user has asked for it
+            for one in ("0.0.0.0", "::") if address == "::" else (address,):  # noqa: S104 - the user has asked for it
                 sockets.append(_bind(one, int(sockets[0].getsockname()[1]) if sockets else port))
-            second, _ = hold_other(host, int(sockets[0].getsockname()[1]), _bind_if_free)
-            if second is not None:
-                sockets.append(second)
-        except OSError as error:
+            second, _ = hold_other(address, int(sockets[0].getsockname()[1]), _bind_if_free)
+        except OSError:
             for sock in sockets:
                 sock.close()
-            raise ConfigError(
-                f"cannot listen on {host}:{port} with TLS: {os.strerror(error.errno) if error.errno else error}; free "
-                "the port, or set another with 'tls_listen' under [api] of config.toml",
-                key="api.tls_listen",
-            ) from error
-        self._secure = SecureListener(
-            sockets,
-            context,
-            door=self._door,
-            make=self._protocols[self._main],
-            name="listener with TLS",
-            is_ours=self._context.security.is_ours_by_tls,
-        )
-        return self._secure
+            raise
+        return sockets if second is None else [*sockets, second]
+
+    def admit(self, peer: Any, own: Any, listener: str) -> Connection | None:
+        counted = self._door.admit_tcp(peer, own, listener)
+        make = self._protocols[self._main]
+        return None if counted is None else GuardedConnection(self._door, make, listener, counted=counted)
+
+    def is_host(self, host: str) -> bool:
+        return self._context.security.is_host(host)
+
+    def refusal(self, message: str) -> bytes:
+        body = plain_problem(400, "INVALID_REQUEST", message).body
+        return body if isinstance(body, bytes) else b""
+
+    def add(self, listener: Listener) -> None:
+        self._of_parts.append(listener)
 
     async def _listen(self, runner: web.AppRunner, sock: socket.socket) -> asyncio.Server:
         unix = sock.family == socket.AF_UNIX
@@ -183,8 +189,8 @@ class ApiServers:
         """End the streams, then the listeners; requests at work get a moment."""
         self.end_streams()
         self._ports.clear()
-        if self._secure is not None:
-            await self._secure.close()
+        while self._of_parts:
+            await self._of_parts.pop().close()
         while self._listeners:
             await stop_listening(self._listeners.pop())
         await self._agents.cleanup()

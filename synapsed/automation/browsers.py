@@ -5,14 +5,13 @@ from typing import Final
 
 import structlog
 
-from synapsed.access.book import AccessBook
-from synapsed.access.records import PushPlace
-from synapsed.access.vapid import PushKey
-from synapsed.access.webpush import keys_of
 from synapsed.automation.sinks.base import SinkPort
-from synapsed.automation.sinks.browser import Browser, BrowserPort
+from synapsed.automation.sinks.browser import BrowserPort
+from synapsed.automation.vapid import PushKey
+from synapsed.automation.webpush import keys_of
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest, UnknownDevice
+from synapsed.interfaces import PushPlace, Subscriber, Subscriptions
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import checked_url, literal_address, origin_of
 
@@ -25,27 +24,21 @@ log = structlog.stdlib.get_logger("synapsed.notify")
 class Browsers:
     """`poster` makes one for each of them."""
 
-    def __init__(self, book: AccessBook, key: PushKey, *, poster: Callable[[], HttpPoster], clock: Clock) -> None:
-        self._book = book
+    def __init__(
+        self, subscriptions: Subscriptions, key: PushKey, *, poster: Callable[[], HttpPoster], clock: Clock
+    ) -> None:
+        self._subscriptions = subscriptions
         self._key = key
+        subscriptions.key = key.public
         self._poster = poster
         self._clock = clock
 
-    @property
-    def key(self) -> str:
-        """With which the page subscribes."""
-        return self._key.public
-
     def on_change(self, changed: Callable[[], None]) -> None:
-        """`changed` is called when a browser was turned on or off, or its device removed."""
-        self._book.on_subscribed = changed
+        """`changed` is called when a browser was turned on or off, or is let in no more."""
+        self._subscriptions.on_subscribed = changed
 
-    def all(self) -> list[Browser]:
-        return [
-            Browser(id=one.id, name=one.name, place=one.push, answers="answer" in one.rights)
-            for one in self._book.subscribed()
-            if one.push is not None
-        ]
+    def all(self) -> list[Subscriber]:
+        return self._subscriptions.subscribed()
 
     async def check(self, place: PushPlace) -> None:
         """Raises InvalidRequest for what is no key, and for an address that is not told anything: push services
@@ -64,7 +57,7 @@ class Browsers:
         finally:
             await poster.close()
 
-    async def port(self, browser: Browser, contact: str | None) -> SinkPort:
+    async def port(self, browser: Subscriber, contact: str | None) -> SinkPort:
         """Raises InvalidRequest for an address that may not be told any more."""
         await self.check(browser.place)
         return BrowserPort(
@@ -76,10 +69,10 @@ class Browsers:
             forget=self._forget,
         )
 
-    async def _forget(self, browser: Browser) -> None:
+    async def _forget(self, browser: Subscriber) -> None:
         where = origin_of(checked_url(browser.place.endpoint))
         log.info("a browser is gone: it is told no more", device=browser.id, name=browser.name, service=where)
         try:
-            await self._book.unsubscribe(browser.id, browser.place)
+            await self._subscriptions.unsubscribe(browser.id, browser.place)
         except UnknownDevice:  # it was removed meanwhile
             return

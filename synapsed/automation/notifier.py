@@ -22,11 +22,10 @@ from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.presence import Presence
 from synapsed.automation.sent_notices import Mark, Marks, digest, new_token
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
-from synapsed.automation.sinks.browser import Browser
 from synapsed.choices import choice
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
-from synapsed.interfaces import Control, NewEvent, Store
+from synapsed.interfaces import Control, NewEvent, Store, Subscriber
 from synapsed.masking import mask_text
 from synapsed.model.attention import AttentionItem, SinkTested
 from synapsed.model.events import AgentAlert, Origin
@@ -76,7 +75,7 @@ class _Wanted:
     sink: Sink
     rule: SinkRule
     contact: str | None = None
-    browser: Browser | None = None
+    browser: Subscriber | None = None
 
     @property
     def label(self) -> str:

@@ -4,17 +4,16 @@ import asyncio
 from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
-from synapsed.access.book import AccessBook
-from synapsed.access.vapid import PushKey
 from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.automation.sinks.making import SinkMaker
+from synapsed.automation.vapid import PushKey
 from synapsed.clock import Clock
 from synapsed.config import Config
-from synapsed.interfaces import Control
+from synapsed.interfaces import Control, Subscriptions
 from synapsed.outgoing.posting import Posting
 from synapsed.store.store import SqliteStore
 
@@ -30,16 +29,19 @@ class Automation:
         config: Config,
         clock: Clock,
         outgoing: Posting,
-        book: AccessBook,
+        subscriptions: Subscriptions | None,
         push_key: PushKey | None,
         zone: Callable[[], ZoneInfo],
     ) -> None:
-        """Call it in the running event loop. `push_key` None: no browser is told anything."""
+        """Call it in the running event loop. Without `subscriptions` or `push_key` no browser is told anything."""
         timers, directory = asyncio.get_running_loop(), control.directory
         self.inbox = PersonInbox(
             directory=directory, terminals=control.terminals, store=store, clock=clock, timers=timers
         )
         self.presence = Presence(control.terminals, clock)
+        browsers = None
+        if subscriptions is not None and push_key is not None:
+            browsers = Browsers(subscriptions, push_key, poster=outgoing.poster, clock=clock)
         self.notifier = Notifier(
             NotifyMeans(
                 inbox=self.inbox,
@@ -52,7 +54,7 @@ class Automation:
                 clock=clock,
                 timers=timers,
                 zone=zone,
-                browsers=None if push_key is None else Browsers(book, push_key, poster=outgoing.poster, clock=clock),
+                browsers=browsers,
             )
         )
         self.health = Health(self.notifier, config=config)

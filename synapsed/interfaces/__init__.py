@@ -28,10 +28,12 @@ from synapsed.interfaces.link import (
     DirectTerminal,
     DirectWay,
     FoundTurn,
+    LinkTerminal,
     Reach,
     ScreenWatch,
     SideChannel,
     Submitted,
+    TypedLine,
 )
 from synapsed.interfaces.store import (
     EVERY_EVENT,
@@ -46,18 +48,29 @@ from synapsed.interfaces.store import (
     TaskFilter,
     task_cursor,
 )
+from synapsed.interfaces.subscriptions import Subscriptions
+from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import NewEvent
+from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
+from synapsed.model.follower import FollowerState
+from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
+from synapsed.model.subscription import PushPlace, Subscriber
 
 __all__ = [
     "EVERY_EVENT",
     "PAGE_SIZE",
     "PERSON",
+    "RIGHTS",
+    "SLOW_S",
+    "Activity",
+    "AgentFigures",
     "AgentLink",
     "Attachment",
     "Bringing",
     "ConfigChange",
     "Control",
+    "DaemonFigures",
     "Delivering",
     "Delivery",
     "DirectTerminal",
@@ -69,16 +82,23 @@ __all__ = [
     "EventFilter",
     "EventLog",
     "EventPage",
+    "FollowerState",
     "FoundTurn",
     "Glyph",
+    "Grant",
+    "Histogram",
     "Ink",
+    "LinkTerminal",
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
     "Picture",
+    "ProcessState",
     "Processes",
+    "PushPlace",
     "Reach",
     "Rgb",
+    "Right",
     "Rows",
     "RowsOfTask",
     "ScreenDrawing",
@@ -89,8 +109,13 @@ __all__ = [
     "StartRequest",
     "Store",
     "Submitted",
+    "Subscriber",
+    "Subscriptions",
     "TaskFilter",
     "Tasks",
     "Terminals",
+    "Token",
+    "TokenKind",
+    "TypedLine",
     "task_cursor",
 ]

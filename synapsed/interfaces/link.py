@@ -187,8 +187,30 @@ class DirectWay(Protocol):
         ...
 
 
+class TypedLine(Protocol):
+    """Follows what a person types at an attached terminal, and takes the lines that are for somebody else."""
+
+    def passes(self, data: bytes) -> bool:
+        """Returns True if these keys may go to the program at once: they cannot end a line for somebody else."""
+        ...
+
+    def passed(self, data: bytes) -> None:
+        """The program was given these keys."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """A person typed that; what of it is for the program is given to `Attachment.type`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Attachment(Protocol):
     """A person's terminal on an agent."""
+
+    def follow(self, line: TypedLine) -> None:
+        """From now on, before the first key: what is typed goes by `line`."""
+        ...
 
     async def redraw(self) -> bytes:
         """What brings a terminal of this attachment's size to the agent's screen."""
@@ -229,6 +251,10 @@ class Attachment(Protocol):
 
     async def write(self, data: bytes) -> None:
         """Keystrokes of a person; refused (Forbidden) on a read-only attachment."""
+        ...
+
+    async def type(self, data: bytes) -> None:
+        """The same, past the line that is followed."""
         ...
 
     async def earlier(self) -> Checkpoint:
@@ -273,11 +299,8 @@ class ScreenWatch(Protocol):
     def close(self) -> None: ...
 
 
-class AgentLink(Protocol):
-    """A running program, seen through its capabilities; each is served by the best of the profile's channels."""
-
-    @property
-    def launch(self) -> LaunchRecord: ...
+class LinkTerminal(Protocol):
+    """The terminal of a running program, or what stands in its place: what it shows, and who is at it."""
 
     @property
     def attached(self) -> int:
@@ -308,6 +331,35 @@ class AgentLink(Protocol):
     def output(self) -> int:
         """How many bytes of output were read, over all launches."""
         ...
+
+    async def screen_text(self, limit: int | None = None) -> str:
+        """The visible screen (with scrollback when `limit` characters want it)."""
+        ...
+
+    async def screen_as(self, fmt: ScreenForm) -> Shown: ...
+
+    async def keep_screen(self) -> None:
+        """Make what is on the screen durable: it can then be shown while no program runs (`Store.checkpoint`)."""
+        ...
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    def watch(self) -> ScreenWatch: ...
+
+    async def press(self, keys: Sequence[str]) -> None:
+        """Press keys for a person, by their names or as text. Raises InvalidRequest; NotReady while a message is being
+        typed."""
+        ...
+
+
+class AgentLink(Protocol):
+    """A running program, seen through its capabilities; each is served by the best of the profile's channels."""
+
+    @property
+    def launch(self) -> LaunchRecord: ...
+
+    @property
+    def terminal(self) -> LinkTerminal: ...
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         """Connect (to a fresh or an adopted program) and begin to report. `emit` is called in the event loop and
@@ -360,11 +412,6 @@ class AgentLink(Protocol):
         Raises NotWaiting, PromptChanged, InvalidChoice."""
         ...
 
-    async def press(self, keys: Sequence[str]) -> None:
-        """Press keys for a person, by their names or as text. Raises InvalidRequest; NotReady while a message is being
-        typed."""
-        ...
-
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         """Answer what a LinkTold told in the program's own words; whether it took that."""
         ...
@@ -374,20 +421,6 @@ class AgentLink(Protocol):
         ...
 
     async def signal(self, signum: int) -> None: ...
-
-    async def screen_text(self, limit: int | None = None) -> str:
-        """The visible screen (with scrollback when `limit` characters want it)."""
-        ...
-
-    async def screen_as(self, fmt: ScreenForm) -> Shown: ...
-
-    async def keep_screen(self) -> None:
-        """Make what is on the screen durable: it can then be shown while no program runs (`Store.checkpoint`)."""
-        ...
-
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
-
-    def watch(self) -> ScreenWatch: ...
 
     async def poke(self) -> None:
         """A side channel has news."""

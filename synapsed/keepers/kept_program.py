@@ -67,6 +67,8 @@ class KeptProgram:
         """Where that output ends."""
         self.closing = False
         self.finishing = False
+        self.silent = False
+        """The keeper does not answer."""
         self._pulse = Pulse(self.keeper, self._silence)
         self._beating: asyncio.Task[None] | None = None
         self._subscribing: asyncio.Timeout | None = None
@@ -79,11 +81,6 @@ class KeptProgram:
         if self.client is None:
             raise KeeperLost("the link is not open")
         return self.client
-
-    @property
-    def silent(self) -> bool:
-        """The keeper does not answer."""
-        return self._pulse.silent
 
     # --- reaching it ---
 
@@ -141,6 +138,7 @@ class KeptProgram:
         self.emit(alert)
 
     def _silence(self, silent: bool) -> None:
+        self.silent = silent
         self.alert(silence_alert(silent=silent))
         self._owner.silenced(silent=silent)
 

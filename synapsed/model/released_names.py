@@ -13,9 +13,12 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "schedule": "schedules",
         "traces": "telemetry",
         "webhooks": "rules",
+        "api.tls_cert": "web",
+        "api.tls_key": "web",
+        "api.tls_listen": "web",
     }
 )
-"""Sections of config.toml, and keys in `[agents.NAME]`."""
+"""Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""
 
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""

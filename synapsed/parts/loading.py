@@ -3,10 +3,11 @@
 import importlib
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 import structlog
 
-from synapsed.config import Config, config_with
+from synapsed.config import Config, added_keys, config_with
 from synapsed.kernel import Face
 from synapsed.parts import outside
 from synapsed.parts.list import NAMES
@@ -38,7 +39,7 @@ def _check(name: str, face: Face) -> None:
     """Raises ValueError for a part of another distribution that takes a name which is not its own."""
     if face.name != name:
         raise ValueError(f"its face is called {face.name!r}, its entry point {name!r}")
-    for key in (*face.sections, *face.agent_settings):
+    for key in (*face.sections, *face.agent_settings, *added_keys(face)):
         if key != name and not key.startswith(f"{name}_"):
             raise ValueError(f"its key {key!r} does not begin with its name: call it {name}_{key}")
 
@@ -53,3 +54,9 @@ def lacking(config: Config) -> list[str]:
     """Returns what has to be installed for what is configured, in sentences for people."""
     told = (importlib.import_module(face.extras_in).missing(config) for face in faces() if face.extras_in)
     return [sentence for sentence in told if sentence is not None]
+
+
+def findings(config: Config, state: Path) -> list[tuple[str, str, str, str]]:
+    """Returns what parts tell of their files, for `doctor`. Blocks."""
+    modules = (importlib.import_module(face.findings_in) for face in faces() if face.findings_in)
+    return [found for module in modules for found in module.findings(config, state)]

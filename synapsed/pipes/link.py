@@ -19,7 +19,7 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
 from synapsed.files import write_whole
-from synapsed.interfaces import Attachment, Delivery, ScreenWatch, Store
+from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, Store
 from synapsed.keepers.alerts import gap_alert
 from synapsed.keepers.events import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
 from synapsed.keepers.heartbeat import SILENT
@@ -117,20 +117,7 @@ class AcpLink:
         self._record: TurnRecord | None = None
         self._turn_over = asyncio.Event()
         self._turn_over.set()
-        self._viewers = Viewers(
-            now=clock.monotonic,
-            draw=screen.redraw,
-            pane=screen.pane,
-            earlier=screen.checkpoint,
-            write=self._type,
-            write_now=lambda _data: False,
-            resize=self._resize,
-            composes=self._composes,
-            take_line=self._take_line,
-            empty=lambda: None,
-            seen=screen.note,
-            outer=OuterTerminal(),
-        )
+        self._viewers = Viewers(screen, self, self, now=clock.monotonic, outer=OuterTerminal())
 
     def _known(self) -> str | None:
         """The session that an earlier daemon opened in this launch."""
@@ -146,6 +133,10 @@ class AcpLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._program.launch
+
+    @property
+    def terminal(self) -> LinkTerminal:
+        return self
 
     @property
     def attached(self) -> int:
@@ -433,6 +424,9 @@ class AcpLink:
 
     # --- the screen ---
 
+    client = None
+    """Its keeper has no terminal that could be joined."""
+
     async def screen_text(self, limit: int | None = None) -> str:
         text = await self._screen.text(scrollback=limit is not None)
         return text if limit is None else text[-limit:]
@@ -451,20 +445,35 @@ class AcpLink:
     def watch(self) -> ScreenWatch:
         return self._viewers.watch()
 
-    async def _resize(self, cols: int, rows: int) -> None:
+    async def resize(self, cols: int, rows: int) -> None:
         self._screen.resize(cols, rows)
         self._viewers.resize(cols, rows)
 
-    async def _composes(self) -> bool:
+    async def composes(self) -> bool:
         return bool(self._transcript.draft)
 
-    async def _take_line(self, line: str) -> bool:
+    async def take_line(self, line: str) -> bool:
         if self._transcript.draft.strip() != line.strip():
             return False
         self._show(self._transcript.erased())
         return True
 
-    async def _type(self, data: bytes) -> None:
+    def type_now(self, data: bytes) -> bool:
+        return False
+
+    def typed_direct(self, data: bytes) -> None:
+        """Nothing passes the daemon."""
+
+    def busy(self) -> bool:
+        return False
+
+    def nobody_types(self) -> None:
+        """Its window stays as it is."""
+
+    def seen_in(self, outer: OuterTerminal) -> None:
+        self._screen.note(outer)
+
+    async def type(self, data: bytes) -> None:
         """A person's keys at an attached terminal. Raises InvalidChoice, PromptChanged."""
         if are_reports(data):
             return
@@ -485,7 +494,7 @@ class AcpLink:
         if self._program.exited.done():
             raise NotReady("the program has ended")
         for data in encode_keys(keys, application_cursor=False):
-            await self._type(data)
+            await self.type(data)
 
 
 def _prompt_id(record: TurnRecord) -> str:

@@ -56,7 +56,8 @@ class Answering:
         self._profile = profile
         self._session = session
         self._keyboard = session.keyboard
-        self.asking = session.asking
+        self._observations = session.observations
+        self.asking = session.observations.asking
 
     def answer(self, text: str, prompt_id: str | None, tell: Callable[[bool], None]) -> Steps[bool]:
         """See `PtyLink.answer`; `tell` is its `refuses`."""
@@ -66,12 +67,12 @@ class Answering:
         if not (yield from wait_for(lambda _: not self._session.hands_on(self._session.now), HANDS_S)):
             raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
         # Else nobody was told of one that may be drawn again.
-        if self._session.observed is not None and self._session.observed.prompt is not None:
+        if self._observations.last is not None and self._observations.last.prompt is not None:
             yield from wait_for(lambda look: look.verdict.asked is not None, GONE_S)
         asked = self._asked((yield from look_now()), prompt_id)
         steps, chosen = keys_for(asked, text)
         dialog = asked.dialog
-        if dialog is not None and asked.prompt.prompt_id == self._session.touched and chosen in dialog.from_first:
+        if dialog is not None and asked.prompt.prompt_id == self._observations.touched and chosen in dialog.from_first:
             raise PromptChanged(
                 "a person at its terminal may have moved the selection: it is answered there, or refused"
             )
@@ -138,7 +139,7 @@ class Answering:
 
     def _is_told(self, look: Look) -> bool:
         """Whether what is asked on the screen, if anything is, has been told."""
-        asked, told = prompt_id_of(look), self._session.observed
+        asked, told = prompt_id_of(look), self._observations.last
         return asked is None or (told is not None and told.prompt is not None and told.prompt.prompt_id == asked)
 
     def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[tuple[bool, str]]:

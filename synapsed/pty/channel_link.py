@@ -17,7 +17,7 @@ import structlog
 from synapsed import aio
 from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, NotTaken
-from synapsed.interfaces import Attachment, Delivering, Delivery, ScreenWatch, SideChannel
+from synapsed.interfaces import Delivering, Delivery, LinkTerminal, SideChannel
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import (
     ChannelFact,
@@ -29,7 +29,6 @@ from synapsed.model.facts import (
     TurnInterrupted,
 )
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnInterrupted
-from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty.channel_delivery import ChannelDelivery
@@ -107,6 +106,9 @@ class StructuredLink:
         self._clock = clock
         self._view = ChannelView(profile, coming=not adopted)
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
+        tapped = TappedChannel(channel, self._hear)
+        self._terminal = terminal([tapped if each is channel else each for each in channels])
+        self.terminal: LinkTerminal = self._terminal
         self._turns = ChannelDelivery(
             agent_id,
             profile,
@@ -115,10 +117,8 @@ class StructuredLink:
             emit=self._say,
             over=self._turn_over,
             press=self._press,
-            screen=self.screen_text,
+            screen=self._terminal.screen_text,
         )
-        tapped = TappedChannel(channel, self._hear)
-        self._terminal = terminal([tapped if each is channel else each for each in channels])
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
         self._seen: LinkObserved | None = None
         """What the terminal showed last."""
@@ -141,30 +141,6 @@ class StructuredLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._terminal.launch
-
-    @property
-    def attached(self) -> int:
-        return self._terminal.attached
-
-    @property
-    def writers(self) -> int:
-        return self._terminal.writers
-
-    @property
-    def has_person(self) -> bool:
-        return self._terminal.has_person
-
-    @property
-    def hands_at(self) -> float:
-        return self._terminal.hands_at
-
-    @property
-    def person_at(self) -> float | None:
-        return self._terminal.person_at
-
-    @property
-    def output(self) -> int:
-        return self._terminal.output
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
@@ -361,9 +337,6 @@ class StructuredLink:
             raise NotTaken("somebody else has answered it just now", prompt_id=asks.prompt.prompt_id)
         return False
 
-    async def press(self, keys: Sequence[str]) -> None:
-        await self._terminal.press(keys)
-
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         return await self._terminal.reply(asked, answer)
 
@@ -374,21 +347,6 @@ class StructuredLink:
         await self._terminal.signal(signum)
 
     # --- the screen ---
-
-    async def screen_text(self, limit: int | None = None) -> str:
-        return await self._terminal.screen_text(limit)
-
-    async def screen_as(self, fmt: ScreenForm) -> Shown:
-        return await self._terminal.screen_as(fmt)
-
-    async def keep_screen(self) -> None:
-        await self._terminal.keep_screen()
-
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        return await self._terminal.attach(cols=cols, rows=rows, read_only=read_only)
-
-    def watch(self) -> ScreenWatch:
-        return self._terminal.watch()
 
     async def poke(self) -> None:
         await self._terminal.poke()

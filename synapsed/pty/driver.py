@@ -34,7 +34,7 @@ from synapsed.pty.keyboard import (
 )
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.screen_looks import Looks
-from synapsed.pty.session import AnswerQuery, AtRest, LookSoon, Poll, SavePrompts, SaveScreen, SessionCommand
+from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, Poll, SavePrompts, SaveScreen, SessionCommand
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import KeysTyped, StopAsked
@@ -45,8 +45,7 @@ async def nobody_types() -> None:
 
 
 class Driver:
-    """`looked` is called with every look, `resized` when the window has another size; `hands_off` returns when what a
-    person has typed past the daemon has been told, and no more of that comes."""
+    """`looked` is called with every look, `resized` when the window has another size."""
 
     def __init__(
         self,
@@ -54,7 +53,6 @@ class Driver:
         *,
         looked: Callable[[Look], None] = lambda _look: None,
         resized: Callable[[int, int], None] = lambda _cols, _rows: None,
-        hands_off: Callable[[], Awaitable[None]] = nobody_types,
     ) -> None:
         self._terminal = terminal
         self._session = terminal.session
@@ -62,7 +60,8 @@ class Driver:
         self._program = terminal.program
         self._clock = terminal.clock
         self._resized = resized
-        self.hands_off = hands_off
+        self.hands_off: Callable[[], Awaitable[None]] = nobody_types
+        """Returns when what a person has typed past the daemon has been told, and no more of that comes."""
         self.unread = Unread(terminal.program.keeper, self._read)
         self.looks = Looks(terminal, self.unread, do=self.do, looked=looked)
         self.kernel = KernelChecks(terminal, self.looks)
@@ -109,7 +108,7 @@ class Driver:
         try:
             checkpoint = await self._stage.checkpoint()
             self._session.saving(checkpoint.offset)
-            state = {**checkpoint.state, "asked": self._session.asking.kept}
+            state = {**checkpoint.state, "asked": self._session.observations.asking.kept}
             await self._terminal.store.save_checkpoint(
                 self._terminal.agent_id, checkpoint.model_copy(update={"state": state})
             )

@@ -16,8 +16,9 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, StoreError
-from synapsed.interfaces import Attachment, Delivery, ScreenWatch, SideChannel, Store
+from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, SideChannel, Store
 from synapsed.keepers.alerts import gap_alert
+from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import KeeperEvent, Output, OutputGap, TerminalKeys
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.kept_program import KeptProgram
@@ -130,7 +131,7 @@ class PtyLink:
         terminal = LinkedTerminal(
             agent_id, profile, self._session, stage, program, channels, store, clock, kept_prompts
         )
-        self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized, hands_off=self._hands_off)
+        self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized)
         self._stopping = Stopping(profile, self._session, exited=program.exited.done, perform=driver.undertake)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
         self._window = Window(
@@ -142,23 +143,8 @@ class PtyLink:
         )
         self._seen = seen
         self._theme = Theme(seen.outer)
-        self._viewers = Viewers(
-            draw=stage.redraw,
-            pane=stage.pane,
-            earlier=stage.checkpoint,
-            write=self._person_keys.type,
-            write_now=self._person_keys.type_now,
-            resize=self._resize,
-            composes=self._person_keys.composes,
-            take_line=self._person_keys.take_line,
-            now=clock.monotonic,
-            keeper=lambda: self._program.client,
-            typed_direct=self._person_keys.typed_direct,
-            busy=self._person_keys.busy,
-            empty=self._nobody_types,
-            seen=self._seen_in,
-            outer=seen.outer,
-        )
+        self._viewers = Viewers(stage, self._person_keys, self, now=clock.monotonic, outer=seen.outer)
+        driver.hands_off = self._viewers.shut_direct
         self._answering = Answering(agent_id, profile, self._session)
         self._kernel = KernelWitness(
             profile, clock, self._session, driver.unread, driver.looks.facts, driver.looks.soon
@@ -172,6 +158,14 @@ class PtyLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._program.launch
+
+    @property
+    def terminal(self) -> LinkTerminal:
+        return self
+
+    @property
+    def client(self) -> KeeperClient | None:
+        return self._program.client
 
     @property
     def attached(self) -> int:
@@ -348,7 +342,7 @@ class PtyLink:
             self._session.turn is not None
             or self._unsettled is not None
             or self._driver.kernel.asks_again
-            or self._kernel.is_due(self._session.observed)
+            or self._kernel.is_due(self._session.observations.last)
             or self._may_redraw(self._clock.monotonic())
         )
 
@@ -356,7 +350,7 @@ class PtyLink:
         session = self._session
         with contextlib.suppress(KeeperLost):
             await self._driver.kernel.ask_again()
-            await self._kernel.ask(session.observed)
+            await self._kernel.ask(session.observations.last)
         await self._redraw_if_defaced()
         if session.turn is not None:
             await self.poke()
@@ -427,7 +421,7 @@ class PtyLink:
         self._viewers.resize(cols, rows)
         self._driver.looks.soon()
 
-    async def _resize(self, cols: int, rows: int) -> None:
+    async def resize(self, cols: int, rows: int) -> None:
         await self._driver.perform(self._window.resize(cols, rows))
 
     # --- the turn ---
@@ -452,23 +446,20 @@ class PtyLink:
     def recorded(self, record: TurnRecord) -> None:
         self._driver.turn.recorded()
 
-    async def _hands_off(self) -> None:
-        await self._viewers.shut_direct()
-
     # --- what is asked ---
 
     async def observe(self) -> LinkObserved:
         """Whoever asks does nothing else meanwhile: where no look comes in time, what was told last stands, and nothing
         can be typed."""
         if self._undrawn.far_behind:
-            return self._session.unseen()
+            return self._session.observations.unseen()
         try:
             async with asyncio.timeout(OBSERVE_S):
                 await self._driver.looks.look()
         except TimeoutError:
-            return self._session.unseen()
-        assert self._session.observed is not None
-        return self._session.observed
+            return self._session.observations.unseen()
+        assert self._session.observations.last is not None
+        return self._session.observations.last
 
     async def interrupt(self) -> bool:
         async with self._undrawn.passed_over():
@@ -483,7 +474,7 @@ class PtyLink:
         self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
     ) -> bool:
         """`refuses` hears of an answer that stops a turn which was not begun here, and of one that overrules it."""
-        await self._hands_off()
+        await self._viewers.shut_direct()
         return await self._driver.perform(self._answering.answer(text, prompt_id, refuses))
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
@@ -544,7 +535,7 @@ class PtyLink:
     def watch(self) -> ScreenWatch:
         return self._viewers.watch()
 
-    def _nobody_types(self) -> None:
+    def nobody_types(self) -> None:
         self._driver.undertake(self._window.give_back())
         self._driver.looks.soon()
 
@@ -553,7 +544,7 @@ class PtyLink:
         await asyncio.sleep(RETURN_S)
         self._driver.undertake(self._window.give_back())
 
-    def _seen_in(self, outer: OuterTerminal) -> None:
+    def seen_in(self, outer: OuterTerminal) -> None:
         self._seen.outer = replace(outer, keyboard=False)
         self._stage.note(outer)
         self._driver.undertake(self._theme.changes(outer))

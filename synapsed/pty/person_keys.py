@@ -111,7 +111,7 @@ class PersonKeys:
             self._session.pressed(now)
             self._session.prompts.typed(data, self._session.last)
         if data not in FOCUS:
-            self._session.touch()
+            self._session.observations.touch()
         self._stage.note(KeysTyped(now))
 
     def _typed(self, data: bytes) -> None:

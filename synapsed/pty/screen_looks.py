@@ -13,7 +13,7 @@ from synapsed.errors import KeeperLost
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.kernel_witness import FactsOfTerminal
 from synapsed.pty.linked_terminal import LinkedTerminal
-from synapsed.pty.session import SessionCommand
+from synapsed.pty.session_commands import SessionCommand
 from synapsed.terminal.look import Look
 
 EVALUATE_EVERY_S = 0.015
@@ -115,7 +115,8 @@ class Looks:
             return None
         look = self._session.believed(shown)
         self._looked(look)
-        self._do(self._session.looked(look, now))
+        if commands := self._session.looked(look, now):
+            self._do(commands)
         for wanted, future in list(self._waiting):
             if not future.done() and wanted(look):
                 future.set_result(None)

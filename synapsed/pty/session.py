@@ -9,7 +9,7 @@ whether one may be typed.
 import functools
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from synapsed.errors import NotReady
@@ -28,8 +28,6 @@ from synapsed.model.facts import (
     TurnInterrupted,
 )
 from synapsed.model.link import (
-    LinkAlert,
-    LinkObserved,
     LinkSession,
     LinkTold,
     LinkTurnAccepted,
@@ -43,10 +41,11 @@ from synapsed.model.records import TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
-from synapsed.pty.pending_answer import Asking
+from synapsed.pty.observations import Observations
 from synapsed.pty.prompt_learning import PromptLearning
-from synapsed.pty.readiness import UNKNOWN_SCREEN, Moment, Obstacle, obstacle
+from synapsed.pty.readiness import Moment, Obstacle, obstacle
 from synapsed.pty.rest_after_hooks import RestAfterHooks
+from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, SavePrompts, SaveScreen, SessionCommand
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
@@ -95,53 +94,8 @@ BEFORE_PASTE = frozenset({turns.Phase.PREPARED, turns.Phase.PASTING, turns.Phase
 COMPUTES_S = 2.0
 """How long that counts: it is asked for twice a second, on a busy machine less often."""
 
-UNDRAWN = "its screen is not drawn"
-
 MOMENT_S = 0.001
 """How much later than a time that has passed already a look is wanted: time goes on between two of them."""
-
-
-# --- commands --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerQuery:
-    """Answer a query of the program's to its terminal, which ended at the spool `offset`; once, also where its output
-    is read again after a restart."""
-
-    offset: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class SaveScreen:
-    """Make the screen durable; `Session.saving` is called before, and `Session.saved` after."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavePrompts:
-    """Keep what is known of the program's prompts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Poll:
-    """Ask the channels for news."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookSoon:
-    """Something changed: look at the terminal as soon as may be."""
-
-    at_once: bool = False
-    """However short the last look is ago."""
-
-
-@dataclass(frozen=True, slots=True)
-class AtRest:
-    """Tell the channels that the program rests after what it answered last."""
-
-
-type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | SavePrompts | Poll | LookSoon | AtRest | Work
 
 
 class Session:
@@ -156,7 +110,7 @@ class Session:
     writing = False
     """Keys of the turn are on their way."""
 
-    def __init__(  # noqa: PLR0915 - all that a session knows
+    def __init__(
         self, profile: Profile, start: Start, *, channels_tell: bool, prompts: tuple[LearnedPrompt, ...] = ()
     ) -> None:
         self._profile = profile
@@ -180,12 +134,8 @@ class Session:
         self._tools = ToolScreen(profile, lambda fact: self._out.append(Emit(LinkTold(fact))))
         self._stood: list[str] = []
         """What stood above the composer when the submit key was pressed."""
-        self.asking = Asking(start.asked)
+        self.observations = Observations(profile, start.asked)
         self._rest = RestAfterHooks(profile)
-        self.observed: LinkObserved | None = None
-        """What was told last."""
-        self.touched: str | None = None
-        """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
         self.hands_at = -HANDS_OFF_S
         """When a person last pressed a key, or the program read what it had not."""
         self.person_at: float | None = None
@@ -265,11 +215,6 @@ class Session:
         """A person pressed a key."""
         self.hands_at = self.person_at = now
 
-    def touch(self) -> None:
-        """A person has been at what is asked."""
-        if self.observed is not None and self.observed.prompt is not None:
-            self.touched = self.observed.prompt.prompt_id
-
     def read(self, now: float) -> list[SessionCommand]:
         """What the program had not read is read, and about to be shown."""
         self.hands_at = now
@@ -311,14 +256,14 @@ class Session:
 
     def _reader(self) -> TerminalFacts | None:
         facts, turn = self.prompts.facts, self.turn
-        if facts is None or turn is None or turn.phase in BEFORE_PASTE or turn.state.reader is None:
+        if facts is None or turn is None or turn.state.phase in BEFORE_PASTE or turn.state.reader is None:
             return facts
         return facts._replace(foreign=facts.group != turn.state.reader)
 
     @property
     def _typed_at(self) -> str | None:
         """The prompt at which the turn's message was typed, or is about to be."""
-        if self.turn is None or not self.turn.state.at_prompt or self.turn.phase is turns.Phase.PREPARED:
+        if self.turn is None or not self.turn.state.at_prompt or self.turn.state.phase is turns.Phase.PREPARED:
             return None
         return self.turn.state.prompt
 
@@ -329,13 +274,13 @@ class Session:
     @property
     def _runs(self) -> bool:
         """A message was submitted, and its turn is neither over nor being stopped."""
-        return self.turn is not None and self.turn.phase in RUNS and not self.turn.state.interrupting
+        return self.turn is not None and self.turn.state.phase in RUNS and not self.turn.state.interrupting
 
     def believed(self, look: Look) -> Look:
         """What of a look is believed."""
         if self.silent:  # the screen may be an old one
             look = replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
-        return self.asking.named(look)
+        return self.observations.asking.named(look)
 
     def looked(self, look: Look, now: float) -> list[SessionCommand]:
         """That was a look."""
@@ -347,7 +292,7 @@ class Session:
             self._out.append(AtRest())
         if self.prompts.looked(look):
             self._out += [SavePrompts(), LookSoon()]
-        if self.observed is None or not (look.steady_at > now or self.keyboard.answering):
+        if self.observations.last is None or not (look.steady_at > now or self.keyboard.answering):
             self._tell(look, now)
         return self._drain()
 
@@ -355,7 +300,7 @@ class Session:
         """That look followed a change, or time that passed: how does it go with the turn?"""
         turn = self.turn
         if turn is not None and not self.finishing:
-            if turn.phase is turns.Phase.SETTLING and turn.state.at_prompt and not turn.state.shown_there:
+            if turn.state.phase is turns.Phase.SETTLING and turn.state.at_prompt and not turn.state.shown_there:
                 turn.state.shown_there = self._shows(turn, look)
             self._work(turn.seen(self._seen(turn, look, now)))
             self.speech.seen(look, now)
@@ -393,44 +338,14 @@ class Session:
         )
 
     def _tell(self, look: Look, now: float) -> None:
-        asked = look.verdict.asked
-        prompt_id = asked.prompt.prompt_id if asked is not None else None
-        if self.asking.shown(look.offset, prompt_id):
+        asked, told = look.verdict.asked, self.observations
+        if told.asking.shown(look.offset, asked.prompt.prompt_id if asked is not None else None):
             self._out.append(LookSoon())  # who waits for that was asked before it was known
             if not self._saving:
                 self._save_screen()  # the next daemon must know it by the same id
-            self.last = look = self.asking.named(look)
-            asked = look.verdict.asked
+            self.last = look = told.asking.named(look)
         found = self.obstacle(look, now, for_another=True)
-        observed = LinkObserved(
-            activity=look.verdict.activity,
-            evidence=look.verdict.evidence,
-            prompt=asked.prompt if asked is not None else None,
-            can_receive=found is None,
-            held=found.held if found is not None else None,
-            asking=self.asking.number,
-            by_hand=self.touched if self.touched != prompt_id else None,
-        )
-        if observed.by_hand is not None:
-            self.asking.given(observed.by_hand, look.offset)
-            self.touched = None
-        if observed == self.observed:
-            return
-        before, self.observed = self.observed, observed
-        if self.turn is not None and before is not None and observed.activity is not before.activity:
-            self._out.append(Poll())  # what a transcript says of it is not poked for
-        self._out.append(Emit(observed))
-        unknown = observed.held == UNKNOWN_SCREEN.held
-        if unknown is not (before is not None and before.held == UNKNOWN_SCREEN.held):
-            ways = LEARNED if self._profile.composer.usual else ""
-            self._out.append(Emit(_unknown_screen(observed, ways, begins=unknown)))
-
-    def unseen(self) -> LinkObserved:
-        """What is known while nobody draws the screen: the last that was told, and that nothing can be typed. The next
-        look tells what it sees."""
-        known = self.observed or LinkObserved(Activity.UNKNOWN, UNDRAWN, None, can_receive=False)
-        self.observed = replace(known, can_receive=False)
-        return self.observed
+        self._out += told.tell(look, found, in_turn=self.turn is not None)
 
     # --- the turn ---
 
@@ -501,7 +416,7 @@ class Session:
     @property
     def phase(self) -> turns.Phase | None:
         """Of the turn; None between turns."""
-        return self.turn.phase if self.turn is not None else None
+        return self.turn.state.phase if self.turn is not None else None
 
     def typing(self, look: Look) -> bool:
         """Whether a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a
@@ -511,12 +426,12 @@ class Session:
     @property
     def half_typed(self) -> bool:
         """The same but for the dialog, which takes a look at the screen to tell."""
-        return self.turn is not None and (self.turn.phase in HALF_TYPED or self.turn.withdrawing)
+        return self.turn is not None and (self.turn.state.phase in HALF_TYPED or self.turn.withdrawing)
 
     @property
     def pasted(self) -> bool:
         """What stands in the composer may be the message itself."""
-        there = self.turn is not None and (self.writing or self.turn.phase is not turns.Phase.PASTING)
+        there = self.turn is not None and (self.writing or self.turn.state.phase is not turns.Phase.PASTING)
         return there and self.half_typed
 
     def submitting(self, look: Look) -> None:
@@ -533,7 +448,7 @@ class Session:
         error, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks) if ends else (None, False)
         return turns.Seen(
             verdict=look.verdict,
-            may_type=turn.phase is turns.Phase.PREPARED and self.obstacle(look, now) is None,
+            may_type=turn.state.phase is turns.Phase.PREPARED and self.obstacle(look, now) is None,
             composer=look.composer.state,
             offset=look.offset,
             now=now,
@@ -541,7 +456,7 @@ class Session:
             error=error,
             interrupted=interrupted,
             echoed=self._echoed(turn, look),
-            replaced=turn.phase is turns.Phase.SUBMITTED and self._replaced(look),
+            replaced=turn.state.phase is turns.Phase.SUBMITTED and self._replaced(look),
             text=look.composer.text,
             prompt=look.composer.prompt,
             stopped=look.record is not None and look.record == self._profile.interrupt.status,
@@ -551,7 +466,7 @@ class Session:
             worked_until=look.worked_until,
             person=self._person_was_there(),
             marks=marks_in(self._profile, look.screen.lines)
-            if turn.phase is turns.Phase.SETTLING
+            if turn.state.phase is turns.Phase.SETTLING
             else turn.state.marks,
         )
 
@@ -590,7 +505,7 @@ class Session:
         return stands or turn.ends_blank
 
     def _echoed(self, turn: PtyTurn, look: Look) -> bool:
-        match turn.phase:
+        match turn.state.phase:
             case turns.Phase.SETTLING:
                 return look.composer.state == "absent" and self._ends_at_cursor(turn, look)
             case turns.Phase.SUBMITTED:
@@ -654,14 +569,3 @@ def _echoes(look: Look, message: str) -> bool:
 def _above(look: Look) -> list[str]:
     """The rows above the composer that have words; rules and frames stay where they are."""
     return [line for line in look.screen.lines[: look.composer.row or 0] if any(map(str.isalnum, line))]
-
-
-LEARNED = "; where that is its prompt, a line that you type there teaches it, or start it with --prompt 'TEXT'"
-
-
-def _unknown_screen(seen: LinkObserved, ways: str, *, begins: bool) -> LinkAlert:
-    """What nobody here can read is a person's: they are told when it begins, and when it is over."""
-    if not begins:
-        return LinkAlert("UNKNOWN_SCREEN", "its screen is understood again", "over")
-    message = f"its screen is not understood ({seen.evidence}): attach answers it, or 'synapsectl keys'{ways}"
-    return LinkAlert("UNKNOWN_SCREEN", message, "begins")

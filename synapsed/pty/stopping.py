@@ -68,8 +68,8 @@ class Stopping:
         # Durable before a key is pressed: the next daemon must not take what is given back for a message not taken.
         yield UntilRecorded(RECORDED_S)
         working = turns.Phase.WORKING
-        yield from wait_for(lambda _: turn.over or turn.phase is working or self._exited(), TYPING_S)
-        if turn.phase is not working or self._exited():
+        yield from wait_for(lambda _: turn.over or turn.state.phase is working or self._exited(), TYPING_S)
+        if turn.state.phase is not working or self._exited():
             yield Work(turn.go_on())
             if turn.over and turn.state.submitted:
                 self._untaken = (turn, self._session.now)
@@ -120,7 +120,7 @@ class Stopping:
         if left is None or self._session.hands_at > left[1] or self._session.now - left[1] > LATE_S:
             return None
         other = self._session.turn
-        waits = other is None or other.over or other.phase is turns.Phase.PREPARED
+        waits = other is None or other.over or other.state.phase is turns.Phase.PREPARED
         return left if waits or other is left[0] else None
 
     def _stop_late(self, turn: PtyTurn) -> Steps[None]:

@@ -325,12 +325,12 @@ class Speech:
     def wants_screen(self, now: float) -> bool:
         """Whether `seen` wants to know how the screen's characters are drawn."""
         turn, stream = self._turn, self._stream
-        return turn is not None and stream is not None and turn.phase in _MAY_WORK and stream.wants_screen(now)
+        return turn is not None and stream is not None and turn.state.phase in _MAY_WORK and stream.wants_screen(now)
 
     def seen(self, look: Look, now: float) -> None:
         """The screen was judged: tell what there is to tell."""
         turn, stream = self._turn, self._stream
-        if turn is None or stream is None or turn.phase is not Phase.WORKING:
+        if turn is None or stream is None or turn.state.phase is not Phase.WORKING:
             return
         if turn.state.submit_offset is not None:
             stream.submitted(turn.state.submit_offset)

@@ -59,7 +59,7 @@ class ToolScreen:
 
     def seen(self, look: Look, now: float) -> None:
         """The screen was judged."""
-        if self._turn is None or self._turn.phase is not Phase.WORKING or look.verdict.activity not in _RUNS:
+        if self._turn is None or self._turn.state.phase is not Phase.WORKING or look.verdict.activity not in _RUNS:
             return
         if now < self._due:
             self._open = self._open or look.changed_at != self._changed_at

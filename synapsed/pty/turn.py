@@ -120,10 +120,6 @@ class PtyTurn:
         """When `seen` wants to be called again at the latest, monotonic seconds."""
 
     @property
-    def phase(self) -> Phase:
-        return self.state.phase
-
-    @property
     def over(self) -> bool:
         return self.state.phase is Phase.OVER
 
@@ -557,9 +553,9 @@ class PtyTurn:
             return []
         self._untold = False
         known, self.state.taken = self.state.taken, True
-        if self.phase in (Phase.WORKING, Phase.READING):
+        if self.state.phase in (Phase.WORKING, Phase.READING):
             return [] if known else [Save()]
-        again = [] if self.phase is Phase.SUBMITTED else [Clear()]  # it was taken when it was typed before
+        again = [] if self.state.phase is Phase.SUBMITTED else [Clear()]  # it was taken when it was typed before
         self.state.submitted = True
         return [*again, *self._accept(f"{fact.channel}: prompt accepted", now)]
 

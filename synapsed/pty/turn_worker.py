@@ -20,7 +20,7 @@ from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.screen_looks import Looks
-from synapsed.pty.session import SessionCommand
+from synapsed.pty.session_commands import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_patience import STARVED_S
@@ -106,7 +106,7 @@ class TurnWorker:
             await self._work_came.wait()
             while self._work:
                 turn, command = self._work.popleft()
-                if turn is not self._session.turn or (turn.over and isinstance(command, turns.Save)):
+                if turn is not self._session.turn or (isinstance(command, turns.Save) and turn.over):
                     continue  # what is told of its end is not on record: the next daemon goes on from before it
                 try:
                     more = await self._perform(turn, command)
@@ -163,7 +163,7 @@ class TurnWorker:
         rests = await self._kernel.comes_to_rest(STARVED_S, unless=taken)
         if not rests and await self._unread.ask():
             return False
-        keyboard, comes = self._session.keyboard, turn.phase is turns.Phase.SETTLING
+        keyboard, comes = self._session.keyboard, turn.state.phase is turns.Phase.SETTLING
         emptied = await self._performer.perform(keyboard.take_out(unless=taken, comes=comes))
         rests = emptied and await self._kernel.comes_to_rest(STARVED_S, unless=taken)
         for channel in self._channels:
@@ -214,7 +214,8 @@ class TurnWorker:
         look = await self._looks.look()
         match part:
             case "paste":
-                if are_answers(look.composer.text):  # not a person's: a program asked its terminal, and was gone
+                if look.composer.state == "draft" and are_answers(look.composer.text):
+                    # Not a person's: a program asked its terminal, and was gone.
                     await self._performer.perform(self._session.keyboard.clear())
                     look = await self._looks.look()
                     if look.composer.state == "draft":

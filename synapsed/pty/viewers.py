@@ -16,12 +16,12 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from synapsed.errors import Forbidden, KeeperLost
-from synapsed.interfaces import DirectTerminal
+from synapsed.interfaces import DirectTerminal, TypedLine
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import TerminalKeys
 from synapsed.keepers.terminals import join_terminal
@@ -62,10 +62,51 @@ def are_reports(data: bytes) -> bool:
     return _REPORTS.fullmatch(data) is not None
 
 
-class ScreenDrawer(Protocol):
-    """`Stage.redraw`."""
+class ViewedStage(Protocol):
+    """What draws the screen (`screen_messages.Stage`)."""
 
-    def __call__(self, notice: Sequence[str], *, alone: bool) -> Awaitable[Redraw]: ...
+    async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw: ...
+
+    async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes: ...
+
+    async def checkpoint(self) -> Checkpoint: ...
+
+
+class PersonsKeys(Protocol):
+    """What takes a person's keys (`person_keys.PersonKeys`)."""
+
+    async def type(self, data: bytes) -> None: ...
+
+    def type_now(self, data: bytes) -> bool: ...
+
+    def typed_direct(self, data: bytes) -> None: ...
+
+    def busy(self) -> bool:
+        """Whether something else may be on its way: a person's keys wait."""
+        ...
+
+    async def composes(self) -> bool: ...
+
+    async def take_line(self, line: str) -> bool: ...
+
+
+class ViewedWindow(Protocol):
+    """The window of the program, and the terminal that it is seen in: the link's."""
+
+    @property
+    def client(self) -> KeeperClient | None:
+        """The program's keeper, where its terminal can be joined."""
+        ...
+
+    async def resize(self, cols: int, rows: int) -> None: ...
+
+    def nobody_types(self) -> None:
+        """Somebody has left, and nobody stays who may type."""
+        ...
+
+    def seen_in(self, outer: OuterTerminal) -> None:
+        """The program is seen in another terminal."""
+        ...
 
 
 class Viewer:
@@ -92,6 +133,7 @@ class Viewer:
         self._ended = False
         self._pass: Callable[[bytes], None] | None = None
         self._ready: Callable[[], bool] = bool
+        self._line: TypedLine | None = None
         self._handing = False
         """What `output` gave last is still on its way."""
         self._wake = asyncio.Event()
@@ -112,11 +154,11 @@ class Viewer:
         undo, self._undo = self._take_back() if self._undo else b"", False
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
         if not self.fits:
-            return undo + await self._group.pane(self.cols, self.rows, rows)
+            return undo + await self._group.stage.pane(self.cols, self.rows, rows)
         missed: list[tuple[int, bytes]] = []
         self._drawing = missed
         try:
-            screen = await self._group.draw(rows, alone=self._one_screen)
+            screen = await self._group.stage.redraw(rows, alone=self._one_screen)
         finally:
             self._drawing = None
         self._filter = self._fresh_filter()
@@ -168,7 +210,7 @@ class Viewer:
         self._pass, self._ready = take, ready
 
     async def direct(self, terminal: DirectTerminal) -> Way | None:
-        keeper = self._group.keeper()
+        keeper = self._group.window.client
         if self.read_only or keeper is None or not keeper.hello.terminals or self._ended:
             return None
         name = secrets.token_hex(8)
@@ -192,18 +234,35 @@ class Viewer:
         waits = self._waiting or self._behind or self._handing or self._ended or self._drawing is not None
         return None if waits or self._notice or not self.fits or self._filter.holds else self._at
 
+    def follow(self, line: TypedLine) -> None:
+        self._line = line
+
+    def _passes(self, data: bytes) -> bool:
+        return not self._notice and (self._line is None or self._line.passes(data))
+
+    def _passed(self, data: bytes) -> None:
+        if self._line is not None:
+            self._line.passed(data)
+
     def may_type_direct(self) -> bool:
-        return not self._notice and self._group.may_type_direct(self)
+        return self._passes(b"") and self._group.may_type_direct(self)
 
     def typed_direct(self, data: bytes) -> None:
+        self._passed(data)
         if self._notice and not are_reports(data):
             self._dismiss()
         self._group.typed_direct(data)
 
     def type_now(self, data: bytes) -> bool:
-        return not (self.read_only or self._notice) and self._group.type_now(self, data)
+        if self.read_only or not self._passes(data) or not self._group.type_now(self, data):
+            return False
+        self._passed(data)
+        return True
 
     async def write(self, data: bytes) -> None:
+        await (self.type(data) if self._line is None else self._line.write(data))
+
+    async def type(self, data: bytes) -> None:
         if self.read_only:
             raise Forbidden("this terminal is attached read-only")
         if self._notice and not are_reports(data):
@@ -211,7 +270,7 @@ class Viewer:
         await self._group.typed(self, data)
 
     async def earlier(self) -> Checkpoint:
-        return await self._group.earlier()
+        return await self._group.stage.checkpoint()
 
     async def resize(self, cols: int, rows: int) -> None:
         self.cols, self.rows = cols, rows
@@ -240,10 +299,10 @@ class Viewer:
         self._wake.set()
 
     async def composes(self) -> bool:
-        return await self._group.composes()
+        return await self._group.keys.composes()
 
     async def take_line(self, line: str) -> bool:
-        return await self._group.take_line(line)
+        return await self._group.keys.take_line(line)
 
     def notice(self, text: str, *, stays: bool) -> None:
         self._dismiss()
@@ -259,6 +318,8 @@ class Viewer:
         self._redraw_soon()
 
     async def close(self) -> None:
+        if self._line is not None:
+            await self._line.close()
         if self._notice_over is not None:
             self._notice_over.cancel()
         if self.way is not None:
@@ -330,43 +391,21 @@ class Viewers:
 
     def __init__(
         self,
+        stage: ViewedStage,
+        keys: PersonsKeys,
+        window: ViewedWindow,
         *,
-        draw: ScreenDrawer,
-        pane: Callable[[int, int, Sequence[str]], Awaitable[bytes]],
-        earlier: Callable[[], Awaitable[Checkpoint]],
-        write: Callable[[bytes], Awaitable[None]],
-        write_now: Callable[[bytes], bool],
-        resize: Callable[[int, int], Awaitable[None]],
-        composes: Callable[[], Awaitable[bool]],
-        take_line: Callable[[str], Awaitable[bool]],
         now: Callable[[], float] = time.monotonic,
-        keeper: Callable[[], KeeperClient | None] = lambda: None,
-        typed_direct: Callable[[bytes], None] = lambda _data: None,
-        busy: Callable[[], bool] = bool,
-        empty: Callable[[], None],
-        seen: Callable[[OuterTerminal], None],
         outer: OuterTerminal,
     ) -> None:
-        """`draw` draws the screen, with rows of a notice over its last ones, and `pane` so that a terminal of so many
-        columns and rows shows it; `keeper` is the program's, `typed_direct` is told of keys that it was given past the
-        daemon, and while it is `busy` something else is typed. `empty` is called when somebody has left and nobody
-        stays who may type, and `seen` when the program is seen in another terminal than `outer`."""
-        self.composes = composes
-        self.take_line = take_line
-        self.draw = draw
-        self.pane = pane
-        self.earlier = earlier
-        self.keeper = keeper
-        self._typed_direct = typed_direct
-        self._busy = busy
+        """`outer` is the terminal that the program was seen in last."""
+        self.stage = stage
+        self.keys = keys
+        self.window = window
         self.ways: dict[str, Way] = {}
         """By their names at the keeper, until nothing can come from there any more."""
-        self._window: tuple[int, int] | None = None
-        self._write = write
-        self._write_now = write_now
-        self._resize = resize
-        self._empty = empty
-        self._seen = seen
+        self._size: tuple[int, int] | None = None
+        """Columns and rows of the window, as far as they are known."""
         self._outer = outer
         self._viewers: list[Viewer] = []
         self._watches = Watches()
@@ -399,12 +438,12 @@ class Viewers:
 
     def fits(self, cols: int, rows: int) -> bool:
         """Whether the window has that size; while it is not known, it is taken to."""
-        return self._window in (None, (cols, rows))
+        return self._size in (None, (cols, rows))
 
     def resize(self, cols: int, rows: int) -> None:
         """The window has another size."""
-        if self._window != (cols, rows):
-            self._window = (cols, rows)
+        if self._size != (cols, rows):
+            self._size = (cols, rows)
             self._watches.note()
             for viewer in self._viewers:
                 viewer.fit()
@@ -426,16 +465,16 @@ class Viewers:
     async def typed(self, viewer: Viewer, data: bytes) -> None:
         self._sign(data)
         await self._use(viewer)
-        await self._write(data)
+        await self.keys.type(data)
 
     def type_now(self, viewer: Viewer, data: bytes) -> bool:
-        if viewer is not self._last or not self._write_now(data):
+        if viewer is not self._last or not self.keys.type_now(data):
             return False
         self._sign(data)
         return True
 
     def may_type_direct(self, viewer: Viewer) -> bool:
-        return viewer is self._last and viewer.fits and not self._busy()
+        return viewer is self._last and viewer.fits and not self.keys.busy()
 
     def pressed_direct(self, keys: TerminalKeys) -> None:
         """The keeper told of keys at a terminal that is joined to it."""
@@ -445,7 +484,7 @@ class Viewers:
     def typed_direct(self, data: bytes) -> None:
         """The program was given that past the daemon."""
         self._sign(data)
-        self._typed_direct(data)
+        self.keys.typed_direct(data)
 
     def forget(self, terminal: str) -> None:
         self.ways.pop(terminal, None)
@@ -460,15 +499,15 @@ class Viewers:
         if not viewer.read_only:
             self._sign()
         if viewer is self._last:
-            await self._resize(viewer.cols, viewer.rows)
+            await self.window.resize(viewer.cols, viewer.rows)
 
     async def _use(self, viewer: Viewer) -> None:
         if viewer is not self._last:
             await self.shut_direct()
             self._last = viewer
             self.see()
-            if self._window != (viewer.cols, viewer.rows):
-                await self._resize(viewer.cols, viewer.rows)
+            if self._size != (viewer.cols, viewer.rows):
+                await self.window.resize(viewer.cols, viewer.rows)
 
     def see(self) -> None:
         """The terminal may be another one: that of whoever was used last, or else of who came last. When all have
@@ -479,7 +518,7 @@ class Viewers:
         outer = replace(self._outer, keyboard=False) if seen is None or seen.outer is None else seen.outer
         if outer != self._outer:
             self._outer = outer
-            self._seen(outer)
+            self.window.seen_in(outer)
 
     def push(self, offset: int, data: bytes) -> None:
         self._watches.note()
@@ -500,7 +539,7 @@ class Viewers:
             self._last = None
         self.see()
         if not self.writers:
-            self._empty()
+            self.window.nobody_types()
 
     def end(self) -> None:
         """The program is gone."""

@@ -22,8 +22,6 @@ from synapsed.interfaces import EVERY_EVENT, EventFilter, EventLog, NewEvent, St
 from synapsed.model.events import AgentAlert, Event
 from synapsed.model.follower import FollowerState
 
-__all__ = ["Changes", "DurableFollower", "Ended", "Follower", "FollowerState", "NotNow"]
-
 PASSED_OVER = "EVENT_PASSED_OVER"
 """Code of the alert."""
 

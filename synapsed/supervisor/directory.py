@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent
+from synapsed.agents.agent import Agent, agent_of
 from synapsed.agents.conversations import taken
 from synapsed.channels.past_conversations import find_conversations
 from synapsed.errors import UnknownAgent
@@ -23,7 +23,6 @@ from synapsed.model.agent import (
     resolve,
     resolve_folder,
 )
-from synapsed.model.external import unknown
 from synapsed.model.records import AgentRecord
 from synapsed.supervisor import environment, shell_environment
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
@@ -31,13 +30,6 @@ from synapsed.supervisor.registry import RegistryFollower
 from synapsed.supervisor.roster import Roster
 
 LINUX = sys.platform == "linux"
-
-
-def agent_of(agents: Mapping[str, Agent], agent_id: str) -> Agent:
-    """The agent with this id. Raises UnknownAgent."""
-    if (agent := agents.get(agent_id)) is None:
-        raise unknown(agent_id)
-    return agent
 
 
 class AgentDirectory:

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent
+from synapsed.agents.agent import Agent, agent_of
 from synapsed.clock import Clock, iso
 from synapsed.documents.budget import Large
 from synapsed.errors import (
@@ -29,13 +29,12 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
 from synapsed.model.fleet import KEY as FLEET
-from synapsed.model.records import ReplyRecord
+from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.released_names import METADATA
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, new_id
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
-from synapsed.supervisor.directory import agent_of
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
@@ -83,7 +82,7 @@ class Dispatcher:
             own = host_of(alias) is not None or is_any(alias)
             sender = self._name_of(Sender.of(request.metadata)) if own else None
             return await self._elsewhere.send(alias, request, self.asking, sender=sender)
-        agent = self._agent(agent_id)
+        agent = agent_of(self._agents, agent_id)
         if request.task_id is not None:
             task = await self._find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
             if request.named and transitions.has_answer(task, request.message):
@@ -101,16 +100,16 @@ class Dispatcher:
         if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
-            return self._agent(sender.id).record.name
+            return agent_of(self._agents, sender.id).record.name
         except UnknownAgent:
             return sender.id
 
     async def _send_new(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
-        if agent.state in GONE and not (agent.parking.away or agent.comes_up):
-            name = agent.record.name
-            raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
+        state, record = agent.process.state, agent.process.record
+        name = record.name
+        if state in GONE and not (agent.parking.away or agent.comes_up):
+            raise NotReady(f"{name} is {state.value}: 'synapsectl restart {name}' starts it", agent=name)
         if request.of_agent and not agent.takes_agents:
-            name = agent.record.name
             raise Forbidden(
                 f"no model reads what is typed to {name} ({agent.profile.name}): what an agent writes would be run "
                 "there as a command. A person can allow it: 'accept_agents = true' under "
@@ -120,10 +119,9 @@ class Dispatcher:
             )
         if not 1 <= request.priority <= 5:
             raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
-        task = self._task_of(agent, request, task_id)
-        agent.turns.compose(task)  # what cannot be delivered is refused now
-        with self.asking(task, wait=request.wait) as record:
-            return await agent.send(task, record)
+        task = self._task_of(record, request, task_id)
+        with self.asking(task, wait=request.wait) as reply:
+            return await agent.send(task, reply)
 
     @contextmanager
     def asking(self, task: Task, *, wait: bool) -> Iterator[ReplyRecord | None]:
@@ -148,16 +146,17 @@ class Dispatcher:
                 self._reply_broker.not_asked(record)
             raise
 
-    def _task_of(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
+    def _task_of(self, agent: AgentRecord, request: SendRequest, task_id: str) -> Task:
         now = iso(self._clock.wall())
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {transitions.COMMAND: True} if request.command else {}
         metadata |= request.marks
         metadata |= {FLEET: request.origin._asdict()} if request.origin is not None else {}
+        current = None if metadata.get(NEW_CONVERSATION) is True else agent.context_id
         return Task(
             id=task_id,
             agent_id=agent.id,
-            context_id=request.context_id or self._context_for(agent, metadata),
+            context_id=request.context_id or current or new_id(),
             message=request.message,
             metadata=metadata,
             created_at=now,
@@ -184,21 +183,16 @@ class Dispatcher:
             )
         return hops
 
-    def _context_for(self, agent: Agent, metadata: Mapping[str, Any]) -> str:
-        """Of a message that names none: that of the agent's conversation, or a new one's."""
-        current = None if metadata.get(NEW_CONVERSATION) is True else agent.record.context_id
-        return current or new_id()
-
     # --- replies ---
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
         """See `Tasks.expect_reply`."""
-        task = self._task_of(self._agent(agent_id), request, new_id())
+        task = self._task_of(agent_of(self._agents, agent_id).record, request, new_id())
         return await self._reply_broker.expect(task, wait=request.wait, limit=limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
         """See `Tasks.reply`."""
-        self._agent(agent_id)
+        agent_of(self._agents, agent_id)
         named = request.metadata.get(IN_REPLY_TO)
         sender, scope = _sender_and_scope(request)
         return await self._reply_broker.reply(_name(named), request.message, sender, by=agent_id, visible_to=scope)
@@ -278,7 +272,7 @@ class Dispatcher:
         if task.terminal or agent is None:
             raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
         if not awaits(task):
-            return await agent.cancel(task.id)
+            return await agent.stops.cancel(task.id)
         request = self._reply_broker.request_of(task.id)
         canceled = await self._reply_broker.cancel(task.id)
         if canceled is None:
@@ -304,7 +298,7 @@ class Dispatcher:
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
         """See `Tasks.report`."""
-        event = NewEvent(self._agent(agent_id).id, told) if task is None else NewEvent.of(task, told)
+        event = NewEvent(agent_of(self._agents, agent_id).id, told) if task is None else NewEvent.of(task, told)
         await self._store.commit(events=[event])
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
@@ -321,9 +315,6 @@ class Dispatcher:
 
     async def _find(self, task_id: str, agent_id: str | None = None) -> Task:
         return await find_task(self._store, task_id, agent_id)
-
-    def _agent(self, agent_id: str) -> Agent:
-        return agent_of(self._agents, agent_id)
 
 
 def _origin(request: SendRequest) -> Origin:

@@ -17,7 +17,7 @@ import structlog
 
 from synapsed.agents import message_files, views
 from synapsed.agents.accounts import Accounts
-from synapsed.agents.agent import Agent
+from synapsed.agents.agent import Agent, agent_of
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.parking import Memory, machine_memory
 from synapsed.agents.restart_policy import RestartState
@@ -36,7 +36,7 @@ from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.supervisor import environment
-from synapsed.supervisor.directory import AgentDirectory, agent_of
+from synapsed.supervisor.directory import AgentDirectory
 from synapsed.supervisor.dispatcher import Dispatcher
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.memory_pressure import MemoryWatch
@@ -178,7 +178,7 @@ class Manager:
         """Give `agent` what is its own, and start its actor."""
         own = [task for task in tasks if task.agent_id == agent.id]
         ids = {task.id for task in own}
-        for stray in agent.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
+        for stray in agent.turns.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
             message = "it was being worked on, but there is no record of how far"
             await self._end(transitions.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
         agent.start_shell()

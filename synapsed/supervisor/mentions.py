@@ -13,7 +13,7 @@ import structlog
 
 from synapsed.aio import TaskSet
 from synapsed.errors import AmbiguousAddress, SynapsedError, UnknownAgent
-from synapsed.interfaces import Attachment, Directory, DirectTerminal, DirectWay, EventLog, SendRequest, Tasks
+from synapsed.interfaces import Attachment, Directory, EventLog, SendRequest, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Task, TaskState
@@ -81,73 +81,37 @@ class MentionedAgents:
         return await self._tasks.find(task.id)
 
 
-class _FollowedTerminal:
-    """`terminal`, with the line followed that is typed past the daemon; while that is not known, nothing is."""
-
-    def __init__(self, terminal: DirectTerminal, line: KeyLine) -> None:
-        self._terminal = terminal
-        self._line = line
-        self.handed = terminal.handed
-        self.may_begin = terminal.may_begin
-        self.over = terminal.over
-
-    def typed(self, data: bytes) -> None:
-        for _ in self._line.feed(data):
-            pass  # no Enter is among it
-        self._terminal.typed(data)
-
-    def may_type(self) -> bool:
-        return self._line.sure and self._line.is_plain(b"") and self._terminal.may_type()
-
-
-class MentioningAttachment:
-    """An attachment (`interfaces.Attachment`) to agent `own` whose person may write to other agents too: to those of
-    the names `only`, or with None to all."""
+class MentionLine:
+    """The line (`interfaces.TypedLine`) that is typed at an attachment to agent `own`, whose person may write to other
+    agents too: to those of the names `only`, or with None to all."""
 
     def __init__(
-        self, inner: Attachment, own: str, addressees: MentionedAgents, only: frozenset[str] | None = None
+        self, attachment: Attachment, own: str, addressees: MentionedAgents, only: frozenset[str] | None = None
     ) -> None:
-        self._inner = inner
+        self._attachment = attachment
         self._own = own
         self._addressees = addressees
         self._only = only
         self._line = KeyLine()
         self._answers = TaskSet()
-        self.redraw = inner.redraw
-        self.output = inner.output
-        self.resize = inner.resize
-        self.seen_in = inner.seen_in
-        self.composes = inner.composes
-        self.take_line = inner.take_line
-        self.notice = inner.notice
-        self.pass_to = inner.pass_to
-        self.keep_one_screen = inner.keep_one_screen
-        self.keep_clipboard = inner.keep_clipboard
-        self.earlier = inner.earlier
-        self.draw_again = inner.draw_again
 
-    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
-        return await self._inner.direct(_FollowedTerminal(terminal, self._line))
+    def passes(self, data: bytes) -> bool:
+        return self._line.sure and self._line.is_plain(data)
 
-    def type_now(self, data: bytes) -> bool:
-        """Only what cannot end a line that is meant for somebody else."""
-        if not self._line.sure or not self._line.is_plain(data) or not self._inner.type_now(data):
-            return False
+    def passed(self, data: bytes) -> None:
         for _ in self._line.feed(data):
             pass  # no Enter is among it
-        return True
 
     async def write(self, data: bytes) -> None:
-        if not self._line.sure and not await self._inner.composes():
+        if not self._line.sure and not await self._attachment.composes():
             self._line.clear()
         for part in self._line.feed(data):
             if isinstance(part, Enter) and part.line is not None and await self._routed(part.line):
                 continue
-            await self._inner.write(part.data)
+            await self._attachment.type(part.data)
 
     async def close(self) -> None:
         await self._answers.cancel()
-        await self._inner.close()
 
     async def _routed(self, line: str) -> bool:
         """Whether the line was for another agent, and is dealt with."""
@@ -157,18 +121,18 @@ class MentioningAttachment:
         try:
             to = self._addressees.find(mention.name, self._only)
         except AmbiguousAddress as error:
-            self._inner.notice(f"[→ {mention.name}: {error.message}]", stays=False)
+            self._attachment.notice(f"[→ {mention.name}: {error.message}]", stays=False)
             return True
-        if to is None or to.id == self._own or not await self._inner.take_line(line):
+        if to is None or to.id == self._own or not await self._attachment.take_line(line):
             return False
         try:
             task = await self._addressees.send(to, mention.text)
         except SynapsedError as error:
             await self._give_back(line)
-            self._inner.notice(f"[→ {to.name}: not sent: {error.message}]", stays=True)
+            self._attachment.notice(f"[→ {to.name}: not sent: {error.message}]", stays=True)
             return True
         log.info("sent from a terminal", agent_id=self._own, to=to.id, task_id=task.id)
-        self._inner.notice(f"[→ {to.name} ({to.kind})]", stays=False)
+        self._attachment.notice(f"[→ {to.name} ({to.kind})]", stays=False)
         if mention.response:
             self._await_answer(to, task)
         return True
@@ -177,11 +141,11 @@ class MentioningAttachment:
         """Put a line that could not be sent back where it was, if it can be typed without submitting anything."""
         if line.isprintable():
             for part in self._line.feed(line.encode()):
-                await self._inner.write(part.data)
+                await self._attachment.type(part.data)
 
     def _await_answer(self, to: Addressee, task: Task) -> None:
         if len(self._answers) >= ANSWERS_MAX:
-            self._inner.notice(
+            self._attachment.notice(
                 f"[→ {to.name}: too many answers are awaited here: synapsectl task {task.id}]", stays=True
             )
             return
@@ -189,7 +153,7 @@ class MentioningAttachment:
 
     async def _show_answer(self, to: Addressee, task: Task) -> None:
         with contextlib.suppress(SynapsedError):
-            self._inner.notice(f"[← {to.name}] {_said(await self._addressees.settled(task))}", stays=True)
+            self._attachment.notice(f"[← {to.name}] {_said(await self._addressees.settled(task))}", stays=True)
 
 
 def _said(task: Task) -> str:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from synapsed.agents.agent import Agent
+from synapsed.agents.agent import Agent, agent_of
 from synapsed.interfaces import PERSON, Attachment, OutputPiece, ScreenWatch
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.supervisor.directory import agent_of
-from synapsed.supervisor.mentions import MentionedAgents, MentioningAttachment
+from synapsed.supervisor.mentions import MentionedAgents, MentionLine
 from synapsed.supervisor.roster import Roster
 
 _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
@@ -23,33 +22,33 @@ class AgentTerminals:
         self._mentioned = mentioned
 
     async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
-        return await self._agent(agent_id).screen(fmt)
+        return await agent_of(self._agents, agent_id).screen.shown(fmt)
 
     async def visible(self, agent_id: str) -> str:
-        return await self._agent(agent_id).screen_text()
+        return await agent_of(self._agents, agent_id).screen.text()
 
     async def context(self, agent_id: str, limit: int = 2000) -> str:
-        return await self._agent(agent_id).screen_text(limit)
+        return await agent_of(self._agents, agent_id).screen.text(limit)
 
     async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
-        return await self._agent(agent_id).output(start, limit)
+        return await agent_of(self._agents, agent_id).screen.output(start, limit)
 
     async def recording(self, agent_id: str, limit: int) -> str:
-        return await self._agent(agent_id).recording(limit)
+        return await agent_of(self._agents, agent_id).screen.recording(limit)
 
     async def attach(
         self, agent_id: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
     ) -> Attachment:
-        agent, wanted = self._agent(agent_id), self._roster.config.attach
+        agent, wanted = agent_of(self._agents, agent_id), self._roster.config.attach
         attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
         denied = wanted.clipboard == "deny"
         attachment.keep_clipboard(_TOLD.format(name=agent.record.name) if denied else None)
-        if read_only or not wanted.mentions or mentions == frozenset():
-            return attachment
-        return MentioningAttachment(attachment, agent_id, self._mentioned, mentions)
+        if not read_only and wanted.mentions and mentions != frozenset():
+            attachment.follow(MentionLine(attachment, agent_id, self._mentioned, mentions))
+        return attachment
 
     def watch(self, agent_id: str) -> ScreenWatch:
-        return self._agent(agent_id).watch()
+        return agent_of(self._agents, agent_id).watch()
 
     def settings(self) -> dict[str, Any]:
         return self._roster.config.attach.model_dump(mode="json")
@@ -57,23 +56,22 @@ class AgentTerminals:
     def looked_at(self, agent_id: str) -> bool:
         agent = self._agents.get(agent_id)
         link = agent.process.link if agent is not None else None
-        return link is not None and link.has_person
+        return link is not None and link.terminal.has_person
 
     def hands_at(self) -> float | None:
         links = (agent.process.link for agent in self._agents.values())
-        return max((link.hands_at for link in links if link is not None and link.writers), default=None)
+        return max(
+            (link.terminal.hands_at for link in links if link is not None and link.terminal.writers), default=None
+        )
 
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
-        await self._agent(agent_id).press(keys)
+        await agent_of(self._agents, agent_id).press(keys)
 
     async def answer(self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON) -> None:
-        await self._agent(agent_id).answer(text, prompt_id, origin)
+        await agent_of(self._agents, agent_id).answer(text, prompt_id, origin)
 
     async def interrupt(self, agent_id: str) -> bool:
-        return await self._agent(agent_id).interrupt()
+        return await agent_of(self._agents, agent_id).stops.interrupt()
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        return await self._agent(agent_id).decide(event, told)
-
-    def _agent(self, agent_id: str) -> Agent:
-        return agent_of(self._agents, agent_id)
+        return await agent_of(self._agents, agent_id).decide(event, told)

@@ -53,6 +53,8 @@ class Enclosure:
 class Letter:
     text: str
     enclosures: tuple[Enclosure, ...] = ()
+    command: bool = False
+    """The text is a command of the program."""
 
 
 def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
@@ -71,7 +73,7 @@ def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
         if is_command(task):
             raise TooLarge(f"a command of the program can have at most {spec.max_bytes} bytes", limit=spec.max_bytes)
         text = writer.note(spec.long_text, "message.txt", text.encode())
-    return Letter(mark + text + ending, tuple(writer.enclosures))
+    return Letter(mark + text + ending, tuple(writer.enclosures), is_command(task))
 
 
 def note(task: Task, text: str) -> Letter:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
@@ -22,6 +21,7 @@ from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
+from synapsed.terminal.open_turn import OpenTurn
 from synapsed.terminal.placeholder_text import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, asks_in_words, find_filter, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
@@ -61,10 +61,6 @@ STEADY_S = 0.15
 
 DOUBTFUL_S = 1.0
 """What has no more than a prompt's sign is told once it has read the same for so long: output may stop there."""
-
-REPORTED_LATE_S = 5.0
-"""A prompt that is reported as accepted so soon after its turn was asked to stop may be of that turn: a hook takes its
-time to start on a busy machine."""
 
 QUERIES_MAX = 512
 """Queries in one piece of output that are answered: most cost a look at the screen. A program asks for the 256 colours
@@ -135,10 +131,7 @@ class TerminalObserver:
         self._records = StatusRecords(app=profile.status_app)
         self._own_text = OwnText()
         self._progress = ProgressState.NONE
-        self._turn_open: str | None = None
-        self._lost_ns: int | None = None
-        """When the end of the open turn was found to be lost (CLOCK_MONOTONIC); None while its channel is believed."""
-        self._stop_asked_at: float | None = None
+        self.turn = OpenTurn()
         self._since = Since()
         self._activity = Activity.STARTING
         self._lines: tuple[str, ...] = ()
@@ -321,7 +314,7 @@ class TerminalObserver:
         if self._records.root != before:
             self._changed_at = now
             if self._records.root == "working":
-                self.stop_over()
+                self.turn.stop_over()
             if before == "working" and self._records.root in ("idle", "done", "error"):
                 self.worked_until = end
 
@@ -335,47 +328,19 @@ class TerminalObserver:
             self._undrawn = screen_sign(self._profile.busy, before) or self._undrawn
             self.screen.resize(cols, rows)
 
-    def told(self, fact: ChannelFact) -> None:
-        """A side channel reported: remember whether a turn is open."""
-        if isinstance(fact, PromptAccepted):
-            self.turn_opened(fact.channel, fact.at_ns)
-        elif isinstance(fact, TurnAnswered | TurnEnded | TurnFailed | TurnInterrupted):
-            self.turn_closed()
-
-    def turn_opened(self, channel: str, at_ns: int) -> None:
-        """`channel` reported at `at_ns` that the program had taken a prompt."""
-        if self._lost_ns is not None and at_ns < self._lost_ns:
-            return  # told late: of the turn that is over
-        self._turn_open = channel
-        self._lost_ns = None
-        if self._stop_asked_at is not None and at_ns > (self._stop_asked_at + REPORTED_LATE_S) * 1e9:
-            self.stop_over()
-
-    def turn_closed(self) -> None:
-        """A channel reported that the program's turn is over."""
-        self._turn_open = None
-
-    def asked_to_stop(self, now: float) -> None:
-        """What stops the running turn was typed."""
-        self._stop_asked_at = now
-
-    def stop_over(self) -> None:
-        """The turn that was asked to stop has ended, or goes on."""
-        self._stop_asked_at = None
-
     def note(self, note: Note) -> None:
         """Take in what is told."""
         match note:
             case KeysTyped(now):
                 self.typed(now)
             case StopAsked(now):
-                self.asked_to_stop(now)
+                self.turn.asked_to_stop(now)
             case StopOver():
-                self.stop_over()
+                self.turn.stop_over()
             case TurnOpened(channel, at_ns):
-                self.turn_opened(channel, at_ns)
+                self.turn.opened(channel, at_ns)
             case TurnClosed():
-                self.turn_closed()
+                self.turn.closed()
             case Skipped(offset):
                 self.skip(offset)
             case OuterTerminal():
@@ -405,14 +370,21 @@ class TerminalObserver:
         if last.look is not None and last.inputs == self._inputs(screen) and last.began <= now < last.until:
             return last.look
         look = self._look(screen, now)
-        points = [look.steady_at, look.unreadable_at]
-        if self._shown_at is not None and self._activity is Activity.STARTING:
-            points.append(self._shown_at + (never_starts(self._profile, screen) or 0.0))
-        points += turning_points(self._profile, look.changed_at, look.still_since)
-        until = min((point for point in points if point > now), default=now + GOOD_S) - ROUNDING_S
+        until = min((point for point in self._turning_points(look) if point > now), default=now + GOOD_S) - ROUNDING_S
         look = replace(look, good_until=until)
         self._last = _LastLook(look, self._inputs(screen), now, until, last.count + 1)
         return look
+
+    def _turning_points(self, look: Look) -> list[float]:
+        """Returns when time alone may change what `look` says. A program that is at rest, and of which nothing says
+        otherwise, stays so."""
+        points = [look.steady_at, look.unreadable_at]
+        if self._shown_at is not None and self._activity is Activity.STARTING:
+            points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))
+        says_so = look.verdict.activity is Activity.READY and look.verdict.settled and not look.lost
+        if not says_so or look.turn_open or look.stopping or self._progress is not ProgressState.NONE:
+            points += turning_points(self._profile, look.changed_at, look.still_since)
+        return points
 
     @property
     def looks(self) -> int:
@@ -429,9 +401,9 @@ class TerminalObserver:
             self._undrawn,
             self._records.root,
             self._progress,
-            self._turn_open,
-            self._lost_ns,
-            self._stop_asked_at,
+            self.turn.channel,
+            self.turn.lost_ns,
+            self.turn.stop_asked_at,
             self._activity,
             self.in_turn,
             self.facts,
@@ -450,8 +422,8 @@ class TerminalObserver:
         if self._shown_at is None and any(line.strip() for line in screen.lines):
             self._shown_at = now
         seen = self._observe(screen, now)
-        if self._lost_ns is None and lost_end(self._profile, seen):
-            self._lost_ns = int(now * 1e9)
+        if self.turn.lost_ns is None and lost_end(self._profile, seen):
+            self.turn.lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
         self._leave_behind(seen)
         if not (verdict.activity in UNSTARTED and self._activity is Activity.STARTING):
@@ -479,8 +451,8 @@ class TerminalObserver:
             unreadable_at=self._unreadable.due or 0.0,
             record=self._records.root,
             worked_until=self.worked_until,
-            turn_open=self._turn_open is not None,
-            stopping=self._stop_asked_at is not None,
+            turn_open=self.turn.channel is not None,
+            stopping=self.turn.stop_asked_at is not None,
             lost=self._unreadable.lost,
         )
 
@@ -506,11 +478,11 @@ class TerminalObserver:
             asked=asked,
             record=self._records.root,
             progress=self._progress.name.lower() if self._progress is not ProgressState.NONE else None,
-            turn_open=self._turn_open,
+            turn_open=self.turn.channel,
             quiet_s=now - self._changed_at,
             still_s=now - self._still_since,
-            stopping=self._stop_asked_at is not None,
-            lost=self._lost_ns is not None,
+            stopping=self.turn.stop_asked_at is not None,
+            lost=self.turn.lost_ns is not None,
             put_off=self._puts_off(screen, composer),
             undrawn=self._undrawn,
             previous=self._activity,
@@ -527,7 +499,7 @@ class TerminalObserver:
 
     @property
     def _still_since(self) -> float:
-        return max(self._changed_at, self._title[1], self._stop_asked_at or 0.0)
+        return max(self._changed_at, self._title[1], self.turn.stop_asked_at or 0.0)
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:
         """What is asked. Who asks waits for that answer and for nothing else: beside a composer, a dialog is only

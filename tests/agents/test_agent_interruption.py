@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.agents import message_files
-from synapsed.errors import ProgramEnded, StoreError, TaskNotCancelable
+from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import Activity
 from synapsed.model.events import StateChanged
@@ -91,10 +91,21 @@ async def test_who_cancels_as_the_daemon_comes_up_waits_for_the_program(world: W
     await adopting
 
 
+async def test_who_asks_for_the_screen_of_a_program_that_is_taken_up_is_to_try_again(world: World) -> None:
+    await world.start()
+    opened = asyncio.get_running_loop().create_future()
+    adopting = await taken_up(world, opened)
+    with pytest.raises(NotReady) as refused:
+        await world.manager.terminals.screen(AGENT, "text")
+    opened.set_result(None)
+    await adopting
+    assert refused.value.message == f"{world.manager.directory.view(AGENT).name} cannot be reached just now; try again"
+
+
 async def test_who_cancels_at_a_keeper_that_stands_still_hears_of_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.agents.agent.CANCEL_ADOPTION_S", 0.01)
+    monkeypatch.setattr("synapsed.agents.stop_requests.CANCEL_ADOPTION_S", 0.01)
     await world.start()
     task = await world.send(AGENT)
     await world.delivered()

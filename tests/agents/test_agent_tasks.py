@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
@@ -28,10 +29,13 @@ from synapsed.model.task import (
     FileContent,
     FilePart,
     Message,
+    Task,
     TaskState,
     TextPart,
 )
+from synapsed.screenspec import DeliverySpec
 from synapsed.tasks import prompt_text
+from synapsed.tasks.prompt_text import Letter
 from tests.fakes.clock import until
 from tests.support.world import World
 
@@ -51,6 +55,22 @@ async def test_a_message_becomes_a_turn_and_its_answer_the_task_s(world: World) 
     assert world.statuses(task.id) == ["submitted", "working", "completed"]
     assert await world.store.turns() == []
     assert world.manager.directory.view(AGENT).task is None
+
+
+async def test_what_is_typed_is_composed_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given to the link as it was when it was accepted."""
+    composed: list[str] = []
+    compose = prompt_text.compose
+
+    def counted(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
+        composed.append(task.id)
+        return compose(task, spec, inbox)
+
+    monkeypatch.setattr(prompt_text, "compose", counted)
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    assert (composed, world.link.deliveries[0].text) == ([task.id], "what?")
 
 
 async def test_working_and_its_turn_are_durable_before_anything_is_delivered(world: World) -> None:

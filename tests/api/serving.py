@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
@@ -14,10 +14,8 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
-from synapsed.access.book import AccessBook
 from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext, RequestLimits
-from synapsed.api.device_login import Visitors
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.automation.health import Health
@@ -26,12 +24,14 @@ from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
-from synapsed.kernel import Kernel, Parts, Running
-from synapsed.parts.loading import faces
+from synapsed.kernel import Parts, Running
+from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
+from synapsed.parts.web.face import FACE as WEB
 from synapsed.paths import Paths
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl
+from tests.support.kernels import kernel_of
 
 TOKEN = "control-token-of-the-tests"
 
@@ -114,21 +114,32 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     running: Mapping[str, Running] = limits.pop("running", {})
     pushes = limits.pop("pushes", None)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
-    book = AccessBook(paths.access, SystemClock())
-    await book.load()
-    security = limits.pop("security", None) or Security(
-        directory=control.directory,
-        token=TOKEN,
-        route_tokens={path: f"token-{name}" for part in running.values() for path, name in part.tokens.items()},
-        visitors=Visitors(book, SystemClock()),
-    )
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
     control.elsewhere = externals
     inbox = inbox_of(control)
     await inbox.restore()
     inbox.start()
-    parts = Parts()
+    alerts: list[str] = []
+    parts, opened = Parts(), AsyncExitStack()
+    kernel = kernel_of(
+        alerts=alerts,
+        control=control,
+        store=control.store,
+        clock=SystemClock(),
+        config=config_model()(),
+        paths=paths,
+        timers=FakeClock(),
+    )
+    for face in (PICTURES, WEB):
+        await parts.open(face, kernel, opened)
+    parts._running |= running
+    security = limits.pop("security", None) or Security(
+        directory=control.directory,
+        token=TOKEN,
+        route_tokens={path: f"token-{name}" for part in running.values() for path, name in part.tokens.items()},
+        bearers=parts.bearers,
+    )
     context = ApiContext(
         control=control,
         externals=externals,
@@ -143,11 +154,11 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         version="1.2.3",
         limits=RequestLimits(**limits),
         pushes=pushes,
+        alerts=alerts,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
     async with AsyncExitStack() as stack:
-        await parts.open(PICTURES, cast("Kernel", None), stack)
-        parts._running |= running
+        stack.push_async_callback(opened.aclose)
         stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)

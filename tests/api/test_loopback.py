@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import ClientSession
 
-from synapsed.clock import SystemClock
 from synapsed.config import Config
 from synapsed.listeners import Listeners
 from synapsed.loopback import LOOPBACK, tcp_socket
@@ -35,12 +34,12 @@ def listeners(api: Api, listen: str) -> Listeners:
     config = Config.model_validate({"api": {"listen": listen}})
     paths = Paths.from_environ({"SYNAPSED_HOME": "/nowhere"})
     api.servers.context.listening.clear()
-    return Listeners(api.servers, config, paths, clock=SystemClock(), late_port=False)
+    return Listeners(api.servers, config, paths, late_port=False)
 
 
 async def test_both_addresses_answer_and_know_whose_connection_it_is(api: Api):
     assert api.servers.context.listening == [f"{LOOPBACK}:{api.port}", f"[{SIX}]:{api.port}"]
-    assert api.servers.context.addresses() == [f"http://localhost:{api.port}/"]
+    assert api.servers.context.place == f"localhost:{api.port}"
     for host in (LOOPBACK, f"[{SIX}]"):
         async with ClientSession(f"http://{host}:{api.port}") as client:
             status, rows = await api.json(client, "GET", "/agents")
@@ -64,13 +63,13 @@ async def test_where_the_other_address_is_taken_the_one_that_is_ours_is_told(api
     port = squatter.getsockname()[1]
     assert await listeners(api, f"localhost:{port}").main([]) == f"{LOOPBACK}:{port}"
     assert api.servers.context.listening == [f"{LOOPBACK}:{port}"]
-    assert api.servers.context.addresses() == [f"http://{LOOPBACK}:{port}/"]
+    assert api.servers.context.place == f"{LOOPBACK}:{port}"
 
 
 async def test_another_loopback_address_is_told_as_it_is(api: Api):
     port = free_port()
     await listeners(api, f"127.0.0.2:{port}").main([])
-    assert api.servers.context.addresses() == [f"http://127.0.0.2:{port}/"]
+    assert api.servers.context.place == f"127.0.0.2:{port}"
 
 
 @pytest.mark.parametrize("handed", [[LOOPBACK], [SIX], [LOOPBACK, SIX], [SIX, LOOPBACK]])

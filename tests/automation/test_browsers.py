@@ -11,11 +11,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.access.book import AccessBook
-from synapsed.access.grants import PHONE
-from synapsed.access.records import PushPlace
-from synapsed.access.vapid import PushKey
-from synapsed.access.webpush import PLAIN_MAX
 from synapsed.attention.notification_policy import QUESTION_MAX, notice, trial
 from synapsed.attention.notify import NotifyConfig
 from synapsed.automation.browsers import Browsers
@@ -25,16 +20,22 @@ from synapsed.automation.presence import Presence
 from synapsed.automation.sent_notices import Mark, Marks
 from synapsed.automation.sinks.base import SinkPort
 from synapsed.automation.sinks.browser import SHOWN, contact_of, fitted, told, topic
+from synapsed.automation.vapid import PushKey
+from synapsed.automation.webpush import PLAIN_MAX
 from synapsed.errors import InvalidRequest, UnknownSink
+from synapsed.interfaces import PushPlace
 from synapsed.model.attention import AttentionItem
 from synapsed.model.events import Origin
 from synapsed.model.task import PromptOption
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
+from synapsed.parts.web.book import AccessBook
 from tests.automation.test_inbox import Home, turns
 from tests.automation.test_notifier import Killed
 from tests.fakes.clock import PATIENCE_S, until
 from tests.support.pushservice import PushService
+
+PHONE = frozenset({"look", "answer"})
 
 
 class House(Home):

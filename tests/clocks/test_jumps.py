@@ -11,11 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from synapsed.access.book import SESSION_S, AccessBook
-from synapsed.access.certificates import read
-from synapsed.access.codes import CODE_S, Codes
-from synapsed.access.pairs import load_own
-from synapsed.access.records import DEVICES_MAX
 from synapsed.agents import message_files
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.automation.sent_notices import Mark, Marks, digest, new_token
@@ -28,6 +23,11 @@ from synapsed.fleet.parcel_spool import InSpool
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, Task, TaskState
+from synapsed.parts.web.book import SESSION_S, AccessBook
+from synapsed.parts.web.certificates import read
+from synapsed.parts.web.codes import CODE_S, Codes
+from synapsed.parts.web.pairs import load_own
+from synapsed.parts.web.records import DEVICES_MAX
 from synapsed.store.acts import KEPT_S, ActLog
 from synapsed.store.backups import EVERY_S, Backups, newest_first
 from synapsed.store.store import SqliteStore

@@ -36,6 +36,7 @@ from synapsed.interfaces import (
     SendRequest,
     StartRequest,
     TaskFilter,
+    TypedLine,
 )
 from synapsed.model.agent import (
     Activity,
@@ -130,6 +131,12 @@ class FakeAttachment:
 
     def type_now(self, data: bytes) -> bool:
         return False
+
+    def follow(self, line: TypedLine) -> None:
+        """Nobody is written to from here."""
+
+    async def type(self, data: bytes) -> None:
+        await self.write(data)
 
     async def write(self, data: bytes) -> None:
         if self.read_only:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
-from synapsed.interfaces import Attachment, Delivery, DirectTerminal, DirectWay, ScreenWatch
+from synapsed.interfaces import Attachment, Delivery, DirectTerminal, DirectWay, LinkTerminal, ScreenWatch, TypedLine
 from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -115,6 +115,10 @@ class FakeLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._launch
+
+    @property
+    def terminal(self) -> LinkTerminal:
+        return self
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         if self.open_error is not None:
@@ -239,6 +243,12 @@ class _Attachment:
 
     def type_now(self, data: bytes) -> bool:
         return False
+
+    def follow(self, line: TypedLine) -> None:
+        """Nobody is written to from here."""
+
+    async def type(self, data: bytes) -> None:
+        await self.write(data)
 
     async def write(self, data: bytes) -> None:
         return None

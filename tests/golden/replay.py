@@ -155,7 +155,7 @@ class Replay:
         ends = [step[0] for step in steps[1:]] + [steps[-1][0] + 1]
         for (at, kind, what), end in zip(steps, ends, strict=True):
             if kind == 0:
-                self.observer.told(what)
+                self.observer.turn.told(what)
                 continue
             if kind == 1:
                 self._feed(raw, what, at)

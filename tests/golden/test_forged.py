@@ -51,7 +51,7 @@ def feed(watched: TerminalObserver, data: bytes, now: float) -> None:
 def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: str) -> None:
     watched, at = observer(case), mark(case, "busy")
     feed(watched, case.raw[:at], 1.0)
-    watched.told(PromptAccepted(channel="hooks", at_ns=0))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=0))
     assert watched.look(1.0).verdict.activity is Activity.BUSY
     feed(watched, forged(case, state), 2.0)
     for now in (2.0, 2.5, 5.0, 9.0):
@@ -63,7 +63,7 @@ def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: st
     assert "not believed" in chain["status record"].says
     assert chain["hooks"].decides
     feed(watched, case.raw[at:], 10.0)
-    watched.told(TurnEnded(channel="hooks", at_ns=10, answer="x"))
+    watched.turn.told(TurnEnded(channel="hooks", at_ns=10, answer="x"))
     assert watched.look(10.0).verdict.activity is Activity.READY
     assert receives(watched.look(11.0))
 
@@ -124,7 +124,7 @@ def test_work_of_an_open_turn_is_believed_however_long_it_is_silent(case: Case) 
     feed(watched, case.raw[: mark(case, "busy")], 1.0)
     for now in (2.0, 60.0, 3600.0):
         assert watched.look(now).verdict.activity is Activity.BUSY
-    watched.told(PromptAccepted(channel="hooks", at_ns=0))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=0))
     for now in (3601.0, 7200.0):
         assert watched.look(now).verdict.activity is Activity.BUSY
 
@@ -133,7 +133,7 @@ def test_work_of_an_open_turn_is_believed_however_long_it_is_silent(case: Case) 
 def test_turn_whose_end_no_hook_told_ends_when_everything_else_says_so(case: Case) -> None:
     watched = observer(case)
     feed(watched, case.raw, 1.0)
-    watched.told(PromptAccepted(channel="hooks", at_ns=0))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=0))
     watched.look(1.0)
     assert watched.look(STALE_S).verdict.activity is Activity.BUSY
     assert receives(watched.look(STALE_S + 2))

@@ -132,7 +132,7 @@ def test_restored_from_a_checkpoint_at_any_moment_it_goes_on_alike(case: Case) -
                 replay.observer = TerminalObserver.restore(case.profile(), checkpoint, seen.at)
                 for at, fact in case.facts():  # a side channel tells again what was not settled
                     if at <= seen.at:
-                        replay.observer.told(fact)
+                        replay.observer.turn.told(fact)
             elif restored_at is not None and seen.mark is not None:
                 check_mark(seen, replay, receives=seen.at > restored_at + SETTLED_S)
 

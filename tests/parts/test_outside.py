@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.apispec import ApiConfig
+from synapsed.kernel import Face
+from synapsed.parts import loading
 from tests.support.daemon import Daemon, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -91,3 +94,13 @@ def test_a_part_that_is_installed_as_a_package_is_at_work(daemon: Daemon) -> Non
     assert "greet       greet an agent" in daemon.ctl("--help").out
     daemon.config_file.write_text('[greetings]\nwords = ["no text"]\n')
     assert "greetings.words" in daemon.ctl("reload").err
+
+
+class _Greeted(ApiConfig):
+    greetings_port: int = 0
+    port_of_greetings: int = 0
+
+
+def test_a_key_that_it_adds_to_a_section_begins_with_its_name() -> None:
+    with pytest.raises(ValueError, match="'port_of_greetings' does not begin with its name"):
+        loading._check("greetings", Face(name="greetings", opens="", extends={"api": _Greeted}))

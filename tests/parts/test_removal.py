@@ -23,6 +23,7 @@ GONE = {
     "rules": {"alert-codes.txt", "config-errors.txt", "config-keys.txt"},
     "schedules": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "telemetry": {"config-errors.txt", "config-keys.txt", "metrics.txt", "openapi.txt", "routes.txt"},
+    "web": {"config-errors.txt", "config-keys.txt", "environment.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
 }
 """The files of the surface that have lines of the part."""
 
@@ -33,6 +34,8 @@ WORDS = {
     "rules": r"rule|webhooks|WEBHOOK_GIVEN_UP",
     "schedules": r"schedule|Schedule|schema (LastTime|Missed|Outcome)\b",
     "telemetry": "metrics|traces|synapse_|histograms|telemetry",
+    "web": "[ /]web|tls_|DISPLAY|WSL|[Dd]evice|[Tt]oken|pairing|GET /[ :]|[Pp]age|Session|Certificate|Code|Serve"
+    "|MeAnswer|schema Right",
 }
 """One of them is in each such line."""
 
@@ -76,10 +79,12 @@ def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> No
     assert "Traceback" not in daemon.log()
     config = daemon.home / "config" / "config.toml"
     before = config.read_text()
-    for section in (name for name, of in CONFIG_KEYS.items() if of == part):
-        config.write_text(f"{before}\n[{section}]\nenabled = true\n")
+    for name in (name for name, of in CONFIG_KEYS.items() if of == part):
+        section, _, key = name.partition(".")
+        of_kernel = before.replace(f"[{section}]\n", f"[{section}]\n{key} = true\n")
+        config.write_text(of_kernel if key else f"{before}\n[{section}]\nenabled = true\n")
         refused = tool(daemon, source, "up").stderr
-        assert f"'{section}' belongs to the part {part}, which is not installed: take it out" in refused
+        assert f"'{name}' belongs to the part {part}, which is not installed: take it out" in refused
 
 
 @pytest.mark.night

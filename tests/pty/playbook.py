@@ -108,7 +108,7 @@ def submitted(profile: Profile = TUI, *, shown: str = "", **more: Any) -> PtyTur
     assert machine.state.submitted
     assert machine.saved() == [Type("submit", b"\r")]
     assert machine.typed("submit", 20, 1.0) == [Save()]
-    assert machine.phase is Phase.SUBMITTED
+    assert machine.state.phase is Phase.SUBMITTED
     return machine
 
 

@@ -67,9 +67,9 @@ class Stand:
         self.program = Program()
         self.typed: list[bytes] = []
         group = self.program.viewers
-        group.keeper = lambda: self.keeper  # type: ignore[assignment, return-value]  # as much of it as is used
-        group.typed_direct = self.typed.append
-        group._busy = lambda: self.busy
+        self.program.client = self.keeper  # as much of it as is used
+        self.program.busy = lambda: self.busy  # type: ignore[method-assign]
+        group.typed_direct = self.typed.append  # type: ignore[method-assign]
         self._ours: list[socket.socket] = []
 
         async def join(_path: object, _name: str) -> socket.socket:

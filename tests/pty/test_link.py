@@ -232,8 +232,8 @@ async def test_a_program_whose_screen_nobody_draws_is_given_nothing(
     assert link._stage.look == look
     await link._driver.looks.judge()
     assert told == [seen, seen]
-    link._session.observed = None
-    assert link._session.unseen().activity is Activity.UNKNOWN
+    link._session.observations.last = None
+    assert link._session.observations.unseen().activity is Activity.UNKNOWN
 
 
 async def test_a_link_whose_screen_nobody_draws_lets_go_all_the_same(

@@ -16,14 +16,9 @@ from synapsed.pty.keyboard import Emit, Tell, Work
 from synapsed.pty.session import (
     CHECKPOINT_EVERY,
     HANDS_OFF_S,
-    AnswerQuery,
-    AtRest,
-    LookSoon,
-    Poll,
-    SaveScreen,
     Session,
-    SessionCommand,
 )
+from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, Poll, SaveScreen, SessionCommand
 from synapsed.pty.turn_types import Phase, TurnState, Type
 from synapsed.screenspec import Composer, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
@@ -44,10 +39,10 @@ PROFILE = Profile(
 class Playbook:
     """A session, what it was told and what it wants."""
 
-    def __init__(self, screen: bytes = b"> ") -> None:
+    def __init__(self, screen: bytes = b"> ", *, profile: Profile = PROFILE) -> None:
         self.now = 10.0
-        self.observer = TerminalObserver(PROFILE, cols=80, rows=24, offset=0)
-        self.session = Session(PROFILE, Start(0), channels_tell=True)
+        self.observer = TerminalObserver(profile, cols=80, rows=24, offset=0)
+        self.session = Session(profile, Start(0), channels_tell=True)
         if screen:
             self.draws(screen)
             self.looks()
@@ -82,8 +77,8 @@ class Playbook:
 
     @property
     def seen(self) -> LinkObserved:
-        assert self.session.observed is not None
-        return self.session.observed
+        assert self.session.observations.last is not None
+        return self.session.observations.last
 
 
 def told(commands: list[SessionCommand]) -> list[LinkEvent]:
@@ -166,11 +161,11 @@ def test_a_prompt_that_leaves_after_a_person_was_at_it_was_answered_by_hand() ->
     book.looks(1.0)
     assert book.seen.prompt is not None
     asked = book.seen.prompt.prompt_id
-    book.session.touch()
+    book.session.observations.touch()
     book.draws(b"> ")
     book.looks(1.0)
     assert book.seen.by_hand == asked
-    assert book.session.touched is None
+    assert book.session.observations.touched is None
 
 
 def test_a_keeper_that_does_not_answer_makes_the_program_unknown() -> None:
@@ -198,11 +193,22 @@ def test_a_turn_begins_by_its_paste_and_there_is_only_one() -> None:
     assert over == Tell(StopOver())
     assert isinstance(work, Work)
     assert [type(command) for command in work.commands] == [Type]
-    assert not book.seen.can_receive or told(book.looks()), "no other message meanwhile"
-    assert not book.seen.can_receive
+    assert told(book.looks()) == [], "whoever has given the message knows, and asks before the next one"
+    assert not book.seen.can_receive, "no other message meanwhile"
     with pytest.raises(NotReady):
         book.begins()
     assert book.session.input_id("paste") == "t.1.paste"
+
+
+def test_it_is_told_that_a_message_can_be_typed_again() -> None:
+    """Also where nothing was told meanwhile: a message may have come while the screen moved, and waits."""
+    book = Playbook(profile=PROFILE.model_copy(update={"ready": Ready(quiet_ms=100)}))
+    book.looks(1.0)
+    assert book.seen.can_receive
+    book.draws(b"> \x1b[3;1Hnews\x1b[1;3H")
+    assert told(book.looks()) == []
+    assert not book.seen.can_receive
+    assert [event.can_receive for event in told(book.looks(0.2)) if isinstance(event, LinkObserved)] == [True]
 
 
 def test_what_was_reported_before_a_turn_is_taken_up_again_counts() -> None:

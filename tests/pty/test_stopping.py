@@ -78,7 +78,7 @@ class Program:
             PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, task_id="t", channels_tell=True
         )
         self.turn = turn
-        self.observer.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
+        self.observer.turn.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
         return turn
 
     def later(self, change: str) -> None:
@@ -98,7 +98,7 @@ class Program:
         self.look()
 
     def asked(self) -> None:
-        self.observer.asked_to_stop(self.clock.monotonic())
+        self.observer.turn.asked_to_stop(self.clock.monotonic())
 
     async def write(self, data: bytes) -> Any:
         self.typed.append(data)
@@ -213,7 +213,7 @@ async def test_a_program_that_ended_did_not_confirm() -> None:
 )
 async def test_the_key_of_a_person_stops_their_own_turn(profile: Profile, key: bytes, over: bool) -> None:
     program = Program(profile)
-    program.observer.told(PromptAccepted(channel="hooks", at_ns=1))
+    program.observer.turn.told(PromptAccepted(channel="hooks", at_ns=1))
     if program.stopping.asks_to_stop(key):
         program.asked()
     program.clock.advance(1.0)
@@ -270,7 +270,7 @@ async def test_a_message_that_is_taken_after_it_was_given_up_is_stopped(change: 
     assert await program.stop()
     assert program.typed == []
     program.later(change)
-    program.observer.told(TurnEnded(channel="hooks", at_ns=1, answer=None))
+    program.observer.turn.told(TurnEnded(channel="hooks", at_ns=1, answer=None))
     program.draw(*(["> "] if change == "rests" else ["3 s, esc to stop", "> "]))
     program.stopping.looked(program.look())
     assert len(program.works) == (change == "none")

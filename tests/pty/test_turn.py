@@ -46,7 +46,7 @@ def test_nothing_is_typed_before_the_program_can_receive() -> None:
         seen(0.3, activity=Activity.BUSY),
     ):
         assert machine.seen(look) == []
-    assert machine.phase is Phase.PREPARED
+    assert machine.state.phase is Phase.PREPARED
 
 
 def test_a_paste_that_was_recorded_with_the_turn_is_typed_at_once() -> None:
@@ -117,7 +117,7 @@ def test_a_submit_key_that_did_something_else_is_pressed_once_more() -> None:
     machine = submitted()
     moves = seen(1.1, activity=Activity.BUSY, source="quiet", composer="draft", offset=25, settled=False)
     assert machine.seen(moves) == []
-    assert machine.phase is Phase.SUBMITTED
+    assert machine.state.phase is Phase.SUBMITTED
     assert Type("submit2", b"\r") in machine.seen(seen(4.0, composer="draft", text="hello", offset=25))
 
 
@@ -169,7 +169,7 @@ def test_a_program_that_gets_little_of_a_busy_machine_is_waited_for(unread: bool
         assert machine.seen(seen(at, unread=unread, computes=True)) == []
         assert at < (machine.deadline or 0.0) < at + 1.0
     assert machine.seen(seen(60.05, composer="draft", offset=15, changed_at=59.0)) == [Save()]
-    assert machine.phase is Phase.SUBMITTING
+    assert machine.state.phase is Phase.SUBMITTING
 
 
 def test_a_submit_key_that_such_a_program_has_read_is_not_pressed_again() -> None:
@@ -256,7 +256,7 @@ def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
     machine.saved()
     machine.typed("paste", 10, 0.1)
     assert machine.seen(seen(3.2, composer="absent")) == [Save()]
-    assert machine.phase is Phase.SUBMITTING
+    assert machine.state.phase is Phase.SUBMITTING
 
 
 @pytest.mark.parametrize(
@@ -283,14 +283,14 @@ def test_a_line_editor_that_shows_the_last_of_several_lines_gets_its_submit_key_
     machine.typed("paste", 10, 0.1)
     assert machine.seen(seen(0.3, composer="absent", offset=20, changed_at=0.1)) == []
     assert machine.seen(seen(0.3, composer="absent", offset=20, changed_at=0.1, echoed=True)) == [Save()]
-    assert machine.phase is Phase.SUBMITTING
+    assert machine.state.phase is Phase.SUBMITTING
 
 
 def test_a_dialog_that_comes_up_after_the_paste_is_not_answered_by_the_submit_key() -> None:
     machine = pasted()
     dialog = seen(9.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40)
     assert machine.seen(dialog) == []
-    assert machine.phase is Phase.SETTLING
+    assert machine.state.phase is Phase.SETTLING
 
 
 def test_the_composer_may_come_back_some_time_after_the_dialog() -> None:
@@ -329,7 +329,7 @@ def test_a_restart_around_the_paste_asks_the_keeper(phase: Phase, *, written: bo
     machine = turn(state=TurnState(phase=phase))
     assert machine.begin(100.0) == [Recall("paste", b"hello")]
     assert machine.recalled("paste", 10 if written else None, 100.0) == []
-    assert machine.phase is (Phase.SETTLING if written else Phase.PREPARED)
+    assert machine.state.phase is (Phase.SETTLING if written else Phase.PREPARED)
 
 
 def test_a_restart_before_the_submit_key_was_written_submits_once() -> None:
@@ -352,7 +352,7 @@ def test_an_illegal_step_raises_and_changes_nothing() -> None:
     machine = turn()
     with pytest.raises(ValueError, match="does not go"):
         machine._go(Phase.SUBMITTED)
-    assert machine.phase is Phase.PREPARED
+    assert machine.state.phase is Phase.PREPARED
 
 
 FACTS = st.one_of(
@@ -399,7 +399,7 @@ def test_whatever_happens_a_leg_is_typed_once_or_again_when_it_is_out_and_a_turn
                 commands = list(machine.seen(look))
             case TurnEnded() | TurnInterrupted() | PromptAccepted():
                 commands = list(machine.told(fact, now))
-            case "saved" if machine.phase in (Phase.PASTING, Phase.SUBMITTING) and pending is None:
+            case "saved" if machine.state.phase in (Phase.PASTING, Phase.SUBMITTING) and pending is None:
                 commands = list(machine.saved())
             case "held" if pending is not None:
                 commands = list(machine.held(now))

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -17,6 +19,10 @@ from synapsed.model.link import (
 )
 from synapsed.pty.session import HANDS_OFF_S
 from synapsed.pty.turn_types import Phase, Save
+from synapsed.screens.frames import FrameKind
+from synapsed.screens.harmful_output import HarmRecord
+from synapsed.screens.pool import ScreenPool
+from synapsed.screens.remote_screen import RemoteStage
 from synapsed.screenspec import (
     AnswerSpec,
     DeliverySpec,
@@ -24,7 +30,8 @@ from synapsed.screenspec import (
     Interrupt,
 )
 from synapsed.terminal.verdict import STALE_S
-from tests.fakes.clock import until
+from tests.fakes.clock import FakeClock, until
+from tests.fakes.screens import FakeScreenProcess
 from tests.pty.turn_terminal import LINES, PROFILE, Terminal
 
 
@@ -101,6 +108,54 @@ async def test_a_second_submit_key_is_for_a_composer_that_still_has_the_message(
     terminal.draw(meanwhile)
     await terminal.record()
     assert terminal.typed == [b"hello", b"\r", *([b"\r"] if meanwhile == "> hello" else [])]
+
+
+@pytest.mark.parametrize("meanwhile", ["Allow it?", "> a draft", "working", None])
+async def test_nothing_is_pasted_by_a_look_that_is_older_than_what_the_program_wrote(
+    meanwhile: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at a program that rests is kept for long, and nothing is asked of the process that draws it; what comes at
+    the last moment before the paste is looked at all the same."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    pool = ScreenPool(1)
+    stage = RemoteStage(
+        pool,
+        agent_id="a",
+        profile=PROFILE,
+        size=(80, 10),
+        launch_start=0,
+        checkpoint=None,
+        kept=AsyncMock(return_value=None),
+        spool=tmp_path / "spool",
+        harms=await HarmRecord.of(tmp_path, "0123456789abcdef"),
+        clock=FakeClock(),
+    )
+    stage.open(lambda _event: None)
+    looks: list[FrameKind] = []
+    ask = stage._ask
+
+    async def asked(kind: FrameKind, *given: Any, **more: Any) -> Any:
+        looks.extend([kind] if kind is FrameKind.LOOK else [])
+        return await ask(kind, *given, **more)
+
+    monkeypatch.setattr(stage, "_ask", asked)
+    terminal = Terminal(stage=stage)
+
+    async def drawing() -> Any:
+        if meanwhile is not None:
+            terminal.draw(meanwhile)
+        return await Terminal.ping(terminal)
+
+    monkeypatch.setattr(terminal.driver._program.keeper(), "ping", drawing)
+    worker = await terminal.begin(rested=1000.0)
+    assert len(looks) == 1, "the one of when it came to rest"
+    await until(terminal.driver.turn.idle.is_set)
+    assert terminal.typed == ([b"hello"] if meanwhile is None else [])
+    assert len(looks) == (1 if meanwhile is None else 2)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+    await stage.close()
+    await pool.close()
 
 
 async def test_nothing_is_pasted_while_something_is_unread() -> None:

@@ -62,7 +62,7 @@ def test_what_the_program_says_of_another_prompt_is_neither_our_acceptance_nor_o
     machine = submitted()
     assert machine.told(accepted(1.1, "A task in the background has ended.", "other"), 1.1) == []
     assert machine.told(ended(1.2, "of the other", "other"), 1.2) == []
-    assert machine.phase is Phase.SUBMITTED
+    assert machine.state.phase is Phase.SUBMITTED
     assert machine.told(accepted(1.3, " hello\n", "ours"), 1.3) == [Save(), says_accepted("hooks: prompt accepted")]
     assert machine.told(ended(1.4, "of the other", "other"), 1.4) == []
     assert machine.told(ended(1.5, "ours", "ours"), 1.5) == [says_ended("ours", True, "hooks: turn ended")]
@@ -98,7 +98,7 @@ def test_a_silent_gap_is_not_the_end() -> None:
     assert machine.seen(seen(2.5, activity=Activity.BUSY, offset=50)) == []
     assert machine.seen(seen(4.0, offset=60)) == []
     assert machine.seen(seen(5.0, offset=60)) == []
-    assert machine.phase is Phase.WORKING
+    assert machine.state.phase is Phase.WORKING
 
 
 def test_a_line_program_ends_when_its_prompt_is_back() -> None:
@@ -119,7 +119,7 @@ def test_a_program_that_worked_between_two_looks_is_done_at_once() -> None:
 def test_a_line_program_that_has_written_nothing_since_is_not_done() -> None:
     machine = submitted(LINES, channels=False)
     assert machine.seen(seen(1.01, offset=20)) == []
-    assert machine.phase is Phase.SUBMITTED
+    assert machine.state.phase is Phase.SUBMITTED
 
 
 def test_the_programs_own_error_fails_the_turn() -> None:
@@ -147,7 +147,7 @@ BOX = Profile(
 def test_an_empty_composer_of_a_full_screen_program_is_no_prompt_that_came_back() -> None:
     machine = submitted(BOX)
     assert machine.seen(seen(1.5, offset=50)) == []
-    assert machine.phase is Phase.SUBMITTED
+    assert machine.state.phase is Phase.SUBMITTED
     assert machine.seen(seen(4.0, offset=60, echoed=True))[1:] == [
         says_accepted("screen: the message left the composer")
     ]
@@ -168,7 +168,7 @@ def test_a_composer_that_is_out_of_sight_is_no_sign_of_work() -> None:
     """It is drawn again, or the daemon has just come back: the program may be about to begin."""
     machine = submitted(BOX)
     machine.seen(seen(1.1, activity=Activity.BUSY, source="composer", composer="absent", offset=30))
-    assert machine.phase is Phase.WORKING
+    assert machine.state.phase is Phase.WORKING
     machine.seen(seen(1.2, offset=50))
     assert machine.seen(seen(1.2 + UNTOLD_UNSEEN_S - 0.1, offset=50)) == []
 
@@ -195,7 +195,7 @@ NOTHING = AnswerFound(" \n", False, "screen")
 def test_no_answer_of_a_turn_that_no_channel_tells_of_is_not_its_end() -> None:
     machine, since = untold()
     assert machine.found(NOTHING, 5.0) == []
-    assert machine.phase is Phase.WORKING
+    assert machine.state.phase is Phase.WORKING
     assert machine.seen(seen(since + EMPTY_UNTOLD_S - 0.1, offset=60)) == []
     assert machine.told(accepted(40.0, "hello", "t1"), 40.0) == [Save()]
     assert machine.told(ended(50.0, "Late.", "t1"), 50.0) == [says_ended("Late.", True, "hooks: turn ended")]
@@ -226,7 +226,7 @@ def test_silence_after_the_submit_key_is_no_answer() -> None:
     machine = silent()
     assert machine.seen(seen(4.0 + EMPTY_UNTOLD_S - 0.1, offset=40)) == []
     assert machine.seen(seen(124.5, offset=50, settled=False)) == []
-    assert machine.phase is Phase.WORKING
+    assert machine.state.phase is Phase.WORKING
     machine = silent()
     assert machine.seen(seen(30.0, offset=50)) == [FindAnswer(ns(1.0))]
     assert machine.found(AnswerFound("Hi.", False, "screen"), 30.0) == [says_ended("Hi.", False, "screen")]
@@ -266,7 +266,7 @@ def test_a_turn_that_was_told_may_have_no_answer(told: ChannelFact) -> None:
     machine = submitted(BOX)
     machine.seen(seen(1.5, activity=Activity.BUSY, offset=50))
     machine.told(told, 1.7)
-    if machine.phase is not Phase.READING:
+    if machine.state.phase is not Phase.READING:
         machine.seen(seen(2.0, offset=60))
         assert machine.deadline is not None
         machine.seen(seen(machine.deadline, offset=60))

@@ -220,7 +220,7 @@ def test_a_message_that_was_never_seen_to_leave_the_composer_is_not_given_back()
     machine = submitted(shown="hello")
     machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
     assert machine.seen(seen(1.2, composer="draft", text="hello", offset=21)) == []
-    assert machine.phase is Phase.WORKING
+    assert machine.state.phase is Phase.WORKING
 
 
 OLD_SIGN = {"activity": Activity.BUSY, "source": "screen", "settled": False}
@@ -232,7 +232,7 @@ def test_what_a_slow_program_still_shows_of_the_turn_before_ends_no_turn(compose
     its composer is hidden for a moment."""
     machine = submitted(shown="hello")
     assert machine.seen(seen(1.2, composer=composer, text="hello", offset=30, **OLD_SIGN)) == []
-    assert machine.phase is Phase.SUBMITTED
+    assert machine.state.phase is Phase.SUBMITTED
     assert machine.seen(seen(1.6, composer="draft", text="hello", offset=40)) == []
     assert machine.seen(seen(1.9, composer="draft", text="hello", offset=40)) == []
     assert machine.told(accepted(1.8, "hello"), 2.0) == [Save(), says_accepted("hooks: prompt accepted")]
@@ -334,7 +334,7 @@ def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
     assert machine.refuse("It was refused.") == [Save()]
     machine.seen(seen(2.0, offset=40))
     assert machine.seen(seen(3.6, offset=40)) == [Save()]
-    assert (machine.phase, machine.text) == (Phase.PREPARED, "It was refused.")
+    assert (machine.state.phase, machine.text) == (Phase.PREPARED, "It was refused.")
     assert machine.told(ended(3.7, answer=""), 3.7) == []
     assert machine.seen(seen(3.8, offset=40)) == [Save()]
     assert machine.saved() == [Type("paste", b"It was refused.")]
@@ -357,7 +357,7 @@ def test_a_refusal_is_told_to_the_model_although_an_answer_is_being_looked_for(l
     assert machine.told(ended(2.0, answer=None), 2.0) == [FindAnswer(ns(1.0))]
     assert machine.told(late, 2.5) == [Save()]
     assert machine.found(AnswerFound("", False, "screen"), 5.0) == []
-    assert (machine.phase, machine.text) == (Phase.PREPARED, "It was refused.")
+    assert (machine.state.phase, machine.text) == (Phase.PREPARED, "It was refused.")
 
 
 DENIED = TurnInterrupted(channel="server", at_ns=ns(2.0), refused=True)
@@ -367,7 +367,7 @@ def test_a_denial_over_which_the_program_stops_is_told_to_the_model() -> None:
     machine = submitted(denial="One was denied.")
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.told(DENIED, 2.0) == [Save()]
-    assert (machine.phase, machine.text, machine.state.leg) == (Phase.PREPARED, "One was denied.", 1)
+    assert (machine.state.phase, machine.text, machine.state.leg) == (Phase.PREPARED, "One was denied.", 1)
     after = turn(state=machine.state, denial="One was denied.")  # of the next daemon
     assert after.begin(2.5) == []
     assert after.text == "One was denied."

@@ -38,7 +38,7 @@ def taken_out(machine: PtyTurn, at: float = 6.0, *, begins: float = 3.1) -> None
     assert machine.seen(seen(begins, **STANDS)) == AGAIN
     assert machine.seen(seen(begins + 2.1, **STANDS)) == [TakeOut()]
     assert machine.withdrawn(True, at) == [Save()]
-    assert machine.phase is Phase.PREPARED
+    assert machine.state.phase is Phase.PREPARED
 
 
 # --- it stands there ---
@@ -65,7 +65,7 @@ def test_a_program_that_was_taken_to_work_on_it_gets_the_submit_key_again() -> N
     assert machine.seen(seen(2.0, offset=40, **moves)) == []
     assert [kind(one) for one in machine.seen(seen(3.0, offset=50, **moves))] == [Save, LinkTurnAccepted]
     assert machine.seen(seen(4.0, offset=60, **STANDS)) == []
-    assert machine.phase is Phase.SUBMITTED
+    assert machine.state.phase is Phase.SUBMITTED
     assert machine.seen(seen(6.1, offset=60, **STANDS)) == AGAIN
     assert machine.told(accepted(6.2, "hello"), 6.2) == [Save(), says_accepted("hooks: prompt accepted")]
     assert machine.told(ended(7.0), 7.0) == [says_ended("answer", True, "hooks: turn ended")]
@@ -109,7 +109,7 @@ def test_a_message_that_was_taken_is_not_submitted_again_where_that_is_drawn_lat
     machine = submitted(shown="hello")
     machine.told(accepted(1.1, "hello"), 1.1)
     assert machine.seen(seen(5.0, offset=21, **STANDS)) == []
-    assert machine.phase is Phase.WORKING
+    assert machine.state.phase is Phase.WORKING
 
 
 # --- it is taken out ---

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,8 @@ COLS, ROWS = 20, 6
 class Program:
     """A screen with one viewer."""
 
+    client: Any = None
+
     def __init__(self) -> None:
         self.screen = Screen(COLS, ROWS)
         self.written = 0
@@ -28,35 +31,35 @@ class Program:
         self.seen: list[OuterTerminal] = []
         self.drawing = asyncio.Event()
         self.drawing.set()
-        self.viewers = Viewers(
-            draw=self.draw,
-            pane=self.pane,
-            earlier=self.earlier,
-            write=self.ignore,
-            resize=self.resize,
-            composes=self.composes,
-            write_now=self.type_now,
-            take_line=self.take,
-            empty=lambda: None,
-            seen=self.seen.append,
-            outer=OuterTerminal(),
-        )
+        self.viewers = Viewers(self, self, self, outer=OuterTerminal())
 
-    async def ignore(self, *_: object) -> None:
-        return None
+    async def type(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    def typed_direct(self, data: bytes) -> None:
+        """The same."""
+
+    def busy(self) -> bool:
+        return False
+
+    def nobody_types(self) -> None:
+        """The window stays as it is."""
+
+    def seen_in(self, outer: OuterTerminal) -> None:
+        self.seen.append(outer)
 
     async def resize(self, cols: int, rows: int) -> None:
         self.screen.resize(cols, rows)
         self.viewers.resize(cols, rows)
 
-    async def pane(self, cols: int, rows: int, notice: Sequence[str]) -> bytes:
+    async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         self.panes += 1
         return self.screen.pane(cols, rows, notice)
 
-    async def earlier(self) -> Checkpoint:
+    async def checkpoint(self) -> Checkpoint:
         return Checkpoint(offset=self.written, cols=COLS, rows=ROWS, redraw=self.screen.redraw(scrollback=True))
 
-    async def draw(self, notice: Sequence[str], *, alone: bool) -> Redraw:
+    async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
         """The screen of this moment, told when `drawing` is set."""
         screen = Redraw(self.screen.redraw(notice=notice, alone=alone), self.screen.pending, self.written)
         await self.drawing.wait()
@@ -69,7 +72,7 @@ class Program:
     async def composes(self) -> bool:
         return False
 
-    async def take(self, _line: str) -> bool:
+    async def take_line(self, line: str) -> bool:
         return False
 
     def prints(self, data: bytes) -> None:
@@ -383,7 +386,7 @@ async def test_who_comes_counts_while_the_window_takes_the_size(*, lost: bool) -
         if lost:
             raise KeeperLost("the keeper is gone")
 
-    program.viewers._resize = resize
+    program.resize = resize  # type: ignore[method-assign]
     with contextlib.suppress(KeeperLost):
         await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
     assert there == [1]
@@ -393,12 +396,13 @@ async def test_who_comes_counts_while_the_window_takes_the_size(*, lost: bool) -
 async def test_a_window_that_has_the_size_of_who_comes_is_left_as_it_is() -> None:
     """To ask the keeper and the emulator takes a quarter of the time to the first screen."""
     program, sizes = Program(), list[tuple[int, int]]()
+    resized = program.resize
 
     async def resize(cols: int, rows: int) -> None:
         sizes.append((cols, rows))
-        await program.resize(cols, rows)
+        await resized(cols, rows)
 
-    program.viewers._resize = resize
+    program.resize = resize  # type: ignore[method-assign]
     for cols in (COLS, COLS, COLS + 1):
         viewer = await program.viewers.join(cols=cols, rows=ROWS, read_only=False)
         await viewer.close()
@@ -449,3 +453,40 @@ async def test_a_viewer_larger_than_any_window_sees_all_of_it() -> None:
     terminal = Screen(200, 50)
     terminal.feed(await looker.redraw())
     assert rows(terminal)[: len(rows(program.screen))] == rows(program.screen)
+
+
+class Line:
+    """Follows what is typed (`interfaces.TypedLine`); what has an x in it may not pass."""
+
+    def __init__(self) -> None:
+        self.had: list[tuple[str, bytes]] = []
+        self.closed = False
+
+    def passes(self, data: bytes) -> bool:
+        return b"x" not in data
+
+    def passed(self, data: bytes) -> None:
+        self.had.append(("passed", data))
+
+    async def write(self, data: bytes) -> None:
+        self.had.append(("written", data))
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_line_that_is_followed_has_all_that_is_typed() -> None:
+    program, line = Program(), Line()
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    viewer.follow(line)
+    assert viewer.type_now(b"a")
+    assert not viewer.type_now(b"x")
+    assert program.typed == b"a"
+    await viewer.write(b"x")
+    viewer.typed_direct(b"b")
+    assert line.had == [("passed", b"a"), ("written", b"x"), ("passed", b"b")]
+    assert viewer.may_type_direct()
+    line.passes = lambda _data: False  # type: ignore[method-assign]
+    assert not viewer.may_type_direct()
+    await viewer.close()
+    assert line.closed

@@ -14,6 +14,7 @@ from synapsed.pty.session import Session
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.screenspec import BusySigns, Composer, DeliverySpec, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
+from synapsed.terminal.screen_messages import Stage
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.program import linked
 from tests.fakes.stage import LocalStage
@@ -40,9 +41,10 @@ LINES = Profile(
 class Terminal:
     """A program that shows what the test draws, and the turn of one message."""
 
-    def __init__(self, profile: Profile = PROFILE) -> None:
+    def __init__(self, profile: Profile = PROFILE, *, stage: Stage | None = None) -> None:
         self.clock = FakeClock()
-        self.stage = LocalStage(profile, cast("Any", SimpleNamespace(spool_start=0)), (80, 10), None, 0.0)
+        local = LocalStage(profile, cast("Any", SimpleNamespace(spool_start=0)), (80, 10), None, 0.0)
+        self.stage = stage or local
         self.typed: list[bytes] = []
         self.known: set[str] = set()
         """Ids of what was typed."""
@@ -90,10 +92,11 @@ class Terminal:
     async def ping_briefly(self, *, timeout: float = 10) -> None:
         await self.ping()
 
-    async def begin(self, text: str = "hello") -> asyncio.Task[None]:
-        """The message is to be pasted; the worker that does it."""
+    async def begin(self, text: str = "hello", *, rested: float = 0.0) -> asyncio.Task[None]:
+        """The message is to be pasted into a program that has rested for so long; the worker that does it."""
         self.draw("> ")
         await self.judge()
+        await self.judge(rested)
         record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
         worker = asyncio.create_task(self.driver.turn.run())
         delivery = Delivery(task_id="t", text=text, command=False, record=record, fresh=True)
@@ -134,4 +137,4 @@ class Terminal:
     @property
     def phase(self) -> Phase:
         assert self.session.turn is not None
-        return self.session.turn.phase
+        return self.session.turn.state.phase

@@ -42,7 +42,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "packaging/systemd/*": ("synapsectl.service",),
     "packaging/launchd/*": ("synapsectl.service",),
     "packaging/*": ("tests.docs", "tests.parts.telemetry"),
-    "synapsed/web/*": ("synapsed.api.pagefiles", "tests.web"),
+    "synapsed/parts/web/static/*": ("synapsed.parts.web.page_files", "tests.web"),
     "tests/recordings/*": ("tests.golden", "tests.pty", "tests.terminal", "tests.channels", "tests.profiles"),
     "tests/*/*": ("tests.{}",),  # a file beside tests is read by the tests of its folder
     "examples/*": ("tests.examples", "tests.support.daemon"),
@@ -64,8 +64,9 @@ PROCESSES = ("tests.support.daemon", "tests.support.warm", "tests.support.forkin
 LATENT: Mapping[str, str] = {
     # A room that a daemon does not run until it is asked, and the words by which a test asks for it.
     "synapsed.a2a": r"a2a|external|push|host",
-    "synapsed.access": r"token|device|tls|web|phone",
-    "synapsed.api.pagefiles": r"\bpage\b|/web|html",
+    "synapsed.parts.web.page": r"\bpage\b|/web|html",
+    "synapsed.parts.web.page_files": r"\bpage\b|/web|html",
+    "synapsed.parts.web": r"token|device|tls|web|phone",
     "synapsed.attention": r"inbox|notify|notice|sink|next",
     "synapsed.automation": r"notify|sink|inbox",
     "synapsed.fleet": r"fleet",

@@ -73,7 +73,7 @@ SECTIONS = (
         name="rooms",
         about="every wrapping of a secret, every drawn example, every state of every other room",
         rooms=(
-            "a2a", "access", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
+            "a2a", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
             "examples",
             "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
         ),

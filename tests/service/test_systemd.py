@@ -90,6 +90,13 @@ def test_a_stop_leaves_no_process(house: House) -> None:
     assert not house.daemon.socket.exists()
 
 
+def test_an_uninstall_waits_for_what_ignores_its_end(house: House) -> None:
+    house.up()
+    start_two(house)
+    assert house.ctl("uninstall").code == 0
+    assert house.gone()
+
+
 def test_a_stop_while_the_service_waits_to_be_started_again(house: House) -> None:
     house.install()
     drop_in = house.manager.home / ".config/systemd/user/synapsed.service.d/slow.conf"

@@ -5,17 +5,17 @@ from collections.abc import AsyncIterator, Callable
 
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
-from synapsed.interfaces import DirectTerminal, DirectWay
+from synapsed.interfaces import DirectTerminal, DirectWay, TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
-from synapsed.supervisor.mentions import ANSWERS_MAX, Addressee, MentioningAttachment
+from synapsed.supervisor.mentions import ANSWERS_MAX, Addressee, MentionLine
 
 ME = "synapse-claude-8100"
 
 
 class Terminal:
-    """An attachment whose program shows whatever was typed."""
+    """An line whose program shows whatever was typed."""
 
     def __init__(self) -> None:
         self.typed = b""
@@ -24,7 +24,6 @@ class Terminal:
         self.noticed = asyncio.Event()
         self.agrees = True
         self.draft = True
-        self.followed: DirectTerminal | None = None
 
     async def redraw(self) -> bytes:
         return b""
@@ -45,7 +44,6 @@ class Terminal:
         """Nothing is set."""
 
     async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
-        self.followed = terminal
         return None
 
     def draw_again(self) -> None:
@@ -54,7 +52,13 @@ class Terminal:
     def type_now(self, data: bytes) -> bool:
         return False
 
+    def follow(self, line: TypedLine) -> None:
+        """It is the test's."""
+
     async def write(self, data: bytes) -> None:
+        await self.type(data)
+
+    async def type(self, data: bytes) -> None:
         self.typed += data
 
     async def resize(self, cols: int, rows: int) -> None:
@@ -121,86 +125,86 @@ def task(status: TaskState, answer: str | None = None, error: str | None = None)
     )
 
 
-def attached(only: frozenset[str] | None = None) -> tuple[MentioningAttachment, Terminal, People]:
+def attached(only: frozenset[str] | None = None) -> tuple[MentionLine, Terminal, People]:
     terminal, people = Terminal(), People()
-    return MentioningAttachment(terminal, ME, people, only), terminal, people
+    return MentionLine(terminal, ME, people, only), terminal, people
 
 
 async def test_a_line_for_a_known_agent_goes_there_and_not_to_the_program() -> None:
-    attachment, terminal, people = attached()
+    line, terminal, people = attached()
     for key in "@codex look at this\r":
-        await attachment.write(key.encode())
+        await line.write(key.encode())
     assert terminal.typed == b"@codex look at this", "the Enter was kept"
     assert terminal.taken == ["@codex look at this"]
     assert people.sent == [("c", "look at this")]
     assert terminal.notices == [("[→ codex (local)]", False)]
-    await attachment.write(b"and now for you\r")
+    await line.write(b"and now for you\r")
     assert terminal.typed.endswith(b"and now for you\r")
 
 
 async def test_an_external_agent_is_named_so() -> None:
-    attachment, terminal, people = attached()
-    await attachment.write(b"@far hello\r")
+    line, terminal, people = attached()
+    await line.write(b"@far hello\r")
     assert people.sent == [("far", "hello")]
     assert terminal.notices == [("[→ far (external)]", False)]
 
 
 async def test_what_is_not_for_another_agent_is_left_alone() -> None:
-    for line in (b"@README.md explain\r", b"@claude hello\r", b"@codex\r", b"ask @codex hello\r", b"\r"):
-        attachment, terminal, people = attached()
-        await attachment.write(line)
-        assert (terminal.typed, people.sent, terminal.taken) == (line, [], [])
+    for typed in (b"@README.md explain\r", b"@claude hello\r", b"@codex\r", b"ask @codex hello\r", b"\r"):
+        line, terminal, people = attached()
+        await line.write(typed)
+        assert (terminal.typed, people.sent, terminal.taken) == (typed, [], [])
 
 
 async def test_a_composer_that_shows_something_else_gets_its_enter() -> None:
-    attachment, terminal, people = attached()
+    line, terminal, people = attached()
     terminal.agrees = False
-    await attachment.write(b"@codex hello\r")
+    await line.write(b"@codex hello\r")
     assert (terminal.typed, people.sent) == (b"@codex hello\r", [])
 
 
 async def test_who_may_write_to_some_only_has_no_way_to_others() -> None:
-    for line in (b"@far hello\r", b"@both hello\r"):
-        attachment, terminal, people = attached(frozenset({"codex"}))
-        await attachment.write(line)
-        assert (terminal.typed, people.sent, terminal.notices) == (line, [], [])
-    attachment, terminal, people = attached(frozenset({"codex"}))
-    await attachment.write(b"@codex hello\r")
+    for typed in (b"@far hello\r", b"@both hello\r"):
+        line, terminal, people = attached(frozenset({"codex"}))
+        await line.write(typed)
+        assert (terminal.typed, people.sent, terminal.notices) == (typed, [], [])
+    line, terminal, people = attached(frozenset({"codex"}))
+    await line.write(b"@codex hello\r")
     assert people.sent == [("c", "hello")]
 
 
 async def test_an_ambiguous_name_is_not_sent_anywhere() -> None:
-    attachment, terminal, people = attached()
-    await attachment.write(b"@both hello\r")
+    line, terminal, people = attached()
+    await line.write(b"@both hello\r")
     assert (terminal.typed, people.sent, terminal.taken) == (b"@both hello", [], [])
     assert "both-1 or both-2" in terminal.notices[0][0]
 
 
 async def test_a_line_that_cannot_be_sent_is_given_back() -> None:
-    attachment, terminal, people = attached()
+    line, terminal, people = attached()
     people.refuses = QueueFull("its mailbox is full")
-    await attachment.write(b"@codex hello\r")
+    await line.write(b"@codex hello\r")
     assert terminal.notices == [("[→ codex: not sent: its mailbox is full]", True)]
     assert terminal.typed == b"@codex hello" * 2, "typed, taken back, given back"
     people.refuses = None
-    await attachment.write(b"\r")
+    await line.write(b"\r")
     assert people.sent == [("c", "hello")], "and may be sent again"
 
 
 async def test_an_unknown_line_is_known_again_when_the_composer_is_empty() -> None:
-    attachment, terminal, people = attached()
-    await attachment.write(b"\x1b[Aold\x1b\x1b")
-    await attachment.write(b"@codex hello\r")
+    line, terminal, people = attached()
+    await line.write(b"\x1b[Aold\x1b\x1b")
+    await line.write(b"@codex hello\r")
     assert people.sent == []
-    await attachment.write(b"\x1b[A")
+    await line.write(b"\x1b[A")
     terminal.draft = False
-    await attachment.write(b"@codex hello\r")
+    await line.write(b"@codex hello\r")
     assert people.sent == [("c", "hello")]
 
 
 async def test_the_answer_is_shown_when_it_is_asked_for() -> None:
-    attachment, terminal, people = attached()
-    await attachment.write(b'@codex --response "what is it"\r')
+    line, terminal, people = attached()
+    await line.write(b'@codex --response "what is it"\r')
     assert people.sent == [("c", "what is it")]
     terminal.noticed.clear()
     people.settles.set_result(task(TaskState.COMPLETED, "It is 42."))
@@ -209,9 +213,9 @@ async def test_the_answer_is_shown_when_it_is_asked_for() -> None:
 
 
 async def test_a_failure_is_an_answer_too() -> None:
-    attachment, terminal, people = attached()
+    line, terminal, people = attached()
     people.settles.set_result(task(TaskState.FAILED, error="the model is gone"))
-    await attachment.write(b"@codex --response hello\r")
+    await line.write(b"@codex --response hello\r")
     while len(terminal.notices) < 2:
         terminal.noticed.clear()
         await terminal.noticed.wait()
@@ -219,52 +223,26 @@ async def test_a_failure_is_an_answer_too() -> None:
 
 
 async def test_answers_that_are_awaited_are_bounded_and_end_with_the_attachment() -> None:
-    attachment, terminal, people = attached()
+    line, terminal, people = attached()
     for _ in range(ANSWERS_MAX + 1):
-        await attachment.write(b"@codex --response hello\r")
+        await line.write(b"@codex --response hello\r")
     assert len(people.sent) == ANSWERS_MAX + 1
     assert "too many answers" in terminal.notices[-1][0]
-    await attachment.close()
+    await line.close()
     people.settles.set_result(task(TaskState.COMPLETED, "late"))
     await asyncio.sleep(0)
     assert "late" not in terminal.notices[-1][0]
 
 
-class DirectOne:
-    """A terminal with a direct way, as the API has it."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def typed(self, data: bytes) -> None:
-        self.told.append(data.decode())
-
-    def handed(self, data: bytes) -> None:
-        """Not called here."""
-
-    def may_begin(self) -> bool:
-        return True
-
-    def may_type(self) -> bool:
-        return True
-
-    def over(self) -> None:
-        """Not called here."""
-
-
-async def test_a_line_that_was_typed_past_the_daemon_is_known_too() -> None:
-    attachment, terminal, people = attached()
-    direct = DirectOne()
-    assert await attachment.direct(direct) is None
-    followed = terminal.followed
-    assert followed is not None
+async def test_a_line_that_was_typed_past_it_is_known_too() -> None:
+    line, _, people = attached()
     for key in "@codex look":
-        followed.typed(key.encode())
-        assert followed.may_type()
-    await attachment.write(b"\r")
+        assert line.passes(key.encode())
+        line.passed(key.encode())
+    assert not line.passes(b"\r"), "it would end a line for another agent"
+    await line.write(b"\r")
     assert people.sent == [("c", "look")]
-    assert "".join(direct.told) == "@codex look"
-    followed.typed(b"\t")  # what a program makes of that is not known
-    assert not followed.may_type()
-    await attachment.write(b"\r")
-    assert followed.may_type()
+    line.passed(b"\t")  # what a program makes of that is not known
+    assert not line.passes(b"x")
+    await line.write(b"\r")
+    assert line.passes(b"x")

@@ -10,18 +10,18 @@ from synapsed.model.trace import Sampling
 from tests.support.disk import Disk
 
 
-def kernel_of(**given: Any) -> Kernel:
-    """Returns one of what is `given`; it says that nothing was measured, and takes alerts without a word."""
+def kernel_of(*, alerts: list[str] | None = None, **given: Any) -> Kernel:
+    """Returns one of what is `given`; it says that nothing was measured. `alerts` are what it was told and is so."""
+    told = [] if alerts is None else alerts
     figures = DaemonFigures(version="1.2.3", store=Disk(), lag=Histogram(FAST_S), agents=list, streams=lambda: 0)
-    return Kernel(
-        **{
-            "figures": figures,
-            "sampling": Sampling(),
-            "zone": lambda: ZoneInfo("UTC"),
-            "alert": lambda _: None,
-            "environ": {},
-            "outgoing": None,
-            "texts": Texts(),
-            **given,
-        }
-    )
+    defaults = {
+        "figures": figures,
+        "sampling": Sampling(),
+        "zone": lambda: ZoneInfo("UTC"),
+        "environ": {},
+        "outgoing": None,
+        "texts": Texts(),
+        "alert": told.append,
+        "settle": told.remove,
+    }
+    return Kernel(**{**defaults, **given})

@@ -81,13 +81,13 @@ def test_a_question_that_is_being_typed_is_a_draft() -> None:
 
 def test_an_open_turn_is_told_by_its_channel_and_not_by_a_checkpoint() -> None:
     watched = observer()
-    watched.told(PromptAccepted(channel="hooks", at_ns=1))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=1))
     assert watched.look(1.0).verdict.evidence == "hooks: turn open"
     restored = TerminalObserver.restore(PROFILE, watched.checkpoint(), 2.0)
     assert receives(restored.look(3.0)), "its end may have been told and settled since"
-    restored.told(PromptAccepted(channel="hooks", at_ns=1))
+    restored.turn.told(PromptAccepted(channel="hooks", at_ns=1))
     assert restored.look(4.0).verdict.activity is Activity.BUSY
-    restored.told(TurnEnded(channel="hooks", at_ns=2, answer="x"))
+    restored.turn.told(TurnEnded(channel="hooks", at_ns=2, answer="x"))
     assert receives(restored.look(5.0))
 
 
@@ -145,7 +145,7 @@ def test_a_screen_that_the_program_wrote_over_is_seen_after_a_while() -> None:
     watched.feed(watched.offset, over, 1.0)
     assert not is_defaced(FULL, watched.look(1.0), 2.0), "it may be drawing"
     assert is_defaced(FULL, watched.look(12.0), 12.0)
-    watched.told(PromptAccepted(channel="hooks", at_ns=1))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=1))
     assert not is_defaced(FULL, watched.look(13.0), 13.0), "a turn is open"
 
 
@@ -230,11 +230,11 @@ def test_what_a_program_that_was_killed_says_ends(state: bytes, ended: str) -> N
             watched.look(3.0)
             assert not receives(watched.look(2.9 + STALE_S)), "a program may read while it works"
         case _:
-            watched.asked_to_stop(2.5)
+            watched.turn.asked_to_stop(2.5)
             watched.feed(watched.offset, b"> ", 3.0)
             assert not receives(watched.look(3.0))
             assert receives(watched.look(4.1))
-            watched.stop_over()
+            watched.turn.stop_over()
     late = 3.1 + STALE_S if ended == "a line is read" else 4.2
     assert receives(watched.look(late))
     watched.kernel = None
@@ -368,3 +368,18 @@ def test_the_end_of_work_is_noted_where_it_was_reported(size: int) -> None:
     for chunk in batched(told + b"more\x1b]7501;state=idle\x1b\\", size, strict=False):
         watched.feed(watched.offset, bytes(chunk), 1.0)
     assert watched.worked_until == 100 + len(told)
+
+
+def test_time_alone_does_not_change_what_is_said_of_a_program_at_rest() -> None:
+    """Unless something says that it works, which may turn out to have been left behind."""
+    first = observer().look(0.5)
+    assert first.good_until > 1000.0
+    for told in (
+        lambda watched: watched.turn.told(PromptAccepted(channel="hooks", at_ns=1)),
+        lambda watched: watched.turn.asked_to_stop(0.4),
+        lambda watched: watched.feed(watched.offset, b"\x1b]9;4;1;5\x07", 0.4),
+        lambda watched: watched.feed(watched.offset, b"\r\x1b[K", 0.4),
+    ):
+        watched = observer()
+        told(watched)
+        assert watched.look(0.5).good_until < 1000.0, "it is judged anew"

@@ -8,7 +8,8 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Profile
 from synapsed.screenspec import BusySigns, Composer, Interrupt, PutOff, Ready
 from synapsed.terminal.defaced import is_defaced
-from synapsed.terminal.observer import REPORTED_LATE_S, TerminalObserver
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.open_turn import REPORTED_LATE_S
 from synapsed.terminal.verdict import LOST_S, STALE_S
 from tests.support.readiness import receives
 
@@ -31,7 +32,7 @@ def at_work(profile: Profile = SIGNED, screen: bytes = b"", *, told: bool = True
     watched.look(0.0)
     assert watched.look(0.5).verdict.activity is Activity.READY
     if told:
-        watched.told(PromptAccepted(channel="hooks", at_ns=int(1e9)))
+        watched.turn.told(PromptAccepted(channel="hooks", at_ns=int(1e9)))
     draw(watched, screen or b"> ", 1.0)
     watched.look(1.0)
     return watched
@@ -53,7 +54,7 @@ RECORD = b"\x1b]7501;state=working\x1b\\"
 def test_a_turn_that_was_asked_to_stop_has_stopped_when_the_screen_is_still(composer: bytes, profile: Profile) -> None:
     watched = at_work(profile, composer)
     assert activity(watched, 5.0) is Activity.BUSY
-    watched.asked_to_stop(5.0)
+    watched.turn.asked_to_stop(5.0)
     assert activity(watched, 5.0 + STILL_S - 0.1) is Activity.BUSY
     look = watched.look(5.0 + STILL_S)
     assert look.verdict.activity is Activity.READY
@@ -64,7 +65,7 @@ def test_a_status_record_holds_no_turn_that_was_asked_to_stop() -> None:
     for told in (True, False):
         watched = at_work(UNSIGNED, RECORD + b"> ", told=told)
         assert activity(watched, 3600.0) is Activity.BUSY
-        watched.asked_to_stop(3600.0)
+        watched.turn.asked_to_stop(3600.0)
         assert activity(watched, 3600.0 + STILL_S) is Activity.READY
         watched.feed(watched.offset, RECORD.replace(b"working", b"idle") + RECORD, 3700.0)
         assert activity(watched, 3800.0) is Activity.BUSY, "it began with another"
@@ -77,14 +78,14 @@ def test_a_status_record_holds_no_turn_that_was_asked_to_stop() -> None:
 )
 def test_a_sign_of_work_is_believed_until_it_was_left_behind(screen: bytes) -> None:
     watched = at_work(SIGNED, screen)
-    watched.asked_to_stop(2.0)
+    watched.turn.asked_to_stop(2.0)
     assert activity(watched, 2.0 + STALE_S - 0.1) is Activity.BUSY
     assert activity(watched, 2.0 + STALE_S) is Activity.READY
 
 
 def test_what_moves_has_not_stopped() -> None:
     watched = at_work(SIGNED)
-    watched.asked_to_stop(2.0)
+    watched.turn.asked_to_stop(2.0)
     draw(watched, b"a word\r\n> ", 2.5)
     assert activity(watched, 2.5) is Activity.BUSY
     assert activity(watched, 3.4) is Activity.BUSY
@@ -96,31 +97,31 @@ def test_what_moves_has_not_stopped() -> None:
 
 def test_without_a_composer_nothing_has_stopped() -> None:
     watched = at_work(SIGNED, b"thinking")
-    watched.asked_to_stop(2.0)
+    watched.turn.asked_to_stop(2.0)
     assert activity(watched, 9.0) is Activity.BUSY
     assert activity(watched, 3600.0) is Activity.UNKNOWN, "what stands there hides the composer, and may ask something"
 
 
 def test_what_has_stopped_stays_so_until_another_turn_is_told() -> None:
     watched = at_work()
-    watched.asked_to_stop(2.0)
+    watched.turn.asked_to_stop(2.0)
     assert activity(watched, 3.0) is Activity.READY
     draw(watched, b"12:00\r\n> ", 4.0)
     assert activity(watched, 4.0) is Activity.READY, "a clock"
-    watched.told(PromptAccepted(channel="hooks", at_ns=int(1.5e9)))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=int(1.5e9)))
     assert activity(watched, 4.5) is Activity.READY, "told late, of the same turn"
-    watched.told(PromptAccepted(channel="hooks", at_ns=int(5e9)))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=int(5e9)))
     assert activity(watched, 5.5) is Activity.READY, "its hook was slow to start; the screen is as still as before"
-    watched.told(PromptAccepted(channel="hooks", at_ns=int((2.1 + REPORTED_LATE_S) * 1e9)))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=int((2.1 + REPORTED_LATE_S) * 1e9)))
     assert activity(watched, 9.0) is Activity.BUSY, "nobody asked this one to stop"
-    watched.told(TurnEnded(channel="hooks", at_ns=int(10e9), answer="x"))
+    watched.turn.told(TurnEnded(channel="hooks", at_ns=int(10e9), answer="x"))
     assert activity(watched, 10.0) is Activity.READY
 
 
 def test_a_turn_that_goes_on_after_all_is_open() -> None:
     watched = at_work(UNSIGNED)
-    watched.asked_to_stop(2.0)
-    watched.stop_over()
+    watched.turn.asked_to_stop(2.0)
+    watched.turn.stop_over()
     assert activity(watched, 30.0) is Activity.BUSY
 
 
@@ -168,7 +169,7 @@ def test_a_sign_that_an_answer_quotes_is_not_believed() -> None:
     """The channel has told the end; what stands above the composer is prose, and a sign of work would move."""
     channels = {"hooks": Channel(adapter="hooks")}
     watched = at_work(SIGNED.model_copy(update={"channels": channels}), b"type esc to stop\r\n> ")
-    watched.told(TurnEnded(channel="hooks", at_ns=int(2e9), answer="type esc to stop"))
+    watched.turn.told(TurnEnded(channel="hooks", at_ns=int(2e9), answer="type esc to stop"))
     assert activity(watched, 1.0 + STALE_S - 0.1) is Activity.BUSY
     assert receives(watched.look(1.0 + STALE_S))
     assert "quoted" in {row.channel: row.says for row in watched.explain(1.0 + STALE_S)}["screen"]
@@ -203,7 +204,7 @@ def test_a_message_that_is_put_off_need_not_move() -> None:
 def test_a_program_that_drew_over_itself_when_it_was_stopped_is_to_draw_anew(screen: bytes, garbled: bool) -> None:
     watched = at_work(SIGNED, screen)
     assert not is_defaced(SIGNED, watched.look(30.0), 30.0), "it may work in silence"
-    watched.asked_to_stop(30.0)
+    watched.turn.asked_to_stop(30.0)
     assert not is_defaced(SIGNED, watched.look(30.5), 30.5), "it may be drawing"
     assert is_defaced(SIGNED, watched.look(31.0), 31.0) is garbled
 

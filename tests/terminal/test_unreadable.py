@@ -90,7 +90,7 @@ def test_a_turn_may_think_for_longer() -> None:
 def test_what_covers_the_composer_of_an_open_turn_is_told() -> None:
     """A channel that says that the turn goes on, and a screen that shows no work and cannot be read."""
     watched = started()
-    watched.told(PromptAccepted(channel="hooks", at_ns=1, prompt="x"))
+    watched.turn.told(PromptAccepted(channel="hooks", at_ns=1, prompt="x"))
     shows(watched, b"A dialog of another version", 1.0)
     assert watched.look(1.0 + STALE_S - 0.1).verdict.source == "hooks"
     assert watched.look(1.0 + STALE_S).verdict.activity is Activity.UNKNOWN

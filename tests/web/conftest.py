@@ -12,12 +12,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-from synapsed.api.pagefiles import page_files
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.attention import AttentionKind
 from synapsed.model.events import ActivityChanged, AttentionChanged, InputRequired
 from synapsed.model.task import Prompt, PromptOption
+from synapsed.parts.web.page_files import page_files
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.control import FakeControl, hold
 from tests.web.programs import chromium

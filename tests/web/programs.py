@@ -1,7 +1,7 @@
 """What the page's tests need beside Python: packages from npm, pinned, and a Chromium of the system.
 
     python -m tests.web.programs install             # as `npm/package-lock.json` says; Chromium is the system's own
-    python -m tests.web.programs vendor              # the same, and into `synapsed/web/vendor`
+    python -m tests.web.programs vendor              # the same, and into `synapsed/parts/web/static/vendor`
 
 The cache is ``$SYNAPSED_PAGE_CACHE``, by default ``${XDG_CACHE_HOME:-~/.cache}/synapsed/page``.
 """
@@ -33,7 +33,7 @@ CACHE = NpmCache(
     what="packages of the page",
     command=_COMMAND,
 )
-VENDOR = _HERE.parents[1] / "synapsed" / "web" / "vendor"
+VENDOR = _HERE.parents[1] / "synapsed" / "parts" / "web" / "static" / "vendor"
 
 _FILES: Mapping[str, Mapping[str, str]] = {
     "preact": {"dist/preact.mjs": "preact.mjs", "hooks/dist/hooks.mjs": "hooks.mjs"},
@@ -62,9 +62,9 @@ def chromium() -> str | None:
 
 
 def vendored(modules: Path) -> dict[str, bytes]:
-    """The files of `synapsed/web/vendor`, made of npm's `node_modules`: as they were published, but that the hooks find
-    Preact beside them, that no file names a map that is not there, and that style sheets say whose they are and
-    nothing more about themselves."""
+    """The files of `synapsed/parts/web/static/vendor`, made of npm's `node_modules`: as they were published, but that
+    the hooks find Preact beside them, that no file names a map that is not there, and that style sheets say whose they
+    are and nothing more about themselves."""
     locked = json.loads((CACHE.locked / "package-lock.json").read_text())["packages"]
     told: list[dict[str, Any]] = []
     made: dict[str, bytes] = {}

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from synapsed.api.pagefiles import POLICY, page_files
+from synapsed.parts.web.page_files import POLICY, page_files
 from tests.api.serving import Api
 from tests.web.conftest import DESK, PHONE, Devices
 from tests.web.firstload import PHONE_KB, SIZES, TERMINAL_KB
 from tests.web.programs import CACHE, VENDOR, brotli, vendored
 
-WEB = Path(__file__).parents[2] / "synapsed" / "web"
+WEB = Path(__file__).parents[2] / "synapsed" / "parts" / "web" / "static"
 IMPORT = re.compile(r'(?:from|import)\s*"(\.[^"]+)"')
 LOADED_LATER = re.compile(r'import\("(\.[^"]+)"\)')
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from synapsed.access.grants import Right
+from synapsed.interfaces import Right
 from synapsed.model.agent import Activity
 from tests.api.serving import Api
 from tests.web.conftest import DESK, PATIENCE_MS, Worker, question

@@ -10,7 +10,7 @@ import pytest
 from scripts.events import TYPES
 from tests.web.programs import CACHE
 
-WEB = Path(__file__).parents[2] / "synapsed" / "web"
+WEB = Path(__file__).parents[2] / "synapsed" / "parts" / "web" / "static"
 STRICT = [
     *("--noEmit", "--allowJs", "--checkJs", "--strict", "--skipLibCheck"),
     *("--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--noImplicitReturns"),

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from playwright.async_api import Page, expect
 
-from synapsed.api import pagefiles
-from synapsed.api.pagefiles import Pages, together
+from synapsed.parts.web import page_files as files
+from synapsed.parts.web.page_files import Pages, together
 from tests.web.conftest import DESK, PHONE, Devices
 
 pytestmark = pytest.mark.night
@@ -36,12 +36,12 @@ class Installed:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
-        self.first = pagefiles.page_files()
+        self.first = files.page_files()
         self.second = other(self.first)
 
     def update(self, *, missing: str = "") -> None:
         found = other(self.first, missing)
-        self._patch.setattr(pagefiles, "page_files", cache(lambda: found))
+        self._patch.setattr(files, "page_files", cache(lambda: found))
 
 
 @pytest.fixture

@@ -344,7 +344,7 @@ async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
         pid=context.pid,
         uptime=round(context.clock.monotonic() - context.started, 3),
         listen=context.listening,
-        secure=context.secure,
+        secure=context.parts.addresses,
         agents=len(context.control.directory.agents()),
         alerts=context.alerts,
         unused_proxies=context.proxies,

@@ -1,13 +1,40 @@
 """`/web/push`: whether the browser of a device is told of what waits (Web Push)."""
 
-from aiohttp import web
+from typing import Annotated, Literal
 
-from synapsed.access.grants import Grant
-from synapsed.access.records import PushPlace
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
 from synapsed.api.context import ApiContext, rights_of, to_the_end
-from synapsed.api.devices import PushAnswer, PushBody
 from synapsed.api.operation import operation
 from synapsed.errors import Forbidden, InvalidRequest, NotReady, StoreError, UnknownDevice
+from synapsed.interfaces import Grant, PushPlace, Subscriptions
+
+_Key = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
+
+
+class PushKeys(BaseModel):
+    """In base64url: the browser's public key, and its secret."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    p256dh: _Key
+    auth: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
+
+
+class PushBody(BaseModel):
+    """`POST /web/push`: as a browser's `PushSubscription` is in JSON."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    endpoint: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+    keys: PushKeys
+
+
+class PushAnswer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["subscribed", "unsubscribed"]
 
 
 def routes() -> list[web.RouteDef]:
@@ -28,22 +55,23 @@ def _device(request: web.Request) -> Grant:
     allowed=_device,
     errors=(InvalidRequest, NotReady, UnknownDevice, StoreError),
 )
-async def subscribe(request: web.Request, body: PushBody, context: ApiContext) -> PushAnswer:
+async def subscribe(
+    request: web.Request, body: PushBody, context: ApiContext, subscriptions: Subscriptions
+) -> PushAnswer:
     """With what the browser's `PushSubscription` says. One for each device: a newer one takes its place."""
     device = _device(request)
     browsers = context.notifier.browsers
-    if browsers is None or context.security.visitors is None:
+    if browsers is None:
         raise NotReady("this daemon tells no browser anything: 'synapsectl status' says why")
     page = context.security.origin(request)
     place = PushPlace(endpoint=body.endpoint, p256dh=body.keys.p256dh, auth=body.keys.auth, page=page[:320])
     await browsers.check(place)
-    await to_the_end(context.security.visitors.book.subscribe(device.id, place))
+    await to_the_end(subscriptions.subscribe(device.id, place))
     return PushAnswer(status="subscribed")
 
 
 @operation("Tell this device's browser no more", "it is not", allowed=_device, errors=(UnknownDevice, StoreError))
-async def unsubscribe(request: web.Request, context: ApiContext) -> PushAnswer:
+async def unsubscribe(request: web.Request, subscriptions: Subscriptions) -> PushAnswer:
     device = _device(request)
-    if context.security.visitors is not None:
-        await to_the_end(context.security.visitors.book.subscribe(device.id, None))
+    await to_the_end(subscriptions.subscribe(device.id, None))
     return PushAnswer(status="unsubscribed")

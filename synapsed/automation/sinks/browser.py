@@ -1,23 +1,22 @@
 """The browser of one device as a sink: Web Push (RFC 8030), encrypted for it alone (RFC 8291), signed (RFC 8292).
 
 The push service keeps a message while the browser is away; what is said of an item later takes the place of what was
-said before (`Topic`), so that nobody is told of what is over. The service worker (`synapsed/web/sw.js`) shows it.
+said before (`Topic`), so that nobody is told of what is over. The service worker (`sw.js` of the part web) shows it.
 """
 
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from synapsed.access.records import PushPlace
-from synapsed.access.vapid import PushKey, base64url
-from synapsed.access.webpush import PLAIN_MAX, sealed
 from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.automation.sinks.posts import URGENT
+from synapsed.automation.vapid import PushKey, base64url
+from synapsed.automation.webpush import PLAIN_MAX, sealed
 from synapsed.clock import Clock
+from synapsed.interfaces import PushPlace, Subscriber
 from synapsed.outgoing import retrying
 from synapsed.outgoing.poster import HttpPoster
 
@@ -34,17 +33,6 @@ GONE: Final = frozenset({404, 410})
 REFUSED: Final = frozenset({401, 403})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browser:
-    """One device that has turned notifications on."""
-
-    id: str
-    name: str
-    place: PushPlace
-    answers: bool
-    """Whether it may answer."""
-
-
 class BrowserPort:
     """`forget` is called once the push service says that the browser is gone."""
 
@@ -54,13 +42,13 @@ class BrowserPort:
 
     def __init__(
         self,
-        browser: Browser,
+        browser: Subscriber,
         *,
         key: PushKey,
         contact: str | None,
         poster: HttpPoster,
         clock: Clock,
-        forget: Callable[[Browser], Awaitable[None]],
+        forget: Callable[[Subscriber], Awaitable[None]],
     ) -> None:
         self._browser = browser
         self._key = key

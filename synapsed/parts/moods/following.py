@@ -10,12 +10,12 @@ import structlog
 from pydantic import ValidationError
 
 from synapsed.errors import SynapsedError
-from synapsed.interfaces import EventFilter, NewEvent
+from synapsed.interfaces import EventFilter, FollowerState, NewEvent
 from synapsed.kernel import Kernel, Running
 from synapsed.model.events import REMOVED, Event, StateChanged
 from synapsed.parts.moods.mood_record import MoodState
 from synapsed.parts.moods.scorer import TYPES, Scorer, asks_for_text
-from synapsed.store.follower import Changes, DurableFollower, FollowerState
+from synapsed.store.follower import Changes, DurableFollower
 
 log = structlog.stdlib.get_logger("synapsed.parts.moods")
 

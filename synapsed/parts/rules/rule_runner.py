@@ -27,7 +27,7 @@ from synapsed.aio import Timers
 from synapsed.choices import choice
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, StoreError, SynapsedError
-from synapsed.interfaces import Control, NewEvent, SendRequest, Store
+from synapsed.interfaces import Control, FollowerState, NewEvent, SendRequest, Store
 from synapsed.model.events import Event, Origin, RuleFired, envelope
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message
@@ -43,7 +43,7 @@ from synapsed.parts.rules.rule import (
     fill,
     is_for,
 )
-from synapsed.store.follower import DurableFollower, FollowerState
+from synapsed.store.follower import DurableFollower
 
 ACT_S = 90.0
 """Seconds that one action may take: the others wait for it."""

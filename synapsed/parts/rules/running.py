@@ -5,13 +5,12 @@ from contextlib import asynccontextmanager
 
 from synapsed.clock import iso
 from synapsed.errors import SynapsedError
-from synapsed.interfaces import Directory
+from synapsed.interfaces import Directory, FollowerState
 from synapsed.kernel import Automated, Kernel, Running
 from synapsed.model.event_pattern import fits
 from synapsed.parts.rules.rule import RuleConfig
 from synapsed.parts.rules.rule_runner import Desktop, Ruler
 from synapsed.parts.rules.webhooks import Webhooks
-from synapsed.store.follower import FollowerState
 
 
 @asynccontextmanager

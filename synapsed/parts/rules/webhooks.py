@@ -16,12 +16,12 @@ import structlog
 from synapsed.aio import cancel_all, pause
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest
-from synapsed.interfaces import EventFilter, NewEvent
+from synapsed.interfaces import EventFilter, FollowerState, NewEvent
 from synapsed.kernel import Kernel
 from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
 from synapsed.outgoing.poster import Poster, Receipt
 from synapsed.parts.rules.rule import WebhookConfig
-from synapsed.store.follower import Changes, DurableFollower, Ended, FollowerState
+from synapsed.store.follower import Changes, DurableFollower, Ended
 
 GIVEN_UP = "WEBHOOK_GIVEN_UP"
 """Code of the alert."""

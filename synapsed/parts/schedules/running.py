@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from synapsed.errors import SynapsedError
-from synapsed.interfaces import Directory
+from synapsed.interfaces import Directory, ProcessState
 from synapsed.kernel import Automated, Kernel, Running
-from synapsed.model.agent import ProcessState
 from synapsed.parts.schedules.schedule import ScheduleView
 from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.parts.schedules.table import occurrence_of

@@ -1,0 +1,90 @@
+"""Stopping what an agent works on, for whoever asks for that: the turn that runs, or one task."""
+
+import asyncio
+import contextlib
+
+from synapsed.agents.actor import Actor
+from synapsed.agents.parking import Parking
+from synapsed.agents.part_interfaces import StopOwner
+from synapsed.agents.process import AgentProcess
+from synapsed.agents.turns import AgentTurns
+from synapsed.agents.usage_limit import Usage
+from synapsed.errors import ProgramEnded, TaskNotCancelable
+from synapsed.interfaces import Store
+from synapsed.model.task import Task, TaskState
+from synapsed.tasks.transitions import describe_exit
+
+CANCEL_ADOPTION_S = 5.0
+"""Whoever cancels as the daemon comes up waits so long for the program to be taken up."""
+
+
+class StopRequests:
+    """Serves those who stop one agent."""
+
+    def __init__(
+        self,
+        process: AgentProcess,
+        turns: AgentTurns,
+        usage: Usage,
+        parking: Parking,
+        owner: StopOwner,
+        *,
+        store: Store,
+        actor: Actor,
+    ) -> None:
+        self._process = process
+        self._turns = turns
+        self._usage = usage
+        self._parking = parking
+        self._owner = owner
+        self._store = store
+        self._actor = actor
+
+    async def interrupt(self) -> bool:
+        """Stops what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
+        ProgramEnded where that ended it."""
+        await self._owner.adopted()
+        if self._parking.away:
+            return False
+        self._process.require_link()
+        limited = self._usage.in_force is not None
+        before = self._owner.exit
+        pending = await self._actor.call(self._begin_interrupt)
+        await self._actor.call(self._usage.forget, "a person does not wait")  # then: what goes on is not to be stopped
+        if pending is None and limited:
+            await self._actor.call(self._owner.limit_over)
+            return True
+        done = pending is not None and await self._actor.wait(asyncio.shield(pending))
+        if not done and (exited := self._owner.exit) is not before and exited is not None:
+            name, state, how = self._process.record.name, self._process.state.value, describe_exit(exited)
+            raise ProgramEnded(f"{name}: its program ended over the interrupt ({how}); it is {state}", agent=name)
+        return done
+
+    async def cancel(self, task_id: str) -> Task:
+        """Raises TaskNotCancelable when it has ended, or the program went on; or while a keeper that stands still keeps
+        the program from being taken up."""
+        if (current := self._turns.current) is not None and current.id == task_id:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._owner.adopted(), CANCEL_ADOPTION_S)
+        outcome = await self._actor.call(self._turns.cancel, task_id)
+        if isinstance(outcome, Task):
+            return outcome
+        confirmed = await self._actor.wait(asyncio.shield(outcome))
+        return await self._actor.call(self._canceled, task_id, confirmed)
+
+    async def _begin_interrupt(self) -> asyncio.Future[bool] | None:
+        return self._turns.interrupt("interrupted") if await self._turns.runs_something() else None
+
+    async def _canceled(self, task_id: str, confirmed: bool) -> Task:
+        if self._turns.ahead(task_id) is not None:  # its program ended before the message was submitted: it waits again
+            outcome = await self._turns.cancel(task_id)
+            if isinstance(outcome, Task):
+                return outcome
+        task = await self._store.task(task_id)
+        assert task is not None, "a task that was accepted is in the store"
+        if task.status is TaskState.CANCELED:
+            return task
+        why = f"it is {task.status.value}" if task.terminal or confirmed else "the program did not confirm it"
+        if task.error is not None and task.error.code == ProgramEnded.code:
+            why = f"it failed, {task.error.message}"
+        raise TaskNotCancelable(f"task {task_id} was not canceled: {why}", task=task_id, status=task.status.value)

@@ -1,0 +1,64 @@
+"""One-time codes: what a person carries to a device, in a link or a picture of one, to pair it.
+
+A code is good for two minutes, once, in this daemon's life only, and is kept as a hash. There are at most CODES_MAX;
+one more takes the place of the oldest.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from synapsed.interfaces import Right
+
+CODE_S: Final = 120.0
+CODES_MAX: Final = 20
+CODE_BYTES: Final = 16
+CODE_LENGTH_MAX: Final = 128
+"""Characters of what somebody says is a code."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairingCode:
+    """What the device that brings the code becomes. `here`: it is good for a browser of this machine only, which no
+    proxy brings."""
+
+    rights: frozenset[Right]
+    name: str | None
+    until: float
+    here: bool = False
+
+
+class Codes:
+    """Times are those of the boot clock, in seconds: a code is not good for longer because the machine slept."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, PairingCode] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def make(self, rights: frozenset[Right], name: str | None, *, now: float, here: bool = False) -> str:
+        code = secrets.token_urlsafe(CODE_BYTES)
+        self._forget(now)
+        while len(self._open) >= CODES_MAX:
+            del self._open[next(iter(self._open))]
+        self._open[digest(code)] = PairingCode(rights, name, now + CODE_S, here)
+        return code
+
+    def take(self, code: str, *, now: float, here: bool) -> PairingCode | None:
+        """What the code was made for; None for one that is not known, was used, or is too old, or that is for this
+        machine's browser and does not come from `here`: then it stays good."""
+        self._forget(now)
+        found = self._open.get(key := digest(code))
+        if found is None or (found.here and not here):
+            return None
+        return self._open.pop(key)
+
+    def _forget(self, now: float) -> None:
+        self._open = {key: one for key, one in self._open.items() if now < one.until}
+
+
+def digest(secret: str) -> str:
+    """As which secrets are kept here: they have 128 random bits and more, so that no salt and no slowness is needed."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

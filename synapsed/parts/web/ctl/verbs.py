@@ -1,0 +1,9 @@
+"""The verbs of the page, and of who is let in."""
+
+from synapsectl.verbs import DAEMON, Verb
+
+VERBS = {
+    "web": Verb("web", "the page, at the desk and on the phone", DAEMON, after="notify"),
+    "devices": Verb("devices", "which browsers were let in", DAEMON, after="web"),
+    "token": Verb("token", "tokens for scripts, which may some things only", DAEMON, after="devices"),
+}

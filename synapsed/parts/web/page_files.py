@@ -1,0 +1,139 @@
+"""The files of the page, as they are in the package: how each is sent, and which page they make together."""
+
+import asyncio
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["INDEX", "POLICY", "TYPES", "WORKER", "PageFile", "Pages", "page_files", "pages", "together"]
+
+POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        *(f"{what}-src 'self'" for what in ("script", "style", "connect", "manifest", "worker")),
+        "img-src 'self' data:",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types page",
+    )
+)
+"""Scripts and styles of the page's own files, and no others; no text ever becomes markup."""
+
+TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ".html": "text/html; charset=utf-8",
+        ".css": "text/css; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".mjs": "text/javascript; charset=utf-8",
+        ".webmanifest": "application/manifest+json; charset=utf-8",
+        ".svg": "image/svg+xml; charset=utf-8",
+        ".png": "image/png",
+        ".txt": "text/plain; charset=utf-8",
+    }
+)
+_PACKED: Final = frozenset({".html", ".css", ".js", ".mjs", ".webmanifest", ".svg", ".txt"})
+
+_COMMENTED: Final = frozenset({".js", ".css"})
+_COMMENTS: Final = re.compile(
+    r"^[ \t]*//.*\n|(?<=;) // .*|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|/\*\* @(?:type|param)(?s:.*?)\*/ ?|^[ \t]+|\n+(?=\n)",
+    re.MULTILINE,
+)
+"""Of the page's own files a sixth is for those who read them here: comments, types, indentation. No text of theirs
+looks so (tests/web/test_files.py)."""
+
+_BLANKS: Final = re.compile(r"(?<=[{;:,]) +| +(?=[{}])")
+"""Blanks of style sheets that are as good as none."""
+
+INDEX: Final = "index.html"
+WORKER: Final = "sw.js"
+"""The service worker, which may be asked to answer for all of the page."""
+VERSION_CHARS: Final = 16
+
+_LINKS: Final = re.compile(rb'"/web/(?=(?:js|vendor)/|\w+\.css")')
+"""In the HTML: scripts and styles. What they load in turn stands beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    body: bytes
+    packed: bytes | None
+    """With gzip, where that is worth it."""
+    squeezed: bytes | None
+    """With brotli, for what lies beside it so."""
+    media: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    version: str
+    """Says which files these are: it changes with each of them, and with the policy. Scripts and styles are asked for
+    below it, so that those of two installations are never mixed in a browser."""
+    files: Mapping[str, PageFile]
+    """By their path below `/web/`."""
+
+
+async def pages() -> Pages:
+    """Packing takes longer than the event loop has: it is done in a thread, the first time."""
+    return page_files() if page_files.cache_info().currsize else await asyncio.to_thread(page_files)
+
+
+@cache
+def page_files() -> Pages:
+    """Read once: an installation does not change while it runs."""
+    return together(_read(files("synapsed.parts.web") / "static", ""))
+
+
+def together(found: Mapping[str, tuple[bytes, bytes | None]]) -> Pages:
+    """One page, of files' bodies and of the same with brotli, by their names."""
+    digest = hashlib.sha256(POLICY.encode())
+    for name, (body, _) in sorted(found.items()):
+        digest.update(b"%s %d\n%s" % (name.encode(), len(body), body))
+    version = digest.hexdigest()[:VERSION_CHARS]
+    kept = [name for name in sorted(found) if _is_kept(name)]
+    told = json.dumps({"version": version, "files": kept}).encode()
+    index = _LINKS.sub(b'"/web/%s/' % version.encode(), found[INDEX][0])
+    worker = b"self.PAGE = %s;\n%s" % (told, found[WORKER][0])
+    bodies = {**found, INDEX: (index, None), WORKER: (worker, None)}
+    return Pages(version, MappingProxyType({name: _file(name, *given) for name, given in bodies.items()}))
+
+
+def _is_kept(name: str) -> bool:
+    """Whether it is of the page that opens without a line: all of its own, and Preact. A terminal is of no use then."""
+    own = name.startswith("js/") or name in ("vendor/preact.mjs", "vendor/hooks.mjs")
+    return own or name == INDEX or (name.endswith(".css") and "/" not in name)
+
+
+def _read(folder: Traversable, prefix: str) -> dict[str, tuple[bytes, bytes | None]]:
+    """Bodies, and the same with brotli where that lies beside them."""
+    found: dict[str, tuple[bytes, bytes | None]] = {}
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found |= _read(entry, f"{prefix}{entry.name}/")
+        elif _suffix(entry.name) in TYPES:
+            body = entry.read_bytes()
+            if _suffix(entry.name) in _COMMENTED and not prefix.startswith("vendor/"):
+                text = _COMMENTS.sub("", body.decode())
+                body = (_BLANKS.sub("", text) if entry.name.endswith(".css") else text).encode()
+            beside = folder / f"{entry.name}.br"
+            found[prefix + entry.name] = (body, beside.read_bytes() if beside.is_file() else None)
+    return found
+
+
+def _file(name: str, body: bytes, squeezed: bytes | None) -> PageFile:
+    packed = gzip.compress(body, 9, mtime=0) if _suffix(name) in _PACKED else None
+    return PageFile(body, packed, squeezed, TYPES[_suffix(name)], hashlib.sha256(body).hexdigest()[:32])
+
+
+def _suffix(name: str) -> str:
+    return name[name.rfind(".") :]

@@ -1,0 +1,195 @@
+"""Devices and scripts at the door: their cookies, tokens and codes, their failures, and what each has open now."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from synapsed.api.context import CONTEXT
+from synapsed.clock import Clock
+from synapsed.errors import Forbidden, LockedOut, Unauthorized
+from synapsed.interfaces import Grant, Token, TokenKind
+from synapsed.kernel import Bearers
+from synapsed.parts.web.book import SESSION_S, AccessBook
+from synapsed.parts.web.certificates import is_for
+from synapsed.parts.web.codes import CODE_LENGTH_MAX, Codes, PairingCode
+from synapsed.parts.web.lockout import Lockout, Source
+
+PAGE_HEADER: Final = "Synapsed-Page"
+"""Which no page of another origin can send without being asked first."""
+
+SESSION_LENGTH_MAX = 128
+"""Characters of a cookie that is looked at."""
+
+EXPIRY_LOOK_S = 10.0
+"""Seconds between two looks at the time of day while something is open that ends by it."""
+
+
+class Visitors(Bearers):
+    """`book` has what is kept of them; this is what is known while the daemon runs."""
+
+    def __init__(self, book: AccessBook, clock: Clock) -> None:
+        self.book = book
+        self.codes = Codes()
+        self.certified: Collection[str] = ()
+        """Names for which our own listener with TLS has a certificate; `*.box.lan` among them stands for one label."""
+        self._clock = clock
+        self._lockout = Lockout()
+        self._open: dict[str, set[tuple[asyncio.Task[object], asyncio.Transport | None]]] = {}
+        book.on_removed = self._end
+
+    @property
+    def served(self) -> Collection[str]:
+        return self.book.served
+
+    def is_name(self, name: str, address: str | None) -> bool:
+        """A name of the certificate, or the very address of this end."""
+        return is_for(self.certified, name) or name == address
+
+    def authenticate(self, request: web.Request, token: str | None) -> Token:
+        """A token for scripts, or the cookie of a paired device. Raises Forbidden for a cookie where another page may
+        have had it sent."""
+        if token is not None:
+            return _token(self.book.token_of(token))
+        if not may_have_session(request):
+            return Token()
+        session = request.cookies.get(cookie_of(request))
+        if session is None:
+            return Token()
+        check_page(request)
+        device = self.book.device_of(session[:SESSION_LENGTH_MAX])
+        return _token(None if device is None else device.grant())
+
+    def failed(self, request: web.Request) -> None:
+        self._count(_source(request))
+
+    def take_code(self, code: str, request: web.Request) -> PairingCode:
+        """The code is looked at before what was counted: it has 128 random bits, and whoever has it is not shut out by
+        somebody that guesses. Raises LockedOut, Unauthorized."""
+        here = request.app[CONTEXT].security.is_here(request)
+        invitation = self.codes.take(code[:CODE_LENGTH_MAX], now=self._clock.boot(), here=here)
+        if invitation is None:
+            self._count(_source(request))
+            raise Unauthorized(
+                "this code is not good (any more): it is good once and for two minutes; "
+                "'synapsectl web' makes another one"
+            )
+        return invitation
+
+    @contextmanager
+    def at_work(self, grant: Grant, request: web.Request) -> Iterator[None]:
+        """What a device or token has open ends at once when it is removed, and when it expires."""
+        task = asyncio.current_task()
+        assert task is not None
+        one = (task, request.transport)
+        self._open.setdefault(grant.id, set()).add(one)
+        expiry = None if grant.expires is None else _Expiry(self._clock, grant.expires, lambda: _cut(*one))
+        try:
+            yield
+        finally:
+            if expiry is not None:
+                expiry.cancel()
+            mine = self._open.get(grant.id, set())
+            mine.discard(one)
+            if not mine:
+                self._open.pop(grant.id, None)
+
+    def excuse(self, grant: Grant) -> None:
+        """The request that is at work here is not ended: a device that forgets itself gets its answer."""
+        mine = self._open.get(grant.id, set())
+        mine -= {one for one in mine if one[0] is asyncio.current_task()}
+
+    def _end(self, grant_id: str) -> None:
+        for task, transport in list(self._open.get(grant_id, ())):
+            _cut(task, transport)
+
+    def _count(self, source: Source) -> None:
+        """Raises LockedOut."""
+        now = self._clock.boot()
+        if wait := self._lockout.wait(source, now=now):
+            raise LockedOut(
+                "too many codes, cookies or tokens that nobody has came from there; wait, or use synapsectl",
+                retry_after=int(wait) + 1,
+            )
+        self._lockout.failed(source, now=now)
+
+
+class _Expiry:
+    """Calls `act` when the time of day is `at`. That may be set, and goes on while the machine sleeps, which the loop's
+    clock does not: it is looked at every now and then."""
+
+    def __init__(self, clock: Clock, at: float, act: Callable[[], None]) -> None:
+        self._clock, self._at, self._act = clock, at, act
+        self._timer: asyncio.TimerHandle | None = None
+        self._look()
+
+    def _look(self) -> None:
+        left = self._at - self._clock.wall()
+        if left <= 0:
+            self._act()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(min(left, EXPIRY_LOOK_S), self._look)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _cut(task: asyncio.Task[object], transport: asyncio.Transport | None) -> None:
+    task.cancel()
+    if transport is not None:
+        transport.abort()
+
+
+def _token(grant: Grant | None) -> Token:
+    return Token(TokenKind.UNKNOWN) if grant is None else Token(TokenKind.GRANTED, grant=grant)
+
+
+def _source(request: web.Request) -> Source:
+    return Source(*request.app[CONTEXT].security.source(request))
+
+
+def may_have_session(request: web.Request) -> bool:
+    """Whether a cookie may go that way: over TLS, or on this machine by TCP."""
+    security = request.app[CONTEXT].security
+    return security.scheme(request) == "https" or security.is_here(request)
+
+
+def check_page(request: web.Request) -> None:
+    """That the page of this very address asks, and no other: by `Origin`, which every browser sends with what does
+    something and with WebSockets; where it only reads, by `Sec-Fetch-Site` or the page's own header too. Raises
+    Forbidden."""
+    security = request.app[CONTEXT].security
+    origin, own = request.headers.get(hdrs.ORIGIN), f"{security.scheme(request)}://{security.host(request)}".lower()
+    ours = request.headers.get(PAGE_HEADER) == "1"
+    if origin is not None and origin.lower() != own:
+        raise Forbidden("requests of foreign web pages are refused", origin=origin[:200])
+    reads = request.method in ("GET", "HEAD")
+    if reads and hdrs.UPGRADE not in request.headers:
+        if origin is None and not ours and request.headers.get("Sec-Fetch-Site") != "same-origin":
+            raise Forbidden("with a device's cookie only its page may ask: nothing says that it does")
+        return
+    if origin is None:
+        raise Forbidden("with a device's cookie only its page may do this, and there is no Origin")
+    if not reads and not ours:
+        raise Forbidden(f"with a device's cookie only its page may do this: it sends '{PAGE_HEADER}: 1'")
+
+
+def cookie_of(request: web.Request) -> str:
+    """The name of the cookie that counts for a request."""
+    security = request.app[CONTEXT].security
+    return cookie_name(security.scheme(request), security.host(request))
+
+
+def cookie_name(scheme: str, host: str) -> str:
+    """Over TLS no other name of the domain, and no page without TLS, can set it; on loopback every port has its own."""
+    return "__Host-synapsed" if scheme == "https" else f"synapsed-{host.rpartition(':')[2] or '80'}"
+
+
+def cookie_header(request: web.Request, session: str) -> str:
+    """`Set-Cookie`; with an empty `session` the browser forgets it."""
+    age = int(SESSION_S) if session else 0
+    secure = "; Secure" if request.app[CONTEXT].security.scheme(request) == "https" else ""
+    return f"{cookie_of(request)}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}"

@@ -1,0 +1,5 @@
+"""The API over real sockets, and certificates."""
+
+from tests.api.conftest import api, control
+
+__all__ = ["api", "control"]
