@@ -52,7 +52,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
     from synapsed.store.store import SqliteStore
-    from tests.api.serving import idle_scheduler, inbox_of, notices_of, unreachable_hosts
+    from tests.api.serving import inbox_of, notices_of, unreachable_hosts
     from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore
 
@@ -117,13 +117,11 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         await attention.restore()
         attention.start()
         stack.push_async_callback(attention.close)
-        scheduler = idle_scheduler(control)
         context = ApiContext(
             control=control,
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
-            scheduler=scheduler,
-            health=Health(control.directory, scheduler),
+            health=Health(),
             **notices_of(control, attention),
             faces=(),
             parts=Parts(),

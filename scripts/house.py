@@ -41,15 +41,6 @@ TO_GO = {
     ),
     "a2a": ("a2a", "api.a2a_http", "api.a2a_loading", "api.routes.a2a", "store.pushes", "model.push"),
     "fleet": ("fleet", "fleetspec", "api.routes.fleet", "store.fleet", "interfaces.fleet"),
-    "schedules": (
-        "schedules",
-        "automation.scheduler",
-        "automation.time_zone",
-        "api.routes.schedules",
-        "model.schedule",
-        "store.schedules",
-    ),
-    "rules": ("rules", "automation.rule_runner", "automation.webhooks"),
     "attention": (
         "attention",
         "automation",

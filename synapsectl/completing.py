@@ -14,7 +14,7 @@ from synapsectl.messages import part_text
 from synapsectl.output import PROGRAM, one_line, short_id
 from synapsectl.parsing import VerbParser, command_line
 from synapsectl.prompts import asked
-from synapsectl.verbs import ALIASES
+from synapsectl.verbs import ALIASES, all_verbs
 
 ASKING_S = 2.0
 """Seconds for the daemon to answer: somebody has pressed a key and waits."""
@@ -135,7 +135,9 @@ def _values(action: Action, kind: str, current: str, about: CommandLine) -> Cand
     kind = kind.upper()
     if kind in FILE_KINDS:
         return Candidates(also=FILE_KINDS[kind])
-    source = SOURCES.get(f"{about.verb} {kind}") or SOURCES.get(kind)
+    verb, _, sub = about.verb.partition(" ")
+    own = (all_verbs()[verb].completes or {}).get(f"{sub} {kind}")
+    source = SOURCES.get(f"{about.verb} {kind}") or SOURCES.get(kind) if own is None else _named(*own)
     if source is None:
         return Candidates()
     listed, comma, current = current.rpartition(",") if kind in LISTS else ("", "", current)
@@ -252,8 +254,6 @@ SOURCES: Mapping[str, Source] = {
     "worktree diff NAME": _worktrees,
     "worktree merge NAME": _worktrees,
     "worktree remove NAME": _worktrees,
-    "schedule remove NAME": _named("/schedules", "name", "message"),
-    "schedule run NAME": _named("/schedules", "name", "message"),
     "external send AGENT": _named("/external/agents", "alias", "endpoint"),
     "adopt ID": _named("/control/conversations", "id", "prompt"),
 }

@@ -1,7 +1,7 @@
 """The verbs: which module has each, and what it is for; and the overview of them, which `synapsectl -h` shows."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -12,13 +12,15 @@ from synapsectl.output import PROGRAM
 
 class Verb(NamedTuple):
     """`module` is one of `package`; `module:name` an object in one that several verbs share. The verb of a part stands
-    in the overview behind the verb `after`."""
+    in the overview behind the verb `after`, and `completes` says what words of its command line may be: by sub-verb and
+    metavar (`remove NAME`) a path of the daemon, and the keys of what is a word there and of what it is."""
 
     module: str
     help: str
     group: str
     package: str = "synapsectl.commands"
     after: str = ""
+    completes: "Mapping[str, tuple[str, str, str]] | None" = None
 
     @property
     def full_module(self) -> str:
@@ -73,7 +75,6 @@ VERBS = {
     "keys": Verb("keys", "press keys at an agent's terminal", MESSAGES),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
-    "schedule": Verb("schedule", "messages that are sent at their times", MESSAGES),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
     "fleet": Verb("fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE),
@@ -120,7 +121,14 @@ SYNONYMS = {
 }
 """What people who come from other tools type, and the verb that they mean."""
 
-RELEASED = {"history": "history", "usage": "history", "web": "web", "devices": "web", "token": "web"}
+RELEASED = {
+    "history": "history",
+    "schedule": "schedules",
+    "usage": "history",
+    "web": "web",
+    "devices": "web",
+    "token": "web",
+}
 """Verbs of parts, with the part of each: what is said where that is not installed."""
 
 

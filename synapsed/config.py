@@ -4,8 +4,7 @@ How it is read from its files, and what must fit together over several sections:
 """
 
 import re
-from collections.abc import Sequence
-from ipaddress import ip_network
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
@@ -13,12 +12,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 from synapsed.apispec import ApiConfig
 from synapsed.attention.notify import NotifyConfig
 from synapsed.fleetspec import FleetConfig
-from synapsed.kernel import Face
+from synapsed.kernel import ConfigKey, Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
-from synapsed.model.schedule import NewSchedule
-from synapsed.outgoing import OutgoingConfig
-from synapsed.rules.rule import RuleConfig
+from synapsed.outgoing import OutgoingConfig, PushPolicy
 
 
 class Section(BaseModel):
@@ -60,51 +57,6 @@ class AttachConfig(Section):
     """Whether the wheel looks back too, while the program does not take the mouse."""
     keys: dict[AttachKey, str] = {}
     """Which key, after the first of those that detach, does what, where it is not the usual one."""
-
-
-SCHEDULES_MAX = 200
-"""Schedules, those that were added by the verb among them."""
-
-RULES_MAX = 200
-
-LOOPBACK = "loopback"
-"""In `allow`: 127.0.0.0/8 and ::1."""
-
-
-def _networks(value: list[str]) -> list[str]:
-    for text in value:
-        if text != LOOPBACK:
-            try:
-                ip_network(text)
-            except ValueError as error:
-                raise ValueError(f"{text!r} is neither {LOOPBACK!r} nor a network like 10.1.0.0/16 ({error})") from None
-    return value
-
-
-class PushPolicy(Section):
-    """`[a2a.push]`: notifications to clients' webhooks. Times are seconds."""
-
-    enabled: bool = True
-    allow: Annotated[list[str], AfterValidator(_networks)] = []
-    """Networks that may be notified although they are not public ones."""
-    timeout: float = Field(default=10.0, gt=0, le=120)
-    """For one attempt, from the look-up of the name to the answer's head."""
-    initial: float = Field(default=1.0, gt=0, le=3600)
-    """Pause after the first failure; each further one is `factor` times as long, up to `maximum`."""
-    factor: float = Field(default=2.0, ge=1, le=10)
-    maximum: float = Field(default=300.0, gt=0, le=86_400)
-    jitter: float = Field(default=0.5, ge=0, le=1)
-    """Each pause is shortened by up to this share."""
-    attempts: int = Field(default=1000, ge=1, le=1_000_000)
-    """Failures in a row after which a receiver is given up."""
-    give_up: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
-    """Time without one success after which it is."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "PushPolicy":
-        if self.maximum < self.initial:
-            raise ValueError("maximum must not be below initial")
-        return self
 
 
 class A2aConfig(Section):
@@ -312,22 +264,6 @@ class TeamConfig(Section):
     """Names of agents, or of profiles, of which an agent of that name is started."""
 
 
-class WebhookConfig(Section):
-    """`[webhooks.NAME]`; which networks may be told, and how it is tried again, `[a2a.push]` says."""
-
-    url: Annotated[str, Field(min_length=1, max_length=2048)]
-    secret_file: str | None = None
-    """A file with `whsec_…`, for its owner alone; `~` allowed, relative to the configuration."""
-    secret_env: Annotated[str, _like(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")] | None = None
-    """A variable of the daemon's environment with it."""
-
-    @model_validator(mode="after")
-    def _one_secret(self) -> "WebhookConfig":
-        if (self.secret_file is None) == (self.secret_env is None):
-            raise ValueError("must have one of secret_file and secret_env: what is sent is signed")
-        return self
-
-
 class Config(Section):
     """`config.toml` and `agents.d/`."""
 
@@ -342,18 +278,13 @@ class Config(Section):
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
-    schedule: list[NewSchedule] = Field(default=[], max_length=SCHEDULES_MAX)
-    """`[[schedule]]`: messages that are sent at their times."""
-    rule: list[RuleConfig] = Field(default=[], max_length=RULES_MAX)
-    """`[[rule]]`: what follows from events."""
-    webhooks: dict[str, WebhookConfig] = Field(default={}, max_length=RULES_MAX)
-    """`[webhooks.NAME]`: receivers that rules tell."""
     notify: NotifyConfig = NotifyConfig()
     fleet: FleetConfig | None = None
     """None: this host is a member of no fleet."""
 
-    read_once: ClassVar[tuple[str, ...]] = ()
-    """Sections of parts that count when the daemon begins."""
+    part_sections: ClassVar[Mapping[str, ConfigKey]] = {}
+    part_checks: ClassVar[Sequence[Callable[[Any], str | None]]] = ()
+    """See `Face.check`."""
 
 
 def config_with(faces: Sequence[Face]) -> type[Config]:
@@ -369,7 +300,8 @@ def config_with(faces: Sequence[Face]) -> type[Config]:
         sections[name] = (extended, extended())
     agent = create_model("AgentConfig", __base__=AgentConfig, **settings)
     made = create_model("Config", __base__=Config, agents=(dict[str, agent], {}), **sections)  # type: ignore[valid-type]
-    made.read_once = tuple(name for face in faces for name, one in face.sections.items() if one.restart)
+    made.part_sections = {name: one for face in faces for name, one in face.sections.items()}
+    made.part_checks = [face.check for face in faces if face.check is not None]
     return made
 
 

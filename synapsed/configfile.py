@@ -20,7 +20,6 @@ from synapsed.files import write_private
 from synapsed.fleetspec import FleetConfig, overlaid
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import validate_name
-from synapsed.model.schedule import FILE, NewSchedule, as_schedule
 from synapsed.paths import Paths
 from synapsed.toml_errors import describe_syntax, describe_validation, unreadable
 
@@ -46,8 +45,9 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
     _check_ports(agents, origin)
     _check_dependencies(agents, origin)
     _check_teams(config.teams, agents, paths.config_file)
-    _check_schedules(config.schedule, paths.config_file)
-    _check_rules(config, paths.config_file)
+    for wrong in (check(config) for check in model.part_checks):
+        if wrong is not None:
+            raise ConfigError(f"{paths.config_file}: {wrong}", file=str(paths.config_file))
     return config.model_copy(update={"agents": agents, "fleet": _fleet(config.fleet, paths)})
 
 
@@ -141,33 +141,6 @@ def _check_teams(teams: dict[str, TeamConfig], agents: dict[str, AgentConfig], f
             wrong = "a member stands there twice"
         if wrong is not None:
             raise ConfigError(f"{file}: teams.{name}: {wrong}", file=str(file))
-
-
-def _check_rules(config: Config, file: Path) -> None:
-    names: set[str] = set()
-    for number, rule in enumerate(config.rule):
-        wrong = None
-        if rule.name in names:
-            wrong = f"name: another [[rule]] is called {rule.name!r}"
-        elif rule.do.webhook is not None and rule.do.webhook not in config.webhooks:
-            near = difflib.get_close_matches(rule.do.webhook, config.webhooks, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"write [webhooks.{rule.do.webhook}]"
-            wrong = f"do.webhook: there is no webhook {rule.do.webhook!r}; {hint}"
-        if wrong is not None:
-            raise ConfigError(f"{file}: rule.{number}: {wrong}", file=str(file))
-        names.add(rule.name)
-
-
-def _check_schedules(schedules: list[NewSchedule], file: Path) -> None:
-    ids = [as_schedule(schedule, now=0).id for schedule in schedules]
-    for number, schedule_id in enumerate(ids):
-        if (first := ids.index(schedule_id)) != number:
-            name = schedule_id.removeprefix(FILE)
-            raise ConfigError(
-                f"{file}: schedule.{number}: another [[schedule]] (schedule.{first}) is called {name!r}, or says the "
-                "same: give them names of their own",
-                file=str(file),
-            )
 
 
 def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

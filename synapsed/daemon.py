@@ -65,6 +65,10 @@ from synapsed.model.trace import Sampling
 from synapsed.openfiles import OwnLog
 from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.posting import Posting
+from synapsed.outgoing.screening import AddressScreen
+from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
 from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
@@ -81,6 +85,7 @@ from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
+from synapsed.time_zone import LocalZone
 from synapsed.upkeep import Upkeep, watch_loop
 
 if TYPE_CHECKING:
@@ -169,6 +174,7 @@ class Daemon:
         self._started_with = started_with or ProcessAttributes()
         self._agent_units = agent_units
         self._clock = SystemClock()
+        self._zone = LocalZone(environ)
         self._service = ServiceNotifier(environ)
         self._late_port = late_port
         self._takes_orphans = takes_orphans
@@ -340,6 +346,10 @@ class Daemon:
                 streams=lambda: context.streams.open,
             ),
             sampling=sampling,
+            zone=self._zone,
+            environ=self._environ,
+            outgoing=(outgoing := self._outgoing(config)),
+            texts=store.texts,
             alert=lambda message: None if message in alerts else alerts.append(message),
             settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
@@ -349,13 +359,13 @@ class Daemon:
             store,
             config=config,
             clock=self._clock,
-            environ=self._environ,
-            paths=paths,
+            outgoing=outgoing,
             subscriptions=next(iter(parts.all(Subscriptions)), None),
             push_key=push_key,
+            zone=self._zone,
         )
         up.push_async_callback(automation.close)
-        await automation.restore(config)
+        await automation.restore()
         security = Security(
             directory=manager.directory,
             bearers=parts.bearers,
@@ -371,12 +381,10 @@ class Daemon:
             control=manager,
             externals=externals,
             hosts=hosts,
-            scheduler=automation.scheduler,
             attention=automation.inbox,
             notifier=automation.notifier,
             presence=automation.presence,
             health=automation.health,
-            rules=automation.ruler,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -424,6 +432,17 @@ class Daemon:
             fleet=fleet,
             parts=parts,
             hooks=hooks,
+        )
+
+    def _outgoing(self, config: Config) -> Posting:
+        policy = config.a2a.push
+        return Posting(
+            poster=lambda: HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=config.outgoing),
+            policy=policy,
+            secrets=SecretPlaces(environ=self._environ, config=self._paths.config),
+            clock=self._clock,
+            rng=random.random,
+            user_agent=f"synapsed/{__version__}",
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:

@@ -2,8 +2,9 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
-that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `apispec`, `certificates`, `choices`, `clock`,
-`config` (for sections), `errors`, `files`, `interfaces`, `masking`, `model`, `store.database`, `store.follower`.
+that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `apispec`, `certificates`, `choices`,
+`clock`, `config` (for sections), `errors`, `files`, `interfaces`, `masking`, `model`, `outgoing.poster`,
+`store.database`, `store.follower`.
 """
 
 import asyncio
@@ -12,10 +13,11 @@ import socket
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from zoneinfo import ZoneInfo
 
 import structlog
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from synapsed.aio import Timers
 from synapsed.clock import Clock
@@ -23,11 +25,15 @@ from synapsed.errors import NotReady
 from synapsed.interfaces import Control, Store
 from synapsed.model.figures import DaemonFigures
 from synapsed.model.grants import Grant, Token, TokenKind
+from synapsed.model.released_names import AutomatedKind
 from synapsed.model.trace import Sampling
 from synapsed.paths import Paths
 
 if TYPE_CHECKING:
     from aiohttp import web
+
+    from synapsed.documents.writing import Texts
+    from synapsed.outgoing.posting import Posting
 
 log = structlog.stdlib.get_logger("synapsed.parts")
 
@@ -40,6 +46,8 @@ class ConfigKey:
     default: Any
     restart: bool = False
     """Another value of it counts when the daemon begins again."""
+    changes: Callable[[Any, Any], Sequence[str]] | None = None
+    """Says, of the value before and another one that counts at once, what has changed; None: just that it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,8 @@ class Route:
     path: str
     handler: str
     needs: frozenset[str] | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """The parameters of the path: what each is, for the OpenAPI document."""
     of_caller: bool = False
     public: bool = False
 
@@ -65,6 +75,9 @@ class Face:
     opens: str
     sections: Mapping[str, ConfigKey] = field(default_factory=dict)
     """At the top of the configuration. The names that were released stay; a new one begins with the part's name."""
+    check: Callable[[Any], str | None] | None = None
+    """Says what is wrong in the sections as a whole, and where (`name.1: …`); None if nothing is. Gets the
+    configuration."""
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
     extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)
@@ -93,6 +106,13 @@ class Kernel:
     figures: DaemonFigures
     sampling: Sampling
     """For whoever makes traces to set."""
+    zone: Callable[[], ZoneInfo]
+    """Returns the time zone of this machine as it is now."""
+    environ: Mapping[str, str]
+    """The daemon's own."""
+    outgoing: "Posting"
+    texts: "Texts"
+    """The large texts that are being written, to whomever."""
     alert: Callable[[str], None]
     """Tells what a person has to mend, from then on; the same words once."""
     settle: Callable[[str], None]
@@ -101,6 +121,17 @@ class Kernel:
     def agent_config(self, name: str) -> Any:
         """Returns what is configured for the agent; None if it is not in the configuration."""
         return self.config.agents.get(name)
+
+
+# Of one thing that a part does by itself, for those who look after the daemon.
+class Automated(BaseModel):
+    """`ok`: it does what it is there for; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot."""
+
+    kind: AutomatedKind
+    name: str
+    state: Literal["ok", "idle", "wrong"] = "ok"
+    problem: str = ""
+    source: Literal["file", "verb"] = Field(default="file", description="`file`: it stands in config.toml")
 
 
 class Bearers:
@@ -203,6 +234,13 @@ class Running:
     def reconfigured(self) -> None:
         """Another configuration counts."""
 
+    async def automated(self) -> Sequence[Automated]:
+        """Returns what it does by itself."""
+        return ()
+
+    async def seen(self, agent_id: str) -> None:
+        """Returns once it has seen to all that has happened by now, if it may answer what the agent asks."""
+
 
 class Parts:
     """The parts that are open, in the order of their list. `problems` has by name why one is not."""
@@ -230,6 +268,24 @@ class Parts:
                 await running.stopping()
             except Exception:
                 log.exception("a part does not end as it should", part=name)
+
+    async def automated(self) -> list[Automated]:
+        """Returns what parts do by themselves, and what keeps it from its work."""
+        found: list[Automated] = []
+        for name, running in self._running.items():
+            try:
+                found += await running.automated()
+            except Exception:
+                log.exception("a part has a fault", part=name)
+        return found
+
+    async def seen(self, agent_id: str) -> None:
+        """Returns once what the agent still asks is for a person."""
+        for name, running in self._running.items():
+            try:
+                await running.seen(agent_id)
+            except Exception:
+                log.exception("a part has a fault", part=name)
 
     @property
     def tokens(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from synapsed.channelspec import Channel, ShownTools
+from synapsed.model.released_names import Right
 from synapsed.releases import drift, key, within
 from synapsed.screenspec import (
     AccountSpec,
@@ -45,11 +46,6 @@ def _alone(command: object) -> object:
     if isinstance(command, list):
         raise ValueError("must be the program alone: its arguments stand in 'args'")  # noqa: TRY004 - pydantic's
     return command
-
-
-type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
-"""Answer what other agents ask a person; read others' screens and events; stop, kill, restart and interrupt others; see
-what is scheduled, and schedule messages in its own name."""
 
 
 def _ordered(ports: tuple[int, int]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
 
 _STATUS = {"ok": OK, "idle": NOTE, "wrong": WRONG}
 
-_TABLES = {"schedule": "[[schedule]]", "rule": "[[rule]]", "webhook": "[webhooks]", "sink": "[notify.sinks]"}
+_TABLES = {"webhook": "[webhooks]", "sink": "[notify.sinks]"}
 
 
 def look_at_automation(found: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -26,9 +26,9 @@ def look_at_automation(found: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
 
 
 def _mend(kind: str, one: Mapping[str, Any]) -> str:
-    if kind == "schedule" and one["source"] == "verb":
-        return command("synapsectl", "schedule", "remove", one["name"]) + ", and add it again as it should be"
-    reload = f"correct it under {_TABLES.get(kind, kind)} of config.toml, then 'synapsectl reload'"
+    if one["source"] == "verb":
+        return command("synapsectl", kind, "remove", one["name"]) + ", and add it again as it should be"
+    reload = f"correct it under {_TABLES.get(kind, f'[[{kind}]]')} of config.toml, then 'synapsectl reload'"
     if kind == "sink":
         test = command("synapsectl", "notify", "test", one["name"])
         return f"see what {test} says; or {reload}"

@@ -33,14 +33,12 @@ from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, Ta
 from synapsed.interfaces import OutboundQuestion, SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX, validate_name
 from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, carried_by_fleet, external_id, host_of
-from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
-from synapsed.model.schedule import SCHEDULED
+from synapsed.model.released_names import METADATA
 from synapsed.model.task import Message, Task, new_id
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
-from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 
@@ -294,10 +292,10 @@ class Externals:
         return task
 
     def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
-        metadata = {key: value for key, value in request.metadata.items() if key not in (SCHEDULED, FIRED, FLEET)}
-        metadata |= {FIRED: request.fired} if request.fired is not None else {}
+        metadata = {key: value for key, value in request.metadata.items() if key not in METADATA}
         metadata |= {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
-        return metadata | ({SCHEDULED: request.scheduled} if request.scheduled is not None else {})
+        metadata |= request.marks
+        return metadata
 
     async def task(self, alias: str, task_id: str) -> Task:
         """By its whole id, or the beginning of it."""

@@ -24,7 +24,6 @@ from synapsed.api.routes import (
     messages,
     notify,
     openapi,
-    schedules,
     screen,
     status,
     tasks,
@@ -53,7 +52,6 @@ _DAEMON_ROUTES = (
     external,
     hosts,
     fleet,
-    schedules,
     control,
 )
 

@@ -28,8 +28,6 @@ from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier
 from synapsed.automation.presence import Presence
-from synapsed.automation.rule_runner import Ruler
-from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
@@ -149,7 +147,6 @@ class ApiContext:
     control: Control
     externals: Externals
     hosts: Hosts
-    scheduler: Scheduler
     health: Health
     attention: PersonInbox
     notifier: Notifier
@@ -169,8 +166,6 @@ class ApiContext:
     pushes: InitVar[PushSender | None] = None
     repeats: InitVar[bool] = True
     """See `a2a.operations`."""
-    rules: Ruler | None = None
-    """None: nothing is answered by itself."""
     fleet: FleetControl | None = None
     """None: this host is in no fleet."""
     fleet_problem: str | None = None

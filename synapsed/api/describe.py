@@ -20,6 +20,8 @@ NEEDS = "__synapsed_needs__"
 """At a handler of a part: rights of a grant, of which any is enough; None: it is closed to grants."""
 OF_CALLER = "__synapsed_of_caller__"
 """At a handler of a part: whether a grant for some agents is enough."""
+PARAMETERS = "__synapsed_parameters__"
+"""At a handler of a part: what the parameters of its path are."""
 
 
 @dataclass(frozen=True, slots=True)

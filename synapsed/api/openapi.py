@@ -4,7 +4,7 @@ The A2A endpoints (`…/a2a`) are left out: A2A's own specification describes th
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from synapsed.api.describe import Description, Response, Streamed, description_of
+from synapsed.api.describe import PARAMETERS, Description, Response, Streamed, description_of
 from synapsed.api.response_models import ErrorAnswer
 from synapsed.api.security import is_public
 from synapsed.errors import (
@@ -34,7 +34,6 @@ _PATH: Final = {
     "agent": ("an agent's name, id, `type-port`, or a type with one running instance; a leading `@` is allowed", 128),
     "alias": ("the name that an agent elsewhere was given", 128),
     "event": ("an event's id, a number", 20),
-    "schedule": ("a schedule's name, or its id", 128),
     "task": ("a task's id, or its first 8 or more characters", 128),
 }
 _BEARER: Final[dict[str, list[str]]] = {"bearer": []}
@@ -121,7 +120,8 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         "tags": [_tag(operation)],
         "security": _security(operation),
     }
-    parameters = [_path_parameter(name) for name in _PARAMETER.findall(operation.path)]
+    own = getattr(operation.handler, PARAMETERS, {})
+    parameters = [_path_parameter(name, own) for name in _PARAMETER.findall(operation.path)]
     if described is not None:
         parameters += described.query.parameters() if described.query is not None else []
         if described.body is not None:
@@ -147,8 +147,8 @@ def _security(operation: Operation) -> list[dict[str, list[str]]]:
     return [_BEARER] if operation.path.startswith("/control/") else [{}, _BEARER]
 
 
-def _path_parameter(name: str) -> dict[str, Any]:
-    about, longest = _PATH.get(name, (name, 256))
+def _path_parameter(name: str, own: Mapping[str, str]) -> dict[str, Any]:
+    about, longest = (own[name], 128) if name in own else _PATH.get(name, (name, 256))
     schema = {"type": "string", "minLength": 1, "maxLength": longest}
     return {"name": name, "in": "path", "required": True, "description": about, "schema": schema}
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT
-from synapsed.api.describe import LOADS, NEEDS, OF_CALLER
+from synapsed.api.describe import LOADS, NEEDS, OF_CALLER, PARAMETERS
 from synapsed.api.security import public
 from synapsed.kernel import Face, Route
 
@@ -34,5 +34,6 @@ def _handler(face: Face, route: Route) -> Any:
     setattr(handle, LOADS, load)
     setattr(handle, NEEDS, route.needs)
     setattr(handle, OF_CALLER, route.of_caller)
+    setattr(handle, PARAMETERS, route.parameters)
     handle.__module__ = module if "." in route.handler else f"{__name__}.{face.name}"
     return public(handle) if route.public else handle

@@ -9,9 +9,7 @@ from synapsed.interfaces import Bringing, SendRequest, StartRequest
 from synapsed.model.agent import PortChoice
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import AgentReported, AgentTransition, EmotionUpdate, EventData, ToolExecution
-from synapsed.model.schedule import MESSAGE_MAX, NewSchedule
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
-from synapsed.schedules.spec import AT_MAX
 from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX
 
 PARTS_MAX = 256
@@ -276,28 +274,6 @@ class HostBody(_Body):
     target: Annotated[str, StringConstraints(min_length=1, max_length=300)]
     socket: Annotated[str, StringConstraints(min_length=1, max_length=251)] | None = None
     synapsectl: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,1024}$")] | None = None
-
-
-class ScheduleBody(_Body):
-    """`schedules`: `at` is in cron's notation or systemd's, `zone` the name of a time zone, null for the machine's."""
-
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] | None = None
-    at: Annotated[str, StringConstraints(min_length=1, max_length=AT_MAX)]
-    zone: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
-    agent: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x20\x7f]{1,256}$")]
-    message: Annotated[str, StringConstraints(min_length=1, max_length=MESSAGE_MAX)]
-    missed: Literal["skip", "once"] = "skip"
-    priority: _Priority = 1
-    new_conversation: bool = False
-
-    def schedule(self) -> NewSchedule:
-        """Raises InvalidRequest for what is no time."""
-        try:
-            return NewSchedule.model_validate(self.model_dump())
-        except ValidationError as error:
-            fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            field = str(fault["loc"][0]) if fault["loc"] else "zone"
-            raise InvalidRequest(f"{field}: {fault['msg'].removeprefix('Value error, ')}", field=field) from None
 
 
 class AttributesIn(ProcessAttributes):

@@ -37,11 +37,6 @@ class FleetRow(_Answer):
     id: str
 
 
-class ScheduleRemoved(_Answer):
-    status: Literal["removed"]
-    name: str
-
-
 class Answered(_Answer):
     """`id`: the item of the inbox that is answered."""
 

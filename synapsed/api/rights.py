@@ -50,7 +50,7 @@ class Rights:
     remote: bool = False
     """It came from another machine."""
     granted: frozenset[str] = frozenset()
-    """What the agent's profile grants it beyond an agent's rights (`profiles.Right`)."""
+    """What the agent's profile grants it beyond an agent's rights (`released_names.Right`)."""
     grant: Grant | None = None
     """A person's, who may do only what this says: see `synapsed.api.route_rights`."""
     route: str | None = None

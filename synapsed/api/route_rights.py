@@ -79,7 +79,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "POST /hosts/{host}/inbox/{item}/seen": _ANSWER,
         "POST /fleet/files": _SEND,
         "POST /fleet/files/{file}": _SEND,
-        "GET /schedules": _LOOK,
         "GET /control/status": _LOOK,
         "GET /control/automation": _LOOK,
         "GET /control/profiles": _LOOK,

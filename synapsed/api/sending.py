@@ -7,14 +7,15 @@ request, which a client that is traced sends along; else an agent's message is p
 What is not well-formed is passed over, as the recommendation wants it.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, origin_of, rights_of, to_the_end
-from synapsed.api.memory_reservation import others_first, release_body
+from synapsed.api.memory_reservation import others_first, release_body, with_room
+from synapsed.api.response_models import TaskAnswer
 from synapsed.api.rights import Rights
 from synapsed.errors import (
     AmbiguousAddress,
@@ -36,6 +37,22 @@ from synapsed.model.trace import TRACEPARENT, TRACESTATE, TraceContext, context_
 from synapsed.tasks.replies import IN_REPLY_TO
 from synapsed.tasks.sender import Caller, settle_sender
 from synapsed.tasks.sender_mark import SENDER_TASK
+
+__all__ = [
+    "INTERRUPTS",
+    "KEY_HEADER",
+    "OF_REPLIES",
+    "REPLY_ERRORS",
+    "SEND_ERRORS",
+    "TaskAnswer",
+    "answered",
+    "expect_reply",
+    "key_of",
+    "reply",
+    "send",
+    "signed",
+    "traced",
+]
 
 SEND_ERRORS: tuple[type[SynapsedError], ...] = (
     TaskNotFound,
@@ -125,6 +142,11 @@ def key_of(request: web.Request) -> str | None:
     if key is not None and not (0 < len(key) <= KEY_MAX and key.isascii() and key.isprintable()):
         raise InvalidRequest(f"{KEY_HEADER}: must be 1 to {KEY_MAX} printable ASCII characters", field=KEY_HEADER)
     return key
+
+
+async def answered(request: web.Request, control: Control, act: Awaitable[Task]) -> TaskAnswer:
+    """Returns the answer with the task that `act` makes, once there is room for it."""
+    return TaskAnswer.of(await with_room(request, control, act))
 
 
 async def expect_reply(

@@ -55,17 +55,19 @@ async def has_frames(log: EventLog, task: Task, after: int) -> bool:
     return False
 
 
-class AnsweringRules(Protocol):
-    """Rules that answer questions of agents by themselves."""
+class Answerer(Protocol):
+    """Who may answer questions of agents by itself."""
 
-    async def seen(self, agent_id: str) -> None: ...
+    async def seen(self, agent_id: str) -> None:
+        """Returns once what the agent still asks is for a person."""
+        ...
 
 
 async def frames_until_settled(
-    tasks: Tasks, log: EventLog, task: Task, after: int, rules: AnsweringRules | None
+    tasks: Tasks, log: EventLog, task: Task, after: int, answering: Answerer
 ) -> AsyncGenerator[SseFrame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
-    was answered long ago, or that `rules` are about to answer."""
+    was answered long ago, or that is about to be answered by itself."""
     events, task_id, agent_id = _events(log, task, after), task.id, task.agent_id
     del task  # it may be large, and the stream long
     async for event in events:
@@ -78,9 +80,8 @@ async def frames_until_settled(
         if told.state in TERMINAL_STATES:
             return
         if told.state in INTERRUPTED_STATES and _is_present(await tasks.find(task_id), told):
-            if rules is not None:
-                await rules.seen(agent_id)
-            if rules is None or _is_present(await tasks.find(task_id), told):
+            await answering.seen(agent_id)
+            if _is_present(await tasks.find(task_id), told):
                 return
 
 

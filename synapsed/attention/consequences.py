@@ -12,7 +12,7 @@ finished    a task of a person was completed, and nobody   the same, or the agen
             waited
 ==========  =============================================  =====================================================
 
-A person's task is one without a sender: what schedules, rules and agents send is not. Who waits is given the task's
+A person's task is one without a sender: what agents send, or a part by itself, is not. Who waits is given the task's
 end: by a stream of the task, by the answer to a call that blocks, by a notification, or by reading the task. A task
 that met a usage limit, or an account that does not work, has an item of its own kind (`agents.usage_limit`), and one
 that was stopped needs nobody.

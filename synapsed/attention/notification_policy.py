@@ -9,7 +9,7 @@ from synapsed.attention.notify import Content, SinkRule, is_quiet
 from synapsed.choices import choice
 from synapsed.clock import iso
 from synapsed.model.attention import AttentionItem, AttentionKind
-from synapsed.rules.pattern import fits
+from synapsed.model.event_pattern import fits
 from synapsed.visible import visible
 
 HOLD_S = 1.0

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from synapsed.model.attention import AttentionKind
-from synapsed.rules.pattern import PATTERN_MAX, fits
+from synapsed.model.event_pattern import PATTERN_MAX, fits
 
 KINDS: Final[tuple[AttentionKind, ...]] = get_args(AttentionKind.__value__)
 

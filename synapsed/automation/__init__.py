@@ -1,6 +1,4 @@
 """What is done by itself because a person has written it down: performs what the pure rooms decide.
 
-- `scheduler`: messages at their times (`synapsed.schedules`), `time_zone`: the machine's time zone;
-- `rule_runner`: what follows from events (`synapsed.rules`); `webhooks`: tells receivers elsewhere;
 - `notifier`: tells the person what waits, at each of the `sinks`; `inbox`: what waits (`synapsed.attention`).
 """

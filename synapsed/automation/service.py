@@ -1,28 +1,20 @@
 """All that is done by itself, as one part of the daemon."""
 
 import asyncio
-import random
-from collections.abc import Mapping
+from collections.abc import Callable
+from zoneinfo import ZoneInfo
 
-from synapsed import __version__
-from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.automation.browsers import Browsers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
-from synapsed.automation.rule_runner import Desktop, Ruler
-from synapsed.automation.scheduler import Scheduler
-from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.making import SinkMaker
-from synapsed.automation.time_zone import LocalZone
 from synapsed.automation.vapid import PushKey
-from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control, Subscriptions
-from synapsed.paths import Paths
+from synapsed.outgoing.posting import Posting
 from synapsed.store.store import SqliteStore
 
 
@@ -36,89 +28,50 @@ class Automation:
         *,
         config: Config,
         clock: Clock,
-        environ: Mapping[str, str],
-        paths: Paths,
+        outgoing: Posting,
         subscriptions: Subscriptions | None,
         push_key: PushKey | None,
+        zone: Callable[[], ZoneInfo],
     ) -> None:
         """Call it in the running event loop. Without `subscriptions` or `push_key` no browser is told anything."""
-        timers, policy, directory = asyncio.get_running_loop(), config.a2a.push, control.directory
-        zone, user_agent = LocalZone(environ), f"synapsed/{__version__}"
-
-        def poster() -> HttpPoster:
-            return HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=config.outgoing)
-
-        self.scheduler = Scheduler(
-            directory=directory,
-            tasks=control.tasks,
-            store=store,
-            clock=clock,
-            timers=timers,
-            zone=zone,
-        )
-        self._webhooks = Webhooks(
-            WebhookMeans(
-                store=store,
-                poster=poster(),
-                policy=policy,
-                clock=clock,
-                timers=timers,
-                rng=random.random,
-                user_agent=user_agent,
-                environ=environ,
-                config=paths.config,
-                texts=store.texts,
-            )
-        )
+        timers, directory = asyncio.get_running_loop(), control.directory
         self.inbox = PersonInbox(
             directory=directory, terminals=control.terminals, store=store, clock=clock, timers=timers
         )
         self.presence = Presence(control.terminals, clock)
         browsers = None
         if subscriptions is not None and push_key is not None:
-            browsers = Browsers(subscriptions, push_key, poster=poster, clock=clock)
-        places = SecretPlaces(environ=environ, config=paths.config)
+            browsers = Browsers(subscriptions, push_key, poster=outgoing.poster, clock=clock)
         self.notifier = Notifier(
             NotifyMeans(
                 inbox=self.inbox,
                 control=control,
                 store=store,
                 presence=self.presence,
-                make=SinkMaker(places=places, poster=poster, clock=clock, user_agent=user_agent),
+                make=SinkMaker(
+                    places=outgoing.secrets, poster=outgoing.poster, clock=clock, user_agent=outgoing.user_agent
+                ),
                 clock=clock,
                 timers=timers,
                 zone=zone,
                 browsers=browsers,
             )
         )
-        self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)
-        self.ruler = Ruler(control=control, store=store, clock=clock, timers=timers, notify=Desktop(environ))
+        self.health = Health(self.notifier, config=config)
 
-    async def restore(self, config: Config) -> None:
-        await self.scheduler.restore(config.schedule)
-        await self.ruler.restore()
-        self.ruler.reconfigure(config.rule)
+    async def restore(self) -> None:
         await self.inbox.restore()
-        self._webhooks.reconfigure(config.webhooks)
 
     def start(self) -> None:
-        self.scheduler.start()
-        self.ruler.start()
         self.inbox.start()
         self.notifier.reconfigure(self.health.config.notify)
 
     def reconfigure(self, config: Config) -> None:
         """The configuration was read again."""
-        self.scheduler.reconfigure(config.schedule)
-        self.ruler.reconfigure(config.rule)
         self.health.config = config
-        self._webhooks.reconfigure(config.webhooks)
         self.notifier.reconfigure(config.notify)
 
     async def close(self) -> None:
         """May be called again."""
-        await self.scheduler.close()
-        await self.ruler.close()
-        await self._webhooks.close()
         await self.notifier.close()
         await self.inbox.close()

@@ -31,12 +31,10 @@ from synapsed.interfaces import OutboundQuestion, SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import carried_by_fleet, host_of, is_any
-from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.fleet import VIA, FleetChange, OutRow
 from synapsed.model.records import ReplyRecord
-from synapsed.model.schedule import SCHEDULED
+from synapsed.model.released_names import METADATA
 from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id
-from synapsed.rules.rule import FIRED
 from synapsed.store.fleet import FleetTable
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
@@ -172,11 +170,8 @@ class FleetCarrier:
 
     def _task_of(self, alias: str, request: SendRequest, task_id: str, host: str | None, sender: str | None) -> Task:
         now = iso(self._clock.wall())
-        metadata = {
-            key: value for key, value in request.metadata.items() if key not in (SCHEDULED, FIRED, FLEET, EXTERNAL)
-        }
-        metadata |= {FIRED: request.fired} if request.fired is not None else {}
-        metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
+        metadata = {key: value for key, value in request.metadata.items() if key not in (*METADATA, EXTERNAL)}
+        metadata |= request.marks
         told: dict[str, Any] = {"via": VIA}
         told |= {"host": host} if host is not None else {}
         told |= {"from": sender} if sender is not None else {}

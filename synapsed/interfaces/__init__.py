@@ -41,14 +41,20 @@ from synapsed.interfaces.store import (
     EventFilter,
     EventLog,
     EventPage,
+    Rows,
+    RowsOfTask,
+    Seal,
     Store,
     TaskFilter,
     task_cursor,
 )
 from synapsed.interfaces.subscriptions import Subscriptions
+from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import NewEvent
+from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.follower import FollowerState
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
+from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 from synapsed.model.subscription import PushPlace, Subscriber
 
 __all__ = [
@@ -56,11 +62,15 @@ __all__ = [
     "PAGE_SIZE",
     "PERSON",
     "RIGHTS",
+    "SLOW_S",
+    "Activity",
+    "AgentFigures",
     "AgentLink",
     "Attachment",
     "Bringing",
     "ConfigChange",
     "Control",
+    "DaemonFigures",
     "Delivering",
     "Delivery",
     "DirectTerminal",
@@ -74,17 +84,26 @@ __all__ = [
     "EventPage",
     "FollowerState",
     "FoundTurn",
+    "Glyph",
     "Grant",
+    "Histogram",
+    "Ink",
     "LinkTerminal",
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
+    "Picture",
+    "ProcessState",
     "Processes",
     "PushPlace",
     "Reach",
+    "Rgb",
     "Right",
+    "Rows",
+    "RowsOfTask",
     "ScreenDrawing",
     "ScreenWatch",
+    "Seal",
     "SendRequest",
     "SideChannel",
     "StartRequest",

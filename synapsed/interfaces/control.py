@@ -92,10 +92,8 @@ class SendRequest:
     """Of the sender's own: what comes again under the same key is the same task."""
     of_agent: bool = False
     """An agent wrote it, here or on another host; else it is a person's."""
-    fired: dict[str, Any] | None = None
-    """The rule that sends it, and the event that it is for: what its task keeps."""
-    scheduled: dict[str, Any] | None = None
-    """The schedule, and the time of it, for which it is sent: what its task keeps."""
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """What its task keeps of the part that sends it, by keys of metadata that no client sets (`released_names`)."""
     origin: FleetOrigin | None = None
     """The host of the fleet that has sent it, and what it is called there."""
     named: bool = False

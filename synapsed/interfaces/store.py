@@ -1,6 +1,7 @@
 """What the supervisor and the streams ask of the store."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import sqlite3
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,7 +12,6 @@ from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
-from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task, TaskState
 
 
@@ -31,6 +31,18 @@ class TaskFilter:
     before: str | None = None
     visible_to: str | None = None
     size: int | None = None
+
+
+type Seal = Callable[[str], str]
+"""Makes of a text of JSON one whose secrets cannot be read in the file; what is read has them again."""
+
+type Rows = Callable[[sqlite3.Connection, Seal], object]
+"""Writes to tables of a part, in the transaction of a commit: in another thread, and perhaps twice, so that it does
+nothing else. An IntegrityError fails that commit only."""
+
+type RowsOfTask = Callable[[Task], Callable[[sqlite3.Connection, bool], object] | None]
+"""Returns, of a task that is put, what writes to tables of a part with it, as `Rows` does, and is told whether the task
+is new; None for nothing."""
 
 
 PAGE_SIZE = 8 * 1024 * 1024
@@ -159,11 +171,20 @@ class Store(Protocol):
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
         fleet: FleetChange | None = None,
+        also: Sequence[Rows] = (),
     ) -> list[Event]:
         """One transaction: tasks and agents are put whole, `turn` and `reply` are put, the turn of task `turn_ended`
-        and the reply of task `reply_over` are removed, events are appended, the rows of the fleet changed. Returns
-        the events with their ids, after they are durable against kill -9. Commits are done in the order of the calls.
-        The tasks of `turn` and `reply` must be known."""
+        and the reply of task `reply_over` are removed, events are appended, the rows of the fleet and those of `also`
+        changed. Returns the events with their ids, after they are durable against kill -9. Commits are done in the
+        order of the calls. The tasks of `turn` and `reply` must be known."""
+        ...
+
+    def with_tasks(self, rows: RowsOfTask) -> None:
+        """Has `rows` asked of each task that is put from now on."""
+        ...
+
+    async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """The value of `query`, run in another thread on one snapshot of what is committed."""
         ...
 
     async def agents(self) -> list[AgentRecord]: ...
@@ -232,31 +253,6 @@ class Store(Protocol):
 
     async def forget_follower(self, name: str) -> None:
         """Removes what the follower `name` kept; does nothing if it kept nothing."""
-        ...
-
-    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
-        """By id; of those of the configuration there is only how far they have come."""
-        ...
-
-    async def keep_schedule(
-        self,
-        schedule_id: str,
-        state: ScheduleState,
-        *,
-        schedule: Schedule | None = None,
-        told: Occurrence | None = None,
-        events: Sequence[NewEvent] = (),
-    ) -> None:
-        """How far it has come, with the events that tell of it, and of the occurrence `told`; `schedule` is given for
-        one that is new."""
-        ...
-
-    async def remove_schedule(self, schedule_id: str) -> None:
-        """Nothing happens if there is no such schedule. Which of its times had their message stays known."""
-        ...
-
-    async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None:
-        """The id of the task that it has had, and whether that was told; None for none."""
         ...
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:

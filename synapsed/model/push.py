@@ -2,15 +2,14 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from synapsed.model.follower import LogProgress
 
 
-class PushRecord(BaseModel):
+class PushRecord(LogProgress):
     """Whom to notify of a task. `token` and `credentials` are secrets: they are sent to the receiver and nowhere else.
-
-    Times are Unix seconds. What a receiver accepted last is the event `cursor`; `attempt` counts its refusals since
-    then, `failing_since` and `retry_at` are None while nothing fails.
-    """
+    What a receiver accepted last is the event `cursor`; `state` is `done` once it was told the task's end."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -24,9 +23,3 @@ class PushRecord(BaseModel):
     credentials: str | None = Field(default=None, repr=False)
     dialect: Literal["1.0", "0.3"] = "1.0"
     """The version of A2A in which it was asked for, and is told."""
-    state: Literal["active", "done", "given_up"] = "active"
-    """done: the task's end was told."""
-    cursor: int
-    attempt: int = 0
-    failing_since: float | None = None
-    retry_at: float | None = None

@@ -2,17 +2,30 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "history": "history",
         "metrics": "telemetry",
         "moods": "moods",
+        "rule": "rules",
+        "schedule": "schedules",
         "traces": "telemetry",
+        "webhooks": "rules",
         "api.tls_cert": "web",
         "api.tls_key": "web",
         "api.tls_listen": "web",
     }
 )
 """Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""
+
+METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
+"""Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""
+
+AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
+"""What `/control/automation` tells of."""
+
+type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
+"""What a profile may grant its agents beyond what every agent may: answering other agents' prompts, reading their
+screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""

@@ -8,8 +8,9 @@
     claimed   somebody says that he is the one                [A2A:<task8>:<id>] text
     external  somebody on another machine                     [A2A:<task8>:<id>] text
 
-A person's message has no sender in its metadata, but for one that a schedule of his has sent (`schedule-NAME`, of tier
-person). What a client writes there is a claim, and what is kept is what became of it (`synapsed.tasks.sender`).
+A person's message has no sender in its metadata, but for one that a part has sent for him (of tier person, under a
+name that says so). What a client writes there is a claim, and what is kept is what became of it
+(`synapsed.tasks.sender`).
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
+NEW_CONVERSATION = "new_conversation"
+"""Key of a task's metadata: the message begins a new conversation."""
+
 ANSWER_ID = "answer"
 """`artifact_id` of the artifact that holds the turn's last assistant message, whole."""
 

@@ -22,14 +22,13 @@ from synapsed.clock import Clock
 from synapsed.documents.budget import Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import StoreError
-from synapsed.interfaces import NewEvent, TaskFilter
+from synapsed.interfaces import NewEvent, Rows, RowsOfTask, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
 from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
-from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.agents import put_agents, select_born
 from synapsed.store.database import Database
@@ -39,7 +38,6 @@ from synapsed.store.fleet import apply as apply_fleet
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
-from synapsed.store.schedules import OccurrenceRow, mark_told, occurrence_row, select_occurrence
 from synapsed.store.secret_encryption import Sealer
 from synapsed.store.tasks import (
     RecentTasks,
@@ -57,7 +55,7 @@ from synapsed.store.tasks import (
     weigh_page,
 )
 
-_KEYS = {"agents": "id", "followers": "name", "replies": "task_id", "schedules": "id", "turns": "task_id"}
+_KEYS = {"agents": "id", "followers": "name", "replies": "task_id", "turns": "task_id"}
 """Tables of records, and the column that tells one from the others."""
 
 RECENT_TASKS_SIZE = 8 * 1024 * 1024
@@ -76,10 +74,8 @@ class _Change:
     """Ids and data of those that are put, or replaced."""
     kept: Sequence[tuple[str, str, str]] = ()
     """Tables, keys and data of rows that are put there, or replaced."""
-    schedule: tuple[str, str | None, str] | None = None
-    """Id, data (None: it stays) and state."""
-    occurrence_told: OccurrenceRow | None = None
     fleet: FleetChange | None = None
+    also: Sequence[Rows] = ()
 
     def encoded(self) -> list[EncodedModel]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
@@ -107,17 +103,10 @@ class _Change:
                 f"ON CONFLICT ({column}) DO UPDATE SET data = excluded.data",
                 (key, sealer.seal(data)),
             )
-        if self.schedule is not None:
-            schedule_id, schedule, state = self.schedule
-            connection.execute(
-                "INSERT INTO schedules (id, data, state) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "data = coalesce(excluded.data, data), state = excluded.state",
-                (schedule_id, None if schedule is None else sealer.seal(schedule), sealer.seal(state)),
-            )
-        if self.occurrence_told is not None:
-            mark_told(connection, self.occurrence_told)
         if self.fleet is not None:
             apply_fleet(connection, self.fleet, sealer)
+        for rows in self.also:
+            rows(connection, sealer.seal)
         return append_events(connection, self.events, sealer)
 
 
@@ -131,6 +120,7 @@ class SqliteStore:
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
         self._pushes = PushTable(database)
         self._fleet = FleetTable(database)
+        self._with_tasks: list[RowsOfTask] = []
         self._order = asyncio.Lock()
         self._in_order = 0
         self._rescued = False
@@ -208,12 +198,13 @@ class SqliteStore:
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
         fleet: FleetChange | None = None,
+        also: Sequence[Rows] = (),
     ) -> list[Event]:
         over = {"turns": turn_ended, "replies": reply_over}
         with _encoding():
             change = _Change(
                 events=self._event_rows(events),
-                tasks=[TaskRow.of(task, self.texts) for task in tasks],
+                tasks=[TaskRow.of(task, self.texts, self._with_tasks) for task in tasks],
                 gone=[
                     *((table, key) for table, key in over.items() if key is not None),
                     *(("agents", agent.id) for agent in agents if agent.id in self._left),
@@ -224,8 +215,15 @@ class SqliteStore:
                     *([("replies", reply.task_id, reply.model_dump_json())] if reply is not None else ()),
                 ],
                 fleet=fleet,
+                also=also,
             )
         return await self._write(change, events)
+
+    def with_tasks(self, rows: RowsOfTask) -> None:
+        self._with_tasks.append(rows)
+
+    async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._database.read(query)
 
     async def agents(self) -> list[AgentRecord]:
         """In the order in which they were first put."""
@@ -332,46 +330,6 @@ class SqliteStore:
     async def follower(self, name: str) -> FollowerState | None:
         found = await self._database.models(FollowerState, "SELECT data FROM followers WHERE name = ?", name)
         return found[0] if found else None
-
-    # --- schedules ---
-
-    async def keep_schedule(
-        self,
-        schedule_id: str,
-        state: ScheduleState,
-        *,
-        schedule: Schedule | None = None,
-        told: Occurrence | None = None,
-        events: Sequence[NewEvent] = (),
-    ) -> None:
-        with _encoding():
-            data = None if schedule is None else schedule.model_dump_json()
-            change = _Change(
-                schedule=(schedule_id, data, state.model_dump_json()),
-                occurrence_told=None if told is None else occurrence_row(told.metadata()),
-                events=self._event_rows(events),
-            )
-        await self._write(change, events)
-
-    async def remove_schedule(self, schedule_id: str) -> None:
-        await self._write(_Change(gone=[("schedules", schedule_id)]), ())
-
-    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
-        rows = await self._database.read(
-            lambda connection: connection.execute("SELECT id, data, state FROM schedules ORDER BY id").fetchall()
-        )
-        return {
-            schedule_id: (
-                None if data is None else Schedule.model_validate_json(data),
-                ScheduleState.model_validate_json(state),
-            )
-            for schedule_id, data, state in rows
-        }
-
-    async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None:
-        row = occurrence_row(occurrence.metadata())
-        assert row is not None
-        return await self._database.read(select_occurrence, row)
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         with _encoding():

@@ -6,7 +6,7 @@ anyone seeing it, and nobody sees a change before it is durable.
 
 import json
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,15 +14,13 @@ from typing import Any, Self
 from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
-from synapsed.interfaces import TaskFilter
+from synapsed.interfaces import RowsOfTask, TaskFilter
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
-from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
 from synapsed.store.agents import BORN_TASK
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
 from synapsed.store.fleet import task_put
-from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
 from synapsed.store.secret_encryption import Sealer
 
 
@@ -37,13 +35,13 @@ class TaskRow:
     open: bool
     updated_at: str
     data: EncodedModel
-    occurrence: OccurrenceRow | None = None
-    """Of a schedule, that the task stands for."""
+    beside: Sequence[Callable[[sqlite3.Connection, bool], object]] = ()
+    """What parts write with it."""
     origin: FleetOrigin | None = None
     """The host of the fleet that has sent it."""
 
     @classmethod
-    def of(cls, task: Task, texts: Texts) -> Self:
+    def of(cls, task: Task, texts: Texts, parts: Sequence[RowsOfTask] = ()) -> Self:
         return cls(
             task.id,
             task.agent_id,
@@ -52,7 +50,7 @@ class TaskRow:
             not task.terminal,
             task.updated_at,
             EncodedModel(task, texts),
-            occurrence_row(task.metadata.get(SCHEDULED)),
+            [rows for of_part in parts if (rows := of_part(task)) is not None],
             FleetOrigin.of(task.metadata),
         )
 
@@ -115,9 +113,9 @@ def parse_task(kept: Kept) -> Task:
 
 def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow], sealer: Sealer) -> None:
     for row in rows:
-        new = (row.occurrence is not None or row.origin is not None) and not _is_there(connection, row.id)
-        if row.occurrence is not None and new:
-            put_occurrence(connection, row.occurrence, row.id)
+        new = (bool(row.beside) or row.origin is not None) and not _is_there(connection, row.id)
+        for rows_of_part in row.beside:
+            rows_of_part(connection, new)
         if row.origin is not None:
             task_put(connection, row.origin, row.id, new=new)
         connection.execute(

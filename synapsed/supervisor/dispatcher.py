@@ -30,10 +30,9 @@ from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
 from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.records import AgentRecord, ReplyRecord
-from synapsed.model.schedule import SCHEDULED
+from synapsed.model.released_names import METADATA
 from synapsed.model.sender import Sender, Tier
-from synapsed.model.task import Artifact, Message, Task, new_id
-from synapsed.rules.rule import FIRED
+from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, new_id
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.reply_broker import ReplyBroker
@@ -47,7 +46,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED, FIRED, FLEET})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, *METADATA})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 
@@ -97,7 +96,7 @@ class Dispatcher:
             return known or await self._send_new(agent, request, task_id)
 
     def _name_of(self, sender: Sender | None) -> str | None:
-        """What the sender is called here; None for a person, and what he has scheduled."""
+        """What the sender is called here; None for a person, and what was sent for him."""
         if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
@@ -151,10 +150,9 @@ class Dispatcher:
         now = iso(self._clock.wall())
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {transitions.COMMAND: True} if request.command else {}
-        metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
-        metadata |= {FIRED: request.fired} if request.fired is not None else {}
+        metadata |= request.marks
         metadata |= {FLEET: request.origin._asdict()} if request.origin is not None else {}
-        current = None if metadata.get(transitions.NEW_CONVERSATION) is True else agent.context_id
+        current = None if metadata.get(NEW_CONVERSATION) is True else agent.context_id
         return Task(
             id=task_id,
             agent_id=agent.id,

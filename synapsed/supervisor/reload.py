@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from synapsed.config import AgentConfig, Config, UsageLimitPolicy
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
-from synapsed.model.schedule import as_schedule
 from synapsed.profiles import Profile
 
 LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp", "instructions"})
@@ -38,7 +37,11 @@ def differences(
         _of_daemon("[api]", old.api, new.api),
         _of_daemon("[a2a]", old.a2a.model_copy(update={"push": new.a2a.push}), new.a2a),
         _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
-        *(_of_daemon(f"[{name}]", getattr(old, name), getattr(new, name)) for name in new.read_once),
+        *(
+            _of_daemon(f"[{name}]", getattr(old, name), getattr(new, name))
+            for name, key in new.part_sections.items()
+            if key.restart
+        ),
         _of_daemon("[outgoing]", old.outgoing, new.outgoing),
         _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[fleet]", old.fleet, new.fleet),
@@ -93,22 +96,17 @@ def _of_daemon(section: str, old: BaseModel | None, new: BaseModel | None) -> Co
 
 def _at_once(old: Config, new: Config) -> list[ConfigChange]:
     """What counts at once for all agents."""
-    before, after = ({one.id: one for one in (as_schedule(each, now=0) for each in c.schedule)} for c in (old, new))
-    words = [
-        *((before[gone].called, "is gone") for gone in before.keys() - after.keys()),
-        *((after[new_one].called, "is new") for new_one in after.keys() - before.keys()),
-        *((after[same].called, "changed") for same in before.keys() & after.keys() if before[same] != after[same]),
-    ]
-    changes = [ConfigChange(None, "update", f"[[schedule]] {name} {what}") for name, what in sorted(words)]
-    parts = [name for name in type(new).model_fields if name not in {*Config.model_fields, *new.read_once}]
+    words: list[str] = []
+    for name, key in new.part_sections.items():
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after and not key.restart:
+            words += [f"[{name}] changed"] if key.changes is None else key.changes(before, after)
+    changes = [ConfigChange(None, "update", word) for word in words]
     sections = (
-        ("[[rule]]", old.rule != new.rule),
-        ("[webhooks]", old.webhooks != new.webhooks),
         ("[attach]", old.attach != new.attach),
         ("[instructions]", old.instructions != new.instructions),
         ("[teams]", old.teams != new.teams),
         ("[environment]", old.environment != new.environment),
-        *((f"[{name}]", getattr(old, name) != getattr(new, name)) for name in parts),
     )
     changes += [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
     if old.notify != new.notify:

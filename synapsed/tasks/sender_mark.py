@@ -96,7 +96,7 @@ _REPLY_EXPECTED = " Your answer in this turn goes back to {name} as the reply."
 
 
 def mark(task: Task) -> str:
-    """What stands before the text of `task`; nothing where a person sent it, or a schedule of his."""
+    """What stands before the text of `task`; nothing where a person sent it, or had it sent."""
     sender = sender_of(task)
     if sender is None or sender.tier is Tier.PERSON:
         return ""

@@ -21,6 +21,7 @@ from synapsed.model.task import (
     ANSWER_ID,
     HISTORY_KEPT,
     INTERRUPTED_STATES,
+    NEW_CONVERSATION,
     PROGRESS,
     Artifact,
     DataPart,
@@ -36,9 +37,6 @@ from synapsed.tasks.handoffs import passed_on
 
 COMMAND = "command"
 """Key of a task's metadata: its text may be a command of the program."""
-
-NEW_CONVERSATION = "new_conversation"
-"""Key of a task's metadata: the message begins a new conversation."""
 
 
 def is_command(task: Task) -> bool:

@@ -1,7 +1,6 @@
 """Starts `ApiServers` on loopback and on a Unix socket, with clients for both."""
 
 import socket
-import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
-from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
 from synapsed.kernel import Parts, Running
@@ -40,7 +38,6 @@ TOKEN = "control-token-of-the-tests"
 __all__ = [
     "TOKEN",
     "Api",
-    "idle_scheduler",
     "inbox_of",
     "notices_of",
     "serving",
@@ -53,19 +50,6 @@ def unreachable_hosts(paths: Paths) -> Hosts:
     """Hosts to none of which there is a way."""
     means = TunnelDeps(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
     return Hosts(book=HostBook(paths.hosts), means=means, own_name="here")
-
-
-def idle_scheduler(control: Any) -> Scheduler:
-    """One that keeps schedules, and is never started."""
-    clock = FakeClock(wall=time.time())
-    return Scheduler(
-        directory=control.directory,
-        tasks=control.tasks,
-        store=control.store,
-        clock=clock,
-        timers=clock,
-        zone=lambda: ZoneInfo("Europe/Berlin"),
-    )
 
 
 def inbox_of(control: Any) -> PersonInbox:
@@ -133,7 +117,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
     control.elsewhere = externals
-    scheduler = idle_scheduler(control)
     inbox = inbox_of(control)
     await inbox.restore()
     inbox.start()
@@ -161,8 +144,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         control=control,
         externals=externals,
         hosts=hosts,
-        scheduler=scheduler,
-        health=Health(control.directory, scheduler),
+        health=Health(),
         **notices_of(control, inbox),
         faces=faces(),
         parts=parts,
@@ -180,7 +162,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)
-        stack.push_async_callback(scheduler.close)
         stack.push_async_callback(inbox.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
         path = home / "run" / "control.sock"

@@ -31,7 +31,7 @@ from synapsed.clock import SystemClock
 from synapsed.kernel import Parts
 from synapsed.parts.loading import faces
 from synapsed.paths import Paths
-from tests.api.serving import idle_scheduler, inbox_of, notices_of, unreachable_hosts
+from tests.api.serving import inbox_of, notices_of, unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -67,13 +67,11 @@ UNFIT = [
 def _document() -> dict:
     home = {"SYNAPSED_HOME": tempfile.gettempdir(), "HOME": tempfile.gettempdir()}
     control = FakeControl()
-    scheduler = idle_scheduler(control)
     context = ApiContext(
         control=control,
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
-        scheduler=scheduler,
-        health=Health(control.directory, scheduler),
+        health=Health(),
         **notices_of(control, inbox_of(control)),
         faces=faces(),
         parts=Parts(),

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.attention.notification_policy import QUESTION_MAX, notice, trial
 from synapsed.attention.notify import NotifyConfig
 from synapsed.automation.browsers import Browsers
@@ -29,6 +27,8 @@ from synapsed.interfaces import PushPlace
 from synapsed.model.attention import AttentionItem
 from synapsed.model.events import Origin
 from synapsed.model.task import PromptOption
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.screening import AddressScreen
 from synapsed.parts.web.book import AccessBook
 from tests.automation.test_inbox import Home, turns
 from tests.automation.test_notifier import Killed
@@ -302,8 +302,7 @@ async def test_doctor_names_the_device(house: House) -> None:
     assert "it answered 403" in problem
     assert "turn notifications off and on again" in problem
     assert house.service.origin not in problem
-    health = Health(house.manager.directory, None, notifier=notifier)  # type: ignore[arg-type]
-    ((name, state),) = [(one.name, one.state) for one in health._sinks()]
+    ((name, state),) = [(one.name, one.state) for one in Health(notifier).look()]
     assert (name, state) == (f"phone ({device})", "wrong")
 
 

@@ -13,11 +13,8 @@ import pytest
 from pydantic import TypeAdapter
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.attention.notification_policy import Notice
 from synapsed.attention.notify import Sink
-from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks import mail
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.automation.sinks.desktop import FreedesktopPort
@@ -26,6 +23,9 @@ from synapsed.automation.sinks.making import SinkMaker
 from synapsed.automation.sinks.posts import NTFY_MAX
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.screening import AddressScreen
+from synapsed.outgoing.secrets import SecretPlaces
 from tests.fakes.clock import until
 from tests.support.desktop import DBUS_DAEMON, NotificationService, SessionBus
 from tests.support.mailserver import MailServer

@@ -17,7 +17,7 @@ from google.protobuf import json_format
 
 from synapsed.a2a.push.sender import push_sender
 from synapsed.clock import SystemClock
-from synapsed.config import PushPolicy
+from synapsed.outgoing import PushPolicy
 from synapsed.store.store import SqliteStore
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl

@@ -2,26 +2,28 @@
 
 import asyncio
 import itertools
+import sqlite3
+import weakref
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from synapsed.clock import Clock, SystemClock
 from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import LARGE, has_large
 from synapsed.errors import InvalidRequest, StoreError
-from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
+from synapsed.interfaces import EventFilter, EventPage, NewEvent, Rows, RowsOfTask, TaskFilter, task_cursor
 from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import AttentionChanged, Event, parse_event
 from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
-from synapsed.model.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
+from synapsed.store.schema import migrate
 
 __all__ = ["MemoryEventLog", "MemoryStore"]
 
@@ -155,9 +157,8 @@ class MemoryStore:
         self._born_task: dict[str, int] = {}
         self._replies: dict[str, ReplyRecord] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
-        self._schedules: dict[str, tuple[Schedule | None, ScheduleState]] = {}
         self._followers: dict[str, FollowerState] = {}
-        self._occurrences: dict[str, tuple[str, bool]] = {}
+        self._with_tasks: list[RowsOfTask] = []
         self._closed = False
 
     @property
@@ -179,13 +180,14 @@ class MemoryStore:
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
         fleet: FleetChange | None = None,
+        also: Sequence[Rows] = (),
     ) -> list[Event]:
         assert fleet is None, "the fleet is tried on the real store"
         await self._write()
         known = {*self._tasks, *(task.id for task in tasks)}
         if any(record is not None and record.task_id not in known for record in (turn, reply)):
             raise StoreError("no such task for this turn or reply", reason="constraint")
-        self._occurrences |= self._come(tasks)
+        self._put_rows(tasks, also)
         for agent in agents:
             if agent.id not in self._agents:
                 self._log.births[agent.id] = self._log.last_id
@@ -223,49 +225,37 @@ class MemoryStore:
         self._check_open()
         return self._followers.get(name)
 
-    # --- schedules
+    # --- tables of parts
 
-    async def keep_schedule(
-        self,
-        schedule_id: str,
-        state: ScheduleState,
-        *,
-        schedule: Schedule | None = None,
-        told: Occurrence | None = None,
-        events: Sequence[NewEvent] = (),
-    ) -> None:
-        await self._write()
-        known = self._schedules.get(schedule_id, (None, state))[0]
-        self._schedules[schedule_id] = (schedule or known, state)
-        if told is not None and (had := self._occurrences.get(told.key)) is not None:
-            self._occurrences[told.key] = (had[0], True)
-        self._append(events)
+    @cached_property
+    def tables(self) -> sqlite3.Connection:
+        """In a database that has nothing else."""
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, connection.close)
+        migrate(connection)
+        return connection
 
-    async def remove_schedule(self, schedule_id: str) -> None:
-        await self._write()
-        self._schedules.pop(schedule_id, None)
+    def with_tasks(self, rows: RowsOfTask) -> None:
+        self._with_tasks.append(rows)
 
-    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
+    async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._check_open()
-        return dict(sorted(self._schedules.items()))
+        return query(self.tables)
 
-    async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None:
-        self._check_open()
-        return self._occurrences.get(occurrence.key)
-
-    def _come(self, tasks: Sequence[Task]) -> dict[str, tuple[str, bool]]:
-        """The occurrences that get their tasks now."""
-        new: dict[str, tuple[str, bool]] = {}
-        for task in tasks:
-            told = task.metadata.get(SCHEDULED, {})
-            if task.id in self._tasks or "at" not in told:
-                continue
-            at = int(datetime.fromisoformat(told["at"]).timestamp())
-            key = Occurrence(schedule=told["schedule"], at=at).key
-            if key in self._occurrences:
-                raise StoreError("it has had its task", reason="constraint")
-            new[key] = (task.id, False)
-        return new
+    def _put_rows(self, tasks: Sequence[Task], also: Sequence[Rows]) -> None:
+        """All of it, or nothing."""
+        asked = ((task, rows(task)) for task in tasks for rows in self._with_tasks)
+        of_tasks = [(task, write) for task, write in asked if write is not None]
+        if not of_tasks and not also:
+            return
+        try:
+            with self.tables:
+                for task, write in of_tasks:
+                    write(self.tables, task.id not in self._tasks)
+                for rows in also:
+                    rows(self.tables, str)
+        except sqlite3.IntegrityError as error:
+            raise StoreError(str(error), reason="constraint") from error
 
     async def agents(self) -> list[AgentRecord]:
         self._check_open()

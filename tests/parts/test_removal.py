@@ -20,6 +20,8 @@ GONE = {
     "moods": {"config-errors.txt", "config-keys.txt"},
     "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
+    "rules": {"alert-codes.txt", "config-errors.txt", "config-keys.txt"},
+    "schedules": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "telemetry": {"config-errors.txt", "config-keys.txt", "metrics.txt", "openapi.txt", "routes.txt"},
     "web": {"config-errors.txt", "config-keys.txt", "environment.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
 }
@@ -29,6 +31,8 @@ WORDS = {
     "moods": "moods",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
+    "rules": r"rule|webhooks|WEBHOOK_GIVEN_UP",
+    "schedules": r"schedule|Schedule|schema (LastTime|Missed|Outcome)\b",
     "telemetry": "metrics|traces|synapse_|histograms|telemetry",
     "web": "[ /]web|tls_|DISPLAY|WSL|[Dd]evice|[Tt]oken|pairing|GET /[ :]|[Pp]age|Session|Certificate|Code|Serve"
     "|MeAnswer|schema Right",

@@ -24,8 +24,8 @@ GATE_MARKS = " and ".join(f"not {mark}" for mark in (*_OUTSIDE, "night"))
 ORDINARY_MARKS = " and ".join(f"not {mark}" for mark in _OUTSIDE)
 
 FAST = (
-    "agents", "automation", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty", "rules",
-    "schedules", "store", "supervisor", "tasks", "terminal",
+    "agents", "automation", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty",
+    "store", "supervisor", "tasks", "terminal",
 )  # fmt: skip
 """Rooms whose tests start no daemon: `make test-fast`."""
 
@@ -75,7 +75,7 @@ SECTIONS = (
         rooms=(
             "a2a", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
             "examples",
-            "keeper", "keepers", "model", "parts", "profiles", "rules", "schedules", "store", "supervisor", "tasks",
+            "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
         ),
     ),
     Section(

@@ -1,21 +1,16 @@
-"""What the store keeps of schedules, rules, webhooks and moods, asked of the real one and of the fake."""
+"""What the store keeps of rules, webhooks and moods, asked of the real one and of the fake."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from synapsed.errors import StoreError
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import END_MAX
-from synapsed.model.schedule import NewSchedule, Occurrence, ScheduleState, as_schedule
-from synapsed.model.task import DataPart, Message, Part, TaskState, TextPart
+from synapsed.model.task import DataPart, Message, Part, TextPart
 from synapsed.store.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import Hands, a_task, news
-
-AT = Occurrence(schedule="standup", at=1_800_000_000)
-SCHEDULE = as_schedule(NewSchedule(name="s", at="08:00", agent="a", message="token=sk-ant-" + "a" * 60), now=1.0)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -23,34 +18,6 @@ async def store(request: pytest.FixtureRequest, hands: Hands, open_store: OpenSt
     store = await open_store() if request.param == "sqlite" else MemoryStore(hands)
     yield store
     await store.close()
-
-
-async def test_an_occurrence_has_one_task_ever(store: SqliteStore | MemoryStore) -> None:
-    task = a_task(1, metadata={"scheduled": AT.metadata()})
-    await store.commit(tasks=[task])
-    assert await store.task_of_occurrence(AT) == (task.id, False)
-    await store.commit(tasks=[task.model_copy(update={"status": TaskState.WORKING})])
-    with pytest.raises(StoreError):
-        await store.commit(tasks=[a_task(2, metadata={"scheduled": AT.metadata()})], events=[news()])
-    assert store.events.last_id == 0, "nothing of that commit is kept"
-    state = ScheduleState(cursor=1.0, times="08:00\0")
-    await store.keep_schedule("standup", state, told=AT, events=[news()])
-    assert await store.task_of_occurrence(AT) == (task.id, True)
-    await store.remove_schedule("standup")
-    assert await store.task_of_occurrence(AT) == (task.id, True), "it is known longer than the schedule"
-
-
-async def test_what_was_sent_by_hand_is_no_occurrence(store: SqliteStore | MemoryStore) -> None:
-    for number in (1, 2):
-        await store.commit(tasks=[a_task(number, metadata={"scheduled": {"schedule": "standup"}})])
-
-
-async def test_schedules_come_back(store: SqliteStore | MemoryStore) -> None:
-    state = ScheduleState(cursor=1.0, times=SCHEDULE.times)
-    await store.keep_schedule(SCHEDULE.id, state, schedule=SCHEDULE)
-    later = state.model_copy(update={"cursor": 2.0, "last_outcome": "missed", "last_at": 1})
-    await store.keep_schedule(SCHEDULE.id, later)
-    assert await store.schedules() == {SCHEDULE.id: (SCHEDULE, later)}
 
 
 async def test_followers_come_back(store: SqliteStore | MemoryStore) -> None:
@@ -101,21 +68,11 @@ async def test_what_was_said(
     assert await store.said("no such task") is None
 
 
-async def test_only_the_newest_occurrences_are_kept(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synapsed.store.schedules.OCCURRENCES_KEPT", 2)
+async def test_a_secret_of_a_follower_is_not_in_the_file(open_store: OpenStore, tmp_path) -> None:
     store = await open_store()
-    times = [Occurrence(schedule="s", at=number) for number in (3, 2, 1)]
-    for number, one in enumerate(times):
-        await store.commit(tasks=[a_task(number, metadata={"scheduled": one.metadata()})])
-    assert [await store.task_of_occurrence(one) is not None for one in times] == [False, True, True]
-
-
-async def test_a_secret_in_a_message_is_not_in_the_file(open_store: OpenStore, tmp_path) -> None:
-    store = await open_store()
-    await store.keep_schedule(SCHEDULE.id, ScheduleState(cursor=1.0, times="x"), schedule=SCHEDULE)
     await store.keep_follower("mood:a", FollowerState(cursor=1, secret='{"sketch": [4711]}'))
     await store.close()
     files = [path for path in (tmp_path / "state").iterdir() if path.name.startswith("synapsed.db")]
     assert files
-    for secret in (b"sk-ant-aaaa", b"sketch", b"4711"):
+    for secret in (b"sketch", b"4711"):
         assert not [path.name for path in files if secret in path.read_bytes()]

@@ -87,7 +87,7 @@ def test_a_mutant_that_tells_nothing_is_left_out(text: str) -> None:
 
 
 def texts() -> dict[str, str]:
-    folders = ("parts/moods", "schedules", "tasks")
+    folders = ("parts/moods", "parts/schedules", "tasks")
     return {f"synapsed/{a}/{p.name}": p.read_text() for a in folders for p in (ROOT / "synapsed" / a).glob("*.py")}
 
 

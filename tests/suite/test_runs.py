@@ -111,8 +111,8 @@ def test_a_file_of_a_new_kind_has_to_be_told(reach: Reach) -> None:
         ("profiles/claude.toml", "tests/golden/test_golden.py", "tests/keeper/test_spool.py"),
         ("synapsed/parts/web/static/app.css", "tests/web/test_files.py", "tests/terminal/test_blocks.py"),
         ("synapsed/parts/web/static/app.css", "tests/web/test_files.py", "tests/daemon/test_menus.py"),
-        ("synapsed/terminal/probe.py", "tests/terminal/test_sandbox.py", "tests/schedules/test_cron.py"),
-        ("tests/conftest.py", "tests/schedules/test_cron.py", ""),
+        ("synapsed/terminal/probe.py", "tests/terminal/test_sandbox.py", "tests/parts/schedules/test_cron.py"),
+        ("tests/conftest.py", "tests/parts/schedules/test_cron.py", ""),
     ],
 )
 def test_a_change_reaches_its_tests(reach: Reach, file: str, seen: str, unseen: str) -> None:

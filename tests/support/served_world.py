@@ -10,6 +10,7 @@ from typing import Any
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.model.task import Prompt
+from synapsed.parts.loading import config_model
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink
@@ -76,6 +77,7 @@ async def _observed(link: FakeLink, activity: Activity, prompt: Prompt | None) -
 def served_world(home: Path) -> Iterator[ServedWorld]:
     world = World(home)
     world.control_token = TOKEN
+    world.model = config_model()
 
     @asynccontextmanager
     async def serve(control: Any, home: Path) -> AsyncGenerator[Api]:

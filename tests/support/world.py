@@ -88,6 +88,8 @@ class World:
         self.agent_ports = False
         self.environment = EnvironmentConfig()
         self.control_token = "t" * 43
+        self.model = Config
+        """Of the configuration: the kernel's sections, or those of parts, too."""
         self.memory = Memory(total=100, available=100)
         self.shutdowns: list[bool] = []
         self.elsewhere: Elsewhere | None = None
@@ -99,7 +101,7 @@ class World:
     async def daemon(self, *, adopt: bool = True) -> Manager:
         settings = ManagerSettings(
             paths=self.paths,
-            config=Config(
+            config=self.model(
                 api=ApiConfig(agent_ports=self.agent_ports), agents=self.agents, environment=self.environment
             ),
             control_token=self.control_token,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.commands.keys import KEYS, meant_key
-from synapsectl.commands.schedule import _at
 from synapsectl.output import display_width, fold
 from synapsed.errors import Busy, UnknownProfile
 from synapsed.model.agent import Activity, ProcessState
+from synapsed.parts.schedules.ctl.schedule import _at
 from synapsed.terminal.keynames import encode
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent

@@ -1,9 +1,6 @@
 """Push notifications (specification 3.1.7-10, 4.3, 13.2): who is told of a task, durably, at least once, in order.
 
-- `screening` *(pure)*: which addresses may be notified at all.
-- `schedule` *(pure)*: when to try again, when to give up.
 - `operations`: what a client may ask for, and what it is shown of it.
-- `poster`: one POST, to an address that was screened.
 - `lanes`: how many at a time.
 - `telling`: the loop for each config: events, one in flight, cursor. `sender` starts and ends them.
 

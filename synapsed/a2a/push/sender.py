@@ -10,15 +10,14 @@ import structlog
 
 from synapsed import __version__
 from synapsed.a2a.push.lanes import Lanes
-from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import AddressScreen
 from synapsed.a2a.push.telling import SubscriptionDeps, Telling
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock
-from synapsed.config import PushPolicy
 from synapsed.errors import QueueFull
 from synapsed.model.push import PushRecord
-from synapsed.outgoing import DIRECTLY, OutgoingConfig
+from synapsed.outgoing import DIRECTLY, OutgoingConfig, PushPolicy
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.screening import AddressScreen
 from synapsed.store.store import SqliteStore
 
 ACTIVE_MAX = 4096

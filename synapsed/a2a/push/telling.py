@@ -22,13 +22,9 @@ from typing import Any, Final
 
 import structlog
 
-from synapsed.a2a.push import schedule
 from synapsed.a2a.push.lanes import Lanes
-from synapsed.a2a.push.poster import Poster, Receipt
-from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
-from synapsed.config import PushPolicy
 from synapsed.documents.budget import Lease
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest, StoreError
@@ -36,6 +32,9 @@ from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES, Task
+from synapsed.outgoing import PushPolicy, retrying
+from synapsed.outgoing.poster import Poster, Receipt
+from synapsed.outgoing.screening import checked_url, origin_of
 from synapsed.store.pushes import PushTable
 
 STORE_RETRY_S = 5.0
@@ -77,7 +76,7 @@ class Telling:
     async def run(self) -> None:
         while self._record.state == "active":
             try:
-                wait = schedule.waiting(self._record, self._means.policy, now=self._means.clock.wall())
+                wait = retrying.waiting(self._record, self._means.policy, now=self._means.clock.wall())
                 await pause(self._means.timers, wait)
                 if not await self._tell():
                     return
@@ -159,10 +158,10 @@ class Telling:
         async with means.lanes.place(self._origin, retry=record.attempt > 0):
             receipt = await means.poster.post(record.url, means.texts.encode(document), self._headers())
         if receipt.accepted:
-            return await self._keep(schedule.accepted(record, cursor, last=last)) and not last
+            return await self._keep(retrying.accepted(record, cursor, last=last)) and not last
         now = means.clock.wall()
-        asked = schedule.retry_after(receipt.retry_after, now=now)
-        after = schedule.failed(record, means.policy, now=now, asked=asked, roll=means.rng())
+        asked = retrying.retry_after(receipt.retry_after, now=now)
+        after = retrying.failed(record, means.policy, now=now, asked=asked, roll=means.rng())
         if receipt.gone:
             after = after.model_copy(update={"state": "given_up"})
         log.info(

@@ -61,8 +61,8 @@ from synapsed.errors import (
     WouldDeadlock,
 )
 from synapsed.interfaces import Control
+from synapsed.kernel import Automated
 from synapsed.model.agent import AgentView, ConversationAnswer, ProfileAnswer, StartedAgent
-from synapsed.model.automated import Automated
 from synapsed.model.task import Task
 
 HISTORY_DEFAULT = 64 * 1024
@@ -321,7 +321,7 @@ async def wait(request: web.Request, query: Resumed, context: ApiContext) -> web
     """An agent that asks for this does nothing else meanwhile. What a rule answers waits for no person."""
     task, control = await task_of(request), context.control
     after = query.cursor(control.events, 0)
-    frames = frames_until_settled(control.tasks, control.events, task, after, context.rules)
+    frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)
     with control.tasks.waiting(rights_of(request).agent_id, task):
         del task  # it may be large, and the stream long
         release(request)
@@ -358,7 +358,7 @@ async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
     allowed=person("see what is done by itself"),
 )
 async def automation(request: web.Request, context: ApiContext) -> list[Automated]:
-    return await context.health.look()
+    return [*await context.parts.automated(), *context.health.look()]
 
 
 @operation("End the daemon", "it will", allowed=person("shut the daemon down"))

@@ -19,7 +19,7 @@ from synapsed.api.problems import Handler
 from synapsed.api.query import Query, Resumed, between
 from synapsed.api.request_models import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.response_models import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
-from synapsed.api.sending import SEND_ERRORS, send
+from synapsed.api.sending import SEND_ERRORS, answered, send
 from synapsed.api.sse import serve
 from synapsed.api.task_stream import frames_until_end, frames_until_settled
 from synapsed.errors import (
@@ -136,7 +136,7 @@ async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, pa
     """The task at its end or its question, or as it is when the patience is at its end."""
     task = await sending
     task_id, control = task.id, context.control
-    frames = frames_until_settled(control.tasks, control.events, task, after, context.rules)
+    frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)
     del task  # it may be large, and the turn long
     try:
         async with asyncio.timeout(patience):
@@ -169,7 +169,7 @@ async def subscribe(request: web.Request, query: Resumed, control: Control) -> w
 async def cancel(request: web.Request, control: Control) -> TaskAnswer:
     task = await _task(request)
     rights_of(request).require_cancel(task)
-    return TaskAnswer.of(await with_room(request, control, to_the_end(control.tasks.cancel(task.id))))
+    return await answered(request, control, to_the_end(control.tasks.cancel(task.id)))
 
 
 async def _task(request: web.Request) -> Task:

@@ -10,13 +10,13 @@ from pydantic import Field
 from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, task_of
 from synapsed.api.describe import Streamed
 from synapsed.api.idempotency_key import once
-from synapsed.api.memory_reservation import release, reserve_page, with_room
+from synapsed.api.memory_reservation import release, reserve_page
 from synapsed.api.operation import WithHeaders, operation
 from synapsed.api.query import Query, Resumed, Text, between, some_of, text_like
 from synapsed.api.request_models import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.response_models import InputProvided, ShownTask, TaskAnswer
 from synapsed.api.routes.a2a import RPC_PATH
-from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
+from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, answered, expect_reply, reply, send
 from synapsed.api.sse import serve
 from synapsed.api.task_stream import frames_until_end, has_frames
 from synapsed.errors import (
@@ -84,7 +84,7 @@ def _of_one_task(base: str) -> list[web.RouteDef]:
 async def send_task(request: web.Request, body: SendBody, control: Control) -> TaskAnswer:
     sending = send(request, control, agent_id_of(request), body.request())
     del body  # it may be large, and whoever reads the answer slow
-    return TaskAnswer.of(await with_room(request, control, sending))
+    return await answered(request, control, sending)
 
 
 @operation(
@@ -94,7 +94,7 @@ async def create_task(request: web.Request, body: CreateBody, control: Control) 
     """Nothing is typed. Its id goes with the message that asks, as `metadata.sender_task_id` (S20)."""
     making = expect_reply(request, control, agent_id_of(request), body.request(), body.limit)
     del body
-    return TaskAnswer.of(await with_room(request, control, making))
+    return await answered(request, control, making)
 
 
 @operation("Reply as the agent, to what it was asked last", "the task", allowed=agent_id_of, errors=REPLY_ERRORS)
@@ -102,7 +102,7 @@ async def reply_task(request: web.Request, body: ReplyBody, control: Control) ->
     """Or to `metadata.in_reply_to`. The answer is the task of whoever asked."""
     replying = reply(request, control, agent_id_of(request), body.request())
     del body
-    return TaskAnswer.of(await with_room(request, control, replying))
+    return await answered(request, control, replying)
 
 
 @operation("Send a message with a priority", "the task", allowed=agent_id_of, errors=SEND_ERRORS)
@@ -112,7 +112,7 @@ async def send_priority(request: web.Request, body: SendBody, query: PriorityQue
     wanted = wanted if query.priority is None else replace(wanted, priority=query.priority)
     sending = send(request, control, agent_id_of(request), wanted)
     del body, wanted
-    return TaskAnswer.of(await with_room(request, control, sending))
+    return await answered(request, control, sending)
 
 
 @operation("Send a message and follow its task", STREAM, allowed=agent_id_of, errors=SEND_ERRORS)
@@ -178,7 +178,7 @@ async def list_tasks(request: web.Request, query: TasksQuery, agent_id: str | No
 async def cancel(request: web.Request, control: Control) -> TaskAnswer:
     task = await task_of(request)
     rights_of(request).require_cancel(task)
-    return TaskAnswer.of(await with_room(request, control, control.tasks.cancel(task.id)))
+    return await answered(request, control, control.tasks.cancel(task.id))
 
 
 @operation("Hand over what was made in a task", "the task", errors=(NotWaiting,))
@@ -194,7 +194,7 @@ async def hand_over(request: web.Request, body: ArtifactBody, control: Control) 
         raise InvalidRequest(f"artifact_id: {made.artifact_id!r} is the answer's", field="artifact_id")
     handing = control.tasks.hand_over(task_id, made, append=body.append, last_chunk=body.last_chunk)
     del body, made
-    return TaskAnswer.of(await with_room(request, control, handing))
+    return await answered(request, control, handing)
 
 
 @operation(

@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from synapsed.a2a.push import schedule
-from synapsed.a2a.push.poster import HttpPoster
 from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.automation.sinks.posts import URGENT
@@ -19,6 +17,8 @@ from synapsed.automation.vapid import PushKey, base64url
 from synapsed.automation.webpush import PLAIN_MAX, sealed
 from synapsed.clock import Clock
 from synapsed.interfaces import PushPlace, Subscriber
+from synapsed.outgoing import retrying
+from synapsed.outgoing.poster import HttpPoster
 
 TTL_S: Final = 7 * 86_400
 """Seconds for which a push service keeps a message for a browser that is away."""
@@ -90,7 +90,7 @@ class BrowserPort:
         problem = receipt.problem
         if receipt.status in REFUSED:
             problem += ": turn notifications off and on again in the settings of the page there"
-        raise Untold(problem, after=schedule.retry_after(receipt.retry_after, now=self._clock.wall()))
+        raise Untold(problem, after=retrying.retry_after(receipt.retry_after, now=self._clock.wall()))
 
     async def close(self) -> None:
         await self._poster.close()

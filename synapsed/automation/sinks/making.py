@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapsed.a2a.push.poster import HttpPoster
 from synapsed.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink, WebSink
-from synapsed.automation.secrets import SecretPlaces
 from synapsed.automation.sinks.base import SinkPort
 from synapsed.automation.sinks.desktop import desktop
 from synapsed.automation.sinks.mail import PORTS, MailPort, MailServer
 from synapsed.automation.sinks.posts import HttpCalls, NtfyPort, WebhookPort
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest
-from synapsed.rules import signing
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.secrets import SecretPlaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +30,7 @@ class SinkMaker:
             case DesktopSink():
                 return desktop(self.places.environ)
             case WebhookSink():
-                where, text = await self._secret(sink.secret_file, sink.secret_env)
-                try:
-                    key = signing.secret_of(text)
-                except ValueError as error:
-                    raise InvalidRequest(f"{where}: {error}") from None
+                key = await asyncio.to_thread(self.places.signing_key, file=sink.secret_file, env=sink.secret_env)
                 return WebhookPort(sink.url, key, await self._calls(sink.url))
             case NtfySink():
                 topic = sink.topic or (await self._secret(sink.topic_file))[1]

@@ -1,17 +1,16 @@
 """Sinks that are told by HTTP: a receiver of signed events, and ntfy. Addresses are screened as those of push
-notifications are (`synapsed.a2a.push.screening`)."""
+notifications are (`synapsed.outgoing.screening`)."""
 
 import json
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from synapsed.a2a.push import schedule
-from synapsed.a2a.push.poster import HttpPoster
 from synapsed.attention.notification_policy import Notice
 from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.clock import Clock, iso
-from synapsed.rules import signing
+from synapsed.outgoing import retrying, signing
+from synapsed.outgoing.poster import HttpPoster
 
 NTFY_MAX: Final = 3500
 """Bytes of a message: of more than 4,096 ntfy makes a file."""
@@ -35,7 +34,7 @@ class HttpCalls:
         """Raises Untold."""
         receipt = await self._poster.send(method, url, [body], {**self._headers, **headers})
         if not receipt.accepted:
-            after = schedule.retry_after(receipt.retry_after, now=self.clock.wall())
+            after = retrying.retry_after(receipt.retry_after, now=self.clock.wall())
             status = receipt.status
             refused = status is not None and 400 <= status < 500 and status not in TRIED_AGAIN
             raise Untold(receipt.problem, after=after, refused=refused)

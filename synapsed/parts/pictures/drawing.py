@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from synapsed.errors import NotReady
-from synapsed.interfaces import Drawn, DrawnForm, ScreenDrawing
+from synapsed.interfaces import Drawn, DrawnForm, Picture, ScreenDrawing
 from synapsed.kernel import Kernel, Running
-from synapsed.model.picture import Picture
 
 
 class Pictures(Running):

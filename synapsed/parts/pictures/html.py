@@ -3,7 +3,7 @@
 from html import escape
 from itertools import groupby
 
-from synapsed.model.picture import Glyph, Ink, Picture, Rgb
+from synapsed.interfaces import Glyph, Ink, Picture, Rgb
 
 FONTS = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 

@@ -16,7 +16,7 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 from synapsed.errors import TooLarge
-from synapsed.model.picture import Glyph, Picture, Rgb
+from synapsed.interfaces import Glyph, Picture, Rgb
 from synapsed.parts.pictures.boxes import Area, figures
 
 LOOKUPS_MAX = 32

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Set
 from html import escape
 from itertools import groupby
 
-from synapsed.model.picture import Glyph, Ink, Picture, Rgb
+from synapsed.interfaces import Glyph, Ink, Picture, Rgb
 from synapsed.parts.pictures.boxes import Area, Stroke, figures
 
 CELL_WIDTH, CELL_HEIGHT, FONT_SIZE, BASELINE = 8, 17, 13, 13

@@ -19,7 +19,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 
-from synapsed.model.figures import Histogram
+from synapsed.interfaces import Histogram
 from synapsed.parts.telemetry.families import Family, Sample, Sheet
 
 PIECE = 32

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.figures import AgentFigures, Histogram
+from synapsed.interfaces import Activity, AgentFigures, Histogram, ProcessState
 from synapsed.model.task import TaskState
 
 Kind = Literal["gauge", "counter", "histogram", "info"]

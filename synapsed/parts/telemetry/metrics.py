@@ -12,8 +12,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import StoreError
-from synapsed.interfaces import EventLog
-from synapsed.model.figures import AgentFigures, DaemonFigures
+from synapsed.interfaces import AgentFigures, DaemonFigures, EventLog
 from synapsed.parts.telemetry.families import Values, agent_values, sheets_of
 from synapsed.parts.telemetry.observer import Observer
 from synapsed.parts.telemetry.task_lives import TaskPhase

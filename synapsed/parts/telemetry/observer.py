@@ -9,10 +9,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Container
 
-from synapsed.interfaces import EventLog
+from synapsed.interfaces import SLOW_S, EventLog, Histogram
 from synapsed.model.events import TokensUsed
 from synapsed.model.external import alias_of
-from synapsed.model.figures import SLOW_S, Histogram
 from synapsed.model.task import TaskState
 from synapsed.parts.telemetry.reader import LifeFollower, News
 from synapsed.parts.telemetry.task_lives import OTHER, Life, Period, TaskPhase, ToolLife, tokens_of

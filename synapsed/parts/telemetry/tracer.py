@@ -21,9 +21,8 @@ import structlog
 from synapsed.clock import Clock, backoff
 from synapsed.errors import StoreError
 from synapsed.files import write_private
-from synapsed.interfaces import EventLog, Store
+from synapsed.interfaces import AgentFigures, EventLog, Store
 from synapsed.model.external import alias_of
-from synapsed.model.figures import AgentFigures
 from synapsed.parts.telemetry.extra import MISSING
 from synapsed.parts.telemetry.face import TracesConfig
 from synapsed.parts.telemetry.observer import ELSEWHERE, UNKNOWN

@@ -11,11 +11,9 @@ import pytest
 
 from synapsed.a2a.push import sender as sender_module
 from synapsed.a2a.push.lanes import Lanes
-from synapsed.a2a.push.poster import Receipt
 from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.push.telling import GIVEN_UP, STORE_RETRY_S, SubscriptionDeps
 from synapsed.clock import iso
-from synapsed.config import PushPolicy
 from synapsed.documents.budget import BUDGET
 from synapsed.documents.writing import LARGE, Parts, joined
 from synapsed.errors import InvalidRequest, QueueFull, StoreError
@@ -23,6 +21,8 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentAlert, InputAnswered, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import Artifact, Message, Task, TaskState
+from synapsed.outgoing import PushPolicy
+from synapsed.outgoing.poster import Receipt
 from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock
 

@@ -21,7 +21,7 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.sender import Sender, Tier
 from synapsed.parts.loading import config_model
 from synapsed.parts.moods.following import Moods
-from synapsed.rules.rule import RuleConfig, is_for
+from synapsed.parts.rules.rule import RuleConfig, is_for
 from synapsed.store.follower import SAVE_EVERY
 from tests.fakes.clock import until
 from tests.support.kernels import kernel_of

@@ -1,0 +1,160 @@
+"""`[outgoing]` of the configuration: which way the daemon's own requests take (docs/configuration.md). Pure.
+
+And what whoever posts to others needs, whichever part it is of:
+
+- `screening` *(pure)*: which addresses may be told at all; `poster`: one POST, to an address that was screened;
+- `retrying` *(pure)*: when to try again, when to give up;
+- `secrets`: where secrets of the configuration are; `signing` *(pure)*: what they sign.
+
+Variables such as HTTP_PROXY are not obeyed: they are those of whatever shell started the daemon.
+"""
+
+import re
+import socket
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+VARIABLES: Final = ("http_proxy", "https_proxy", "all_proxy")
+"""By which most programs are told of a proxy, in small or capital letters."""
+_NAME: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
+_NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+
+
+def proxies_in(environ: Mapping[str, str]) -> list[str]:
+    """The variables of `environ` that name a proxy."""
+    return [name for name in sorted(environ) if name.lower() in VARIABLES and environ[name]]
+
+
+def address_of(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that stands there, in whatever spelling a look-up takes (`127.1`, `0x7f000001`); None for a name."""
+    text = host.strip("[]").partition("%")[0].removesuffix(".")
+    try:
+        found = ip_address(text)
+    except ValueError:
+        if not _NUMBER.fullmatch(text.rpartition(".")[2]):
+            return None
+        try:
+            return IPv4Address(socket.inet_aton(text))
+        except OSError:
+            return None
+    return (found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found
+
+
+def is_number(host: str) -> bool:
+    """Returns True if some programs would take it for an address, as it ends in a number."""
+    return _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) is not None
+
+
+def _proxy(value: str) -> str:
+    """Checks the address of a proxy. The error does not show the value: there may be a password in it."""
+    wanted = "must be an address like 'http://proxy.example:3128', or 'http://NAME:PASSWORD@proxy.example:3128'"
+    try:
+        url = urlsplit(value)
+        port = url.port
+    except ValueError:
+        raise ValueError(wanted) from None
+    plain = value.isascii() and value.isprintable() and " " not in value
+    if (
+        url.scheme != "http"
+        or not (url.hostname and port and plain)
+        or url.path.strip("/")
+        or url.query
+        or url.fragment
+    ):
+        raise ValueError(wanted)
+    return value.rstrip("/")
+
+
+def _places(value: list[str]) -> list[str]:
+    places = [place.lower() for place in value]
+    for place in places:
+        if _network(place) is None and (is_number(place) or not _NAME.fullmatch(place)):
+            raise ValueError(f"{place[:100]!r} is neither a name like 'corp.example' nor a network like '10.0.0.0/8'")
+    return places
+
+
+def _network(place: str) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network(place)
+    except ValueError:
+        return None
+
+
+class OutgoingConfig(BaseModel):
+    """`[outgoing]`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    proxy: Annotated[str, AfterValidator(_proxy)] | None = Field(default=None, repr=False)
+    """Through which requests go out; with its password, if it wants one. None: they go directly."""
+    direct: Annotated[list[str], AfterValidator(_places)] = []
+    """Names, with all below them, and networks that are reached without it."""
+
+    def proxy_for(self, host: str) -> str | None:
+        """The proxy for a request to `host`; None where it goes directly. To this machine none ever goes through it."""
+        name = host.lower().rstrip(".")
+        if (address := address_of(name)) is None:
+            direct = any(name == place or name.endswith(f".{place}") for place in ("localhost", *self.direct))
+        else:
+            networks = (network for place in self.direct if (network := _network(place)) is not None)
+            direct = address.is_loopback or address.is_unspecified or any(address in network for network in networks)
+        return None if direct else self.proxy
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """Host and port of the proxy: all of it that is told to anybody."""
+        if self.proxy is None:
+            return None
+        url = urlsplit(self.proxy)
+        assert url.hostname is not None
+        assert url.port is not None
+        return url.hostname, url.port
+
+
+DIRECTLY: Final = OutgoingConfig()
+
+
+LOOPBACK = "loopback"
+"""In `allow`: 127.0.0.0/8 and ::1."""
+
+
+def _networks(value: list[str]) -> list[str]:
+    for text in value:
+        if text != LOOPBACK:
+            try:
+                ip_network(text)
+            except ValueError as error:
+                raise ValueError(f"{text!r} is neither {LOOPBACK!r} nor a network like 10.1.0.0/16 ({error})") from None
+    return value
+
+
+class PushPolicy(BaseModel):
+    """`[a2a.push]`: notifications to clients' webhooks. Times are seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = True
+    allow: Annotated[list[str], AfterValidator(_networks)] = []
+    """Networks that may be notified although they are not public ones."""
+    timeout: float = Field(default=10.0, gt=0, le=120)
+    """For one attempt, from the look-up of the name to the answer's head."""
+    initial: float = Field(default=1.0, gt=0, le=3600)
+    """Pause after the first failure; each further one is `factor` times as long, up to `maximum`."""
+    factor: float = Field(default=2.0, ge=1, le=10)
+    maximum: float = Field(default=300.0, gt=0, le=86_400)
+    jitter: float = Field(default=0.5, ge=0, le=1)
+    """Each pause is shortened by up to this share."""
+    attempts: int = Field(default=1000, ge=1, le=1_000_000)
+    """Failures in a row after which a receiver is given up."""
+    give_up: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
+    """Time without one success after which it is."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "PushPolicy":
+        if self.maximum < self.initial:
+            raise ValueError("maximum must not be below initial")
+        return self

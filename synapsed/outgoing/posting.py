@@ -1,0 +1,39 @@
+"""What whoever posts to receivers elsewhere is given."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from synapsed.clock import Clock
+from synapsed.model.follower import LogProgress
+from synapsed.outgoing import PushPolicy, retrying, signing
+from synapsed.outgoing.poster import HttpPoster, Receipt
+from synapsed.outgoing.secrets import SecretPlaces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posting:
+    """`rng` gives numbers in [0, 1)."""
+
+    poster: Callable[[], HttpPoster]
+    """Makes one, which tells no address but those that `[a2a.push]` allows."""
+    policy: PushPolicy
+    secrets: SecretPlaces
+    clock: Clock
+    rng: Callable[[], float]
+    user_agent: str
+
+    def wait(self, progress: LogProgress) -> float:
+        """Returns the seconds until the receiver is to be tried again."""
+        return retrying.waiting(progress, self.policy, now=self.clock.wall())
+
+    def failed[P: LogProgress](self, progress: P, receipt: Receipt) -> P:
+        """Returns the progress after the receiver has not taken it: `given_up` if it is not to be tried again."""
+        now = self.clock.wall()
+        asked = retrying.retry_after(receipt.retry_after, now=now)
+        after = retrying.failed(progress, self.policy, now=now, asked=asked, roll=self.rng())
+        return after.model_copy(update={"state": "given_up"}) if receipt.gone else after
+
+    def headers(self, key: bytes, *, webhook_id: str, at: int, body: bytes) -> dict[str, str]:
+        """Returns the headers of a document of JSON, signed at the date `at`, by Standard Webhooks."""
+        signed = signing.headers(key, webhook_id=webhook_id, at=at, body=body)
+        return {"Content-Type": "application/json", "User-Agent": self.user_agent, **signed}

@@ -1,0 +1,76 @@
+"""When a receiver that failed is tried again, and when it is given up. Pure: time and chance are arguments.
+
+The n-th failure in a row is followed by a pause of `initial * factor**(n-1)` seconds, at most `maximum`, shortened by
+up to `jitter` of itself, so that receivers that went together are not asked together. Where the receiver says
+`Retry-After`, the pause is at least that, but never more than RETRY_AFTER_MAX. After `attempts` failures in a row, or
+when the next try would be later than `give_up` seconds after the first of them, it is given up. Time in which nobody
+tried does not count: the machine slept, no daemon ran, or the clock was set, and `failing_since` moves along.
+"""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from synapsed.clock import backoff
+from synapsed.model.follower import LogProgress
+from synapsed.outgoing import PushPolicy
+
+RETRY_AFTER_MAX = 3600.0
+"""Seconds: a receiver that names a longer time is asked again after this."""
+
+LATE_S = 300.0
+"""A try that fails so long after its time, or before it, did not take that long."""
+
+
+def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:
+    """The receiver has taken what was told up to the event `cursor`; `last`: it was the task's end."""
+    return record.model_copy(
+        update={
+            "cursor": cursor,
+            "attempt": 0,
+            "failing_since": None,
+            "retry_at": None,
+            "state": "done" if last else "active",
+        }
+    )
+
+
+def failed[P: LogProgress](record: P, policy: PushPolicy, *, now: float, asked: float | None, roll: float) -> P:
+    """After a failure at `now`; `asked` is what `retry_after` gave, `roll` a random number in [0, 1)."""
+    since = record.failing_since if record.failing_since is not None else now
+    if record.retry_at is not None and abs(late := now - record.retry_at) > LATE_S:
+        since += late
+    pause = backoff(record.attempt, initial=policy.initial, factor=policy.factor, maximum=policy.maximum)
+    pause = max(pause * (1 - policy.jitter * roll), asked or 0.0)
+    attempt = record.attempt + 1
+    hopeless = attempt >= policy.attempts or now + pause > since + policy.give_up
+    return record.model_copy(
+        update={
+            "attempt": attempt,
+            "failing_since": since,
+            "retry_at": now + pause,
+            "state": "given_up" if hopeless else "active",
+        }
+    )
+
+
+def waiting(record: LogProgress, policy: PushPolicy, *, now: float) -> float:
+    """Seconds until the next try. The wall clock may have been set since: it is never longer than a pause can be."""
+    if record.retry_at is None:
+        return 0.0
+    return min(max(record.retry_at - now, 0.0), max(policy.maximum, RETRY_AFTER_MAX))
+
+
+def retry_after(header: str | None, *, now: float) -> float | None:
+    """Seconds that a `Retry-After` (a number or a date) asks for, bounded; None where it says nothing."""
+    if header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        seconds = float(text[:12])
+    else:
+        try:
+            date = parsedate_to_datetime(text)
+            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+        except (ValueError, OverflowError):
+            return None
+    return min(max(seconds, 0.0), RETRY_AFTER_MAX)

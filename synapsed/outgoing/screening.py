@@ -1,0 +1,114 @@
+"""Which URLs and addresses may be notified: whoever may send a message must not be able to have this machine talk to
+what only this machine can reach (server-side request forgery). Pure.
+
+A URL is judged twice. Its text, when a config is made: scheme, user information, port, an address in place of a name.
+And the very address of each connection, when it is made (`AddressScreen.permits`, called by the poster's socket
+factory): a name may mean another address by then. Where a proxy makes the connection, it alone knows the address: then
+the name is judged (`AddressScreen.permits_host`).
+"""
+
+import re
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from yarl import URL
+
+from synapsed.errors import InvalidRequest
+from synapsed.outgoing import LOOPBACK, address_of, is_number
+
+URL_MAX = 2048
+"""Characters of a URL."""
+
+WELL_KNOWN_PORTS = 1024
+"""Below, only the two of HTTP: what else listens there is no webhook, and some of it takes a POST for commands."""
+
+type Address = IPv4Address | IPv6Address
+
+_LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+_NAT64 = ip_network("64:ff9b::/96")
+_TRANSITIONAL = (ip_network("::/96"), ip_network("2002::/16"), ip_network("2001::/32"))
+"""IPv4-compatible, 6to4, Teredo: they lead to an IPv4 address of which nobody knows who takes them there."""
+_NOBODYS = ("local", "localdomain", "localhost", "lan", "home", "corp", "internal", "intranet", "private", "arpa")
+"""Ends of names that mean something in a local network only, if anything."""
+_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
+
+
+class AddressScreen:
+    """`allow` is that of `[a2a.push]`: `loopback`, or networks."""
+
+    def __init__(self, allow: Iterable[str] = ()) -> None:
+        self._allowed: list[IPv4Network | IPv6Network] = []
+        for text in allow:
+            self._allowed.extend(_LOOPBACK if text == LOOPBACK else [ip_network(text)])
+
+    def permits(self, address: Address) -> bool:
+        """Whether a connection to `address` may be made: public, or allowed."""
+        address = _real(address)
+        if any(address in network for network in self._allowed):
+            return True
+        if isinstance(address, IPv6Address) and any(address in network for network in _TRANSITIONAL):
+            return False
+        if isinstance(address, IPv6Address) and address.is_site_local:  # deprecated, so not among the private ones
+            return False
+        return address.is_global and not address.is_multicast and not address.is_reserved
+
+    def permits_host(self, host: str) -> bool:
+        """Returns True if a proxy may be asked for `host`: an address as above, or a name of the public DNS."""
+        if (address := address_of(host)) is not None:
+            return self.permits(address)
+        name = host.lower().removesuffix(".")
+        return "." in name and not is_number(name) and name.rpartition(".")[2] not in _NOBODYS
+
+
+def checked_url(text: str) -> URL:
+    """The URL as it will be used. Raises InvalidRequest that says why it is refused, without repeating it: there may be
+    a secret in it."""
+    if not text:
+        raise _refused("is required")
+    if len(text) > URL_MAX:
+        raise _refused(f"may have {URL_MAX} characters")
+    if _UNPRINTABLE.search(text):
+        raise _refused("has blanks, control characters or a backslash")
+    try:
+        url = URL(text)
+        port = url.port
+    except ValueError:
+        raise _refused("is not a URL") from None
+    if url.scheme not in ("http", "https"):
+        raise _refused("must begin with https:// or http://")
+    if not url.host:
+        raise _refused("names no host")
+    if "@" in text.partition("://")[2].partition("/")[0].partition("?")[0]:
+        raise _refused("must not have a user; use 'authentication'")
+    if port is None or not (port in (80, 443) or WELL_KNOWN_PORTS <= port <= 65535):
+        raise _refused(f"the port must be 80, 443 or from {WELL_KNOWN_PORTS} on")
+    return url.with_fragment(None)
+
+
+def literal_address(url: URL) -> Address | None:
+    """The address that stands in the URL in place of a name."""
+    try:
+        return ip_address((url.host or "").partition("%")[0])
+    except ValueError:
+        return None
+
+
+def origin_of(url: URL) -> str:
+    """Scheme, host and port: all of a URL that is ever told to anyone else."""
+    return str(url.origin())
+
+
+def _real(address: Address) -> Address:
+    """The IPv4 address that the system, or its network's gateway, makes of an IPv6 one."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return IPv4Address(int(address) & 0xFFFF_FFFF)
+        if address.scope_id is not None:
+            return IPv6Address(int(address))
+    return address
+
+
+def _refused(why: str) -> InvalidRequest:
+    return InvalidRequest(f"url: {why}", field="url")

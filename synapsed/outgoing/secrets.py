@@ -1,0 +1,52 @@
+"""Secrets of the configuration: each in a file for its owner alone, or in a variable of the daemon's environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapsed.errors import InvalidRequest
+from synapsed.outgoing import signing
+
+SECRET_MAX = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretPlaces:
+    """`config` is the folder of the configuration."""
+
+    environ: Mapping[str, str]
+    config: Path
+
+    def read(self, *, file: str | None, env: str | None = None) -> tuple[str, str]:
+        """Where it was found, and the secret, which is not empty. Raises InvalidRequest that says where it was looked
+        for, and never what was found."""
+        if env is not None:
+            where, text = f"the variable {env}", self.environ.get(env)
+            if text is None:
+                raise InvalidRequest(f"{where} is not set")
+        else:
+            path = self.config / Path(file or "").expanduser()
+            where, text = str(path), _contents(path)
+        if not text.strip():
+            raise InvalidRequest(f"{where} is empty")
+        return where, text.strip()
+
+    def signing_key(self, *, file: str | None, env: str | None = None) -> bytes:
+        """The key of a secret `whsec_…`. Raises InvalidRequest as `read` does."""
+        where, text = self.read(file=file, env=env)
+        try:
+            return signing.secret_of(text)
+        except ValueError as error:
+            raise InvalidRequest(f"{where}: {error}") from None
+
+
+def _contents(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise InvalidRequest(f"{path} can be read by others: chmod 600 {path}")
+        with path.open(encoding="utf-8") as file:
+            return file.read(SECRET_MAX)
+    except OSError as error:
+        raise InvalidRequest(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{path} is not text") from None

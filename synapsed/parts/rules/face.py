@@ -1,0 +1,42 @@
+"""What follows from events: `[[rule]]`, and `[webhooks.NAME]`, the receivers elsewhere that rules tell.
+
+`rule` says which events each is for; `rule_runner` does what they say, `webhooks` tells the receivers. `running` is
+the part at work.
+"""
+
+import difflib
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from synapsed.kernel import ConfigKey, Face
+from synapsed.parts.rules.rule import RULES_MAX, RuleConfig, WebhookConfig
+
+
+def _fit_together(config: Any) -> str | None:
+    """Returns what is wrong if two are called the same, or one tells a receiver that there is not."""
+    names: set[str] = set()
+    for number, rule in enumerate(config.rule):
+        if rule.name in names:
+            return f"rule.{number}: name: another [[rule]] is called {rule.name!r}"
+        if rule.do.webhook is not None and rule.do.webhook not in config.webhooks:
+            near = difflib.get_close_matches(rule.do.webhook, config.webhooks, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"write [webhooks.{rule.do.webhook}]"
+            return f"rule.{number}: do.webhook: there is no webhook {rule.do.webhook!r}; {hint}"
+        names.add(rule.name)
+    return None
+
+
+FACE = Face(
+    name="rules",
+    opens="synapsed.parts.rules.running",
+    sections={
+        "rule": ConfigKey(
+            Annotated[list[RuleConfig], Field(max_length=RULES_MAX)],
+            default=[],
+            changes=lambda _before, _after: ["[[rule]] changed"],
+        ),
+        "webhooks": ConfigKey(Annotated[dict[str, WebhookConfig], Field(max_length=RULES_MAX)], default={}),
+    },
+    check=_fit_together,
+)

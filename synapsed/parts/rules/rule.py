@@ -1,0 +1,232 @@
+"""`[[rule]]`: which events it is for, and what is done then.
+
+What ends a loop of rules: one whose own message leads to the event that it is for, or two that wake each other.
+
+- **depth**: a task that a rule has sent says how many rules stand behind it; from DEPTH_MAX on none acts on its
+  events but to tell of them;
+- **rate**: a rule acts RATE_MAX times within RATE_S seconds, and not again before the first of these is over.
+"""
+
+import difflib
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from synapsed.model.event_pattern import PATTERN_MAX, TEXT_MAX, fits
+from synapsed.model.events import EventData
+
+OUR_EVENT = "ruleFired"
+"""What rules tell of themselves; no rule is for it."""
+
+RULES_MAX = 200
+"""Rules, and webhooks."""
+
+MESSAGE_MAX = 65_536
+FILLED_MAX = 4000
+"""Characters of a field that are filled into a text."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_FIELD = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)*)\}")
+_EVENTS = frozenset(kind.model_fields["type"].default for kind in get_args(get_args(EventData)[0])) - {OUR_EVENT}
+
+
+def _event(name: str) -> str:
+    if name not in _EVENTS:
+        near = difflib.get_close_matches(name, _EVENTS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f": there are {', '.join(sorted(_EVENTS))}"
+        raise ValueError(f"{name!r} is not an event that a rule can be for{hint}")
+    return name
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError("must be letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit")
+    return text
+
+
+def _variable(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is None:
+        raise ValueError("must be the name of a variable")
+    return text
+
+
+Glob = Annotated[str, Field(min_length=1, max_length=PATTERN_MAX)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class On(_Section):
+    """Which events: of this type, of agents whose name or id fits, whose fields fit."""
+
+    event: Annotated[str, AfterValidator(_event)]
+    agent: Glob = "*"
+    match: dict[str, Glob | list[Glob]] = Field(default={}, max_length=20)
+    """Fields of the event's data, with dots for those within; each must fit one of its globs."""
+
+
+class Do(_Section):
+    """One of these. Texts may have `{agent}`, `{event}`, `{task}` and fields of the event's data in braces."""
+
+    notify: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    """Tell the person, by the desktop where there is one."""
+    approve: Literal[True] | None = None
+    deny: Literal[True] | None = None
+    """Say yes, or no, to what is asked: by the option that says so for sure, and to this very question."""
+    send: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """To whom `message` is sent: an address, or `{agent}`."""
+    message: Annotated[str, Field(min_length=1, max_length=MESSAGE_MAX)] | None = None
+    restart: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """Which agent is restarted: an address, or `{agent}`."""
+    webhook: str | None = None
+    """Which of `[webhooks.NAME]` is told."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        chosen = [key for key in ACTIONS if getattr(self, key) is not None]
+        if len(chosen) != 1:
+            raise ValueError(f"must have one of {', '.join(ACTIONS)}, not {', '.join(chosen) or 'none'}")
+        if (self.send is None) != (self.message is None):
+            raise ValueError("send and message go together")
+        return self
+
+    @property
+    def action(self) -> str:
+        return next(key for key in ACTIONS if getattr(self, key) is not None)
+
+
+ACTIONS = ("notify", "approve", "deny", "send", "restart", "webhook")
+ANSWERING = ("approve", "deny")
+"""Actions that answer a question."""
+_ASKING = frozenset({"inputRequired", "taskStatus", "activity"})
+"""Events that say what is asked."""
+
+
+class RuleConfig(_Section):
+    """`[[rule]]`."""
+
+    name: Annotated[str, AfterValidator(_name)]
+    on: On
+    do: Do
+
+    @model_validator(mode="after")
+    def _asked(self) -> Self:
+        if self.do.action in ANSWERING and self.on.event not in _ASKING:
+            raise ValueError(
+                f"do.{self.do.action} answers a question: on.event must be one of {', '.join(sorted(_ASKING))}"
+            )
+        return self
+
+
+class WebhookConfig(_Section):
+    """`[webhooks.NAME]`; which networks may be told, and how it is tried again, `[a2a.push]` says."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2048)]
+    secret_file: str | None = None
+    """A file with `whsec_…`, for its owner alone; `~` allowed, relative to the configuration."""
+    secret_env: Annotated[str, AfterValidator(_variable)] | None = None
+    """A variable of the daemon's environment with it."""
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> Self:
+        if (self.secret_file is None) == (self.secret_env is None):
+            raise ValueError("must have one of secret_file and secret_env: what is sent is signed")
+        return self
+
+
+def is_for(rule: RuleConfig, event: str, data: Mapping[str, Any], agent: Iterable[str]) -> bool:
+    """Whether the rule is for this event; `agent` are the names by which its agent is known, none where it has none."""
+    if event != rule.on.event:
+        return False
+    if rule.do.action == "approve" and not _knows_what(rule, data):
+        return False
+    return _is_of(rule, agent) and all(_fits_any(globs, field_of(data, path)) for path, globs in rule.on.match.items())
+
+
+def _knows_what(rule: RuleConfig, data: Mapping[str, Any]) -> bool:
+    """Whether a yes would be to what the rule names, not to a word that happens to stand in an edit; and whether all
+    of what it is held against is looked at."""
+    edits, named = field_of(data, "prompt.diff"), rule.on.match
+    if edits is not None and "prompt.prompt" in named and "prompt.diff" not in named:
+        return False
+    return all(len(field_of(data, path) or "") <= TEXT_MAX for path in named)
+
+
+def answers(rule: RuleConfig, agent: Iterable[str]) -> bool:
+    """Returns True for a rule that may answer what this agent asks; `agent` as in `is_for`."""
+    return rule.do.action in ANSWERING and _is_of(rule, agent)
+
+
+def _is_of(rule: RuleConfig, agent: Iterable[str]) -> bool:
+    return rule.on.agent == "*" or any(fits(rule.on.agent, name) for name in agent)
+
+
+def _fits_any(globs: str | list[str], value: str | None) -> bool:
+    given = [globs] if isinstance(globs, str) else globs
+    return value is not None and any(fits(glob, value) for glob in given)
+
+
+def field_of(data: Mapping[str, Any], path: str) -> str | None:
+    """The field as text, None if there is no such field, or it is no single value."""
+    value: Any = data
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def fill(text: str, event: str, data: Mapping[str, Any], *, agent: str, task: str | None) -> tuple[str, bool]:
+    """The text with its fields filled in, and whether any came out of the event's data: others have written that."""
+    told = False
+
+    def field(match: re.Match[str]) -> str:
+        nonlocal told
+        own = {"agent": agent, "event": event, "task": task or ""}
+        if match[1] in own:
+            return own[match[1]]
+        told = True
+        return (field_of(data, match[1]) or "")[:FILLED_MAX]
+
+    return _FIELD.sub(field, text), told
+
+
+FIRED = "fired"
+"""Key of a task's metadata: the rule that has sent it, the event that it was for, and how deep it is. No client sets
+it."""
+
+DEPTH_MAX = 3
+RATE_MAX = 20
+RATE_S = 60.0
+
+
+def depth_of(metadata: dict[str, Any]) -> int:
+    """How many rules stand behind the task."""
+    told = metadata.get(FIRED)
+    depth = told.get("depth") if isinstance(told, dict) else None
+    return depth if isinstance(depth, int) and not isinstance(depth, bool) else 0
+
+
+class Rate:
+    """Of one rule; `now` is monotonic."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=RATE_MAX)
+        self._told = False
+
+    def allows(self, now: float) -> bool:
+        """Whether it may act now, and then it has."""
+        if len(self._times) == RATE_MAX and now - self._times[0] < RATE_S:
+            return False
+        self._times.append(now)
+        self._told = False
+        return True
+
+    def tell(self) -> bool:
+        """Whether its being held back is to be told: once, until it acts again."""
+        told, self._told = self._told, True
+        return not told

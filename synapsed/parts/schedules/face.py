@@ -1,0 +1,59 @@
+"""Messages that are sent at their times: those of `[[schedule]]`, and those that were added by the verb.
+
+`calendar` and `spec` say which times a text means, `due` which of them are to be seen to; `scheduler` sends, and
+`table` keeps how far each has come. `running` is the part at work.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from synapsed.kernel import ConfigKey, Face, Route
+from synapsed.parts.schedules.schedule import FILE, SCHEDULES_MAX, NewSchedule, as_schedule
+
+
+def _named_once(config: Any) -> str | None:
+    """Returns what is wrong if two are called the same."""
+    ids = [as_schedule(schedule, now=0).id for schedule in config.schedule]
+    for number, schedule_id in enumerate(ids):
+        if (first := ids.index(schedule_id)) != number:
+            name = schedule_id.removeprefix(FILE)
+            return (
+                f"schedule.{number}: another [[schedule]] (schedule.{first}) is called {name!r}, or says the same: "
+                "give them names of their own"
+            )
+    return None
+
+
+def _changes(old: Sequence[NewSchedule], new: Sequence[NewSchedule]) -> list[str]:
+    """Returns a sentence on each that is gone, new or another one."""
+    before, after = ({one.id: one for one in (as_schedule(each, now=0) for each in kept)} for kept in (old, new))
+    words = [
+        *((before[gone].called, "is gone") for gone in before.keys() - after.keys()),
+        *((after[new_one].called, "is new") for new_one in after.keys() - before.keys()),
+        *((after[same].called, "changed") for same in before.keys() & after.keys() if before[same] != after[same]),
+    ]
+    return [f"[[schedule]] {name} {what}" for name, what in sorted(words)]
+
+
+_ONE = "/schedules/{schedule}"
+_NAMED = {"schedule": "a schedule's name, or its id"}
+
+FACE = Face(
+    name="schedules",
+    opens="synapsed.parts.schedules.running",
+    sections={
+        "schedule": ConfigKey(
+            Annotated[list[NewSchedule], Field(max_length=SCHEDULES_MAX)], default=[], changes=_changes
+        )
+    },
+    check=_named_once,
+    routes=(
+        Route(method="GET", path="/schedules", handler="list_schedules", needs=frozenset({"look"})),
+        Route(method="POST", path="/schedules", handler="add"),
+        Route(method="DELETE", path=_ONE, handler="remove", parameters=_NAMED),
+        Route(method="POST", path=f"{_ONE}/run", handler="run", parameters=_NAMED),
+    ),
+    routes_in="synapsed.parts.schedules.routes",
+)

@@ -1,0 +1,135 @@
+"""What stands in a schedule's `at`: cron's notation or systemd's, and the times that it means.
+
+Cron's five fields, as Debian's cron reads them (by the library cronsim, which is held against it).
+
+`MIN HOUR DAY MONTH WEEKDAY`, with names, lists, ranges and steps, `L` for a month's last day and `MON#2` for its second
+Monday; or `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`. When summer time begins and
+ends, it is as with Debian's cron:
+
+- with a fixed minute and hour, a time that does not exist occurs as soon as clocks have been set (02:30 at 03:00), and
+  one that exists twice occurs once, the first time;
+- with `*` (or a step of it) as minute or hour, it occurs by what clocks show: twice in an hour that comes twice, not at
+  all in one that is skipped.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from synapsed.parts.schedules.calendar import Calendar, parse_calendar
+
+FIELDS = 5
+_NAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_ANY = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """`fields` are five; `zone` is that which was named beside them."""
+
+    fields: str
+    zone: str | None
+
+    def next_after(self, instant: int, zone: ZoneInfo) -> int | None:
+        """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes in 50 years."""
+        zone = ZoneInfo(self.zone) if self.zone is not None else zone
+        for found in CronSim(self.fields, datetime.fromtimestamp(instant, zone)):
+            # In an hour that comes twice it begins again with the first one.
+            if (at := int(found.timestamp())) > instant:
+                return at
+        return None
+
+
+def is_cron(text: str) -> bool:
+    """Whether it is meant for cron: a calendar event has at most four words."""
+    return len(text.split()) >= FIELDS or (text.startswith("@") and not text[1:].isdecimal())
+
+
+def parse_cron(text: str, zone: str | None = None) -> Cron:
+    """Raises ValueError that says which field is wrong."""
+    name = text.strip().lower()
+    if name.startswith("@"):
+        if name not in _NAMES:
+            raise ValueError(f"{text!r} is not one of {', '.join(_NAMES)}")
+        return Cron(_NAMES[name], zone)
+    fields = text.split()
+    if len(fields) != FIELDS:
+        raise ValueError(f"cron has {FIELDS} fields (minute, hour, day, month, weekday), not {len(fields)}")
+    try:
+        CronSim(" ".join(fields), _ANY)
+    except CronSimError as error:
+        raise ValueError(f"cron's {str(error).removeprefix('Bad ')} is not understood") from None
+    return Cron(" ".join(fields), zone)
+
+
+AT_MAX = 256
+"""Characters of an `at`."""
+
+type Spec = Cron | Calendar
+
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
+
+
+def parse(text: str, zone: str | None = None) -> Spec:
+    """The times that `text` means, in `zone` (a name of the IANA database) unless it names one itself; with neither,
+    the zone is given when it is asked for times. Raises ValueError."""
+    if not text.strip() or len(text) > AT_MAX or not text.isprintable():
+        raise ValueError(f"must be a time of at most {AT_MAX} characters, such as 'Mon..Fri 08:00' or '0 8 * * 1-5'")
+    if zone is not None:
+        check_zone(zone)
+    if is_cron(text.strip()):
+        return parse_cron(text.strip(), zone)
+    rest, _, last = text.strip().rpartition(" ")
+    if rest and (named := _named(last)) is not None:
+        if zone is not None:
+            raise ValueError(f"the time names a zone itself ({named}): leave {zone!r} out")
+        return parse_calendar(rest, named)
+    return parse_calendar(text, zone)
+
+
+def next_after(spec: Spec, instant: float, zone: ZoneInfo) -> int | None:
+    """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes after it. `zone` counts
+    where the spec has none of its own."""
+    return spec.next_after(int(instant // 1), zone)
+
+
+def next_times(spec: Spec, instant: float, zone: ZoneInfo, count: int) -> list[int]:
+    """At most `count` occurrences after `instant`."""
+    found: list[int] = []
+    while len(found) < count:
+        at = next_after(spec, found[-1] if found else instant, zone)
+        if at is None:
+            break
+        found.append(at)
+    return found
+
+
+def check_zone(name: str) -> str:
+    """Raises ValueError unless it is the name of a time zone."""
+    if _named(name) is None:
+        raise ValueError(f"{name!r} is not a time zone of this machine's database, like Europe/Berlin or UTC")
+    return name
+
+
+def _named(word: str) -> str | None:
+    """The zone that the word names, None for any other word."""
+    if word.upper() == "UTC":
+        return "UTC"
+    if not _ZONE.fullmatch(word):
+        return None
+    try:
+        ZoneInfo(word)
+    except (ZoneInfoNotFoundError, OSError, ValueError):  # OSError: a folder of the database
+        return None
+    return word

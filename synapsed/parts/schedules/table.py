@@ -1,0 +1,111 @@
+"""Schedules, and which of their times have had their message.
+
+The row of an occurrence is written in the transaction that makes its task, and never goes with the task: whatever
+clocks show later, and whoever asks, there is no second one.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from synapsed.interfaces import NewEvent, Seal, Store
+from synapsed.model.task import Task
+from synapsed.parts.schedules.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
+
+OCCURRENCES_KEPT = 100_000
+"""So many are remembered, over all schedules: the newest, by when they had their message and not by the clock."""
+
+
+class _Key(NamedTuple):
+    schedule: str
+    at: str
+
+
+def _key(told: object) -> _Key | None:
+    """The occurrence in what a task keeps of its schedule; None where it was sent at no time of it."""
+    schedule, at = (told.get("schedule"), told.get("at")) if isinstance(told, dict) else (None, None)
+    return _Key(schedule, at) if isinstance(schedule, str) and isinstance(at, str) else None
+
+
+def occurrence_of(task: Task) -> Callable[[sqlite3.Connection, bool], None] | None:
+    """Returns what notes that the occurrence has its task, in the transaction that makes that task, and raises
+    IntegrityError where it had one; None for a task that stands for none."""
+    if (key := _key(task.metadata.get(SCHEDULED))) is None:
+        return None
+    task_id = task.id
+
+    def put(connection: sqlite3.Connection, new: bool) -> None:
+        if new:
+            done = connection.execute(
+                "INSERT INTO occurrences (schedule, at, task_id) VALUES (?, ?, ?)", (*key, task_id)
+            )
+            assert done.lastrowid is not None
+            connection.execute("DELETE FROM occurrences WHERE seq <= ?", (done.lastrowid - OCCURRENCES_KEPT,))
+
+    return put
+
+
+class ScheduleTable:
+    """Every method may raise StoreError; what was begun completes though the caller is cancelled."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
+        """By id; of those of the configuration there is only how far they have come."""
+        rows = await self._store.read(
+            lambda connection: connection.execute("SELECT id, data, state FROM schedules ORDER BY id").fetchall()
+        )
+        return {
+            schedule_id: (
+                None if data is None else Schedule.model_validate_json(data),
+                ScheduleState.model_validate_json(state),
+            )
+            for schedule_id, data, state in rows
+        }
+
+    async def keep(
+        self,
+        schedule_id: str,
+        state: ScheduleState,
+        *,
+        schedule: Schedule | None = None,
+        told: Occurrence | None = None,
+        events: Sequence[NewEvent] = (),
+    ) -> None:
+        """How far it has come, with the events that tell of it, and of the occurrence `told`; `schedule` is given for
+        one that is new."""
+        data = None if schedule is None else schedule.model_dump_json()
+        how_far = state.model_dump_json()
+        key = None if told is None else _key(told.metadata())
+
+        def put(connection: sqlite3.Connection, seal: Seal) -> None:
+            connection.execute(
+                "INSERT INTO schedules (id, data, state) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                "data = coalesce(excluded.data, data), state = excluded.state",
+                (schedule_id, None if data is None else seal(data), seal(how_far)),
+            )
+            if key is not None:
+                connection.execute("UPDATE occurrences SET told = 1 WHERE schedule = ? AND at = ?", key)
+
+        await self._store.commit(events=events, also=[put])
+
+    async def remove(self, schedule_id: str) -> None:
+        """Nothing happens if there is no such schedule. Which of its times had their message stays known."""
+
+        def remove(connection: sqlite3.Connection, _: Seal) -> None:
+            connection.execute("DELETE FROM schedules WHERE id = ?", (schedule_id,))
+
+        await self._store.commit(also=[remove])
+
+    async def task_of(self, occurrence: Occurrence) -> tuple[str, bool] | None:
+        """The id of the task that it has had, and whether that was told; None for none."""
+        key = _key(occurrence.metadata())
+        assert key is not None
+
+        def select(connection: sqlite3.Connection) -> tuple[str, bool] | None:
+            query = "SELECT task_id, told FROM occurrences WHERE schedule = ? AND at = ?"
+            found = connection.execute(query, key).fetchone()
+            return None if found is None else (str(found[0]), bool(found[1]))
+
+        return await self._store.read(select)
