@@ -355,7 +355,8 @@ def _new_profile(args: argparse.Namespace) -> int:
 
 
 def _check_config(*, as_json: bool) -> int:
-    from synapsed.configfile import check_parking, load_config
+    from synapsed.agents.parking import check_parking
+    from synapsed.configfile import load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.library import ProfileLibrary
     from synapsed.parts.loading import config_model, findings, lacking

@@ -5,17 +5,29 @@ How it is read from its files, and what must fit together over several sections:
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.apispec import ApiConfig
 from synapsed.attention.notify import NotifyConfig
 from synapsed.fleetspec import FleetConfig
-from synapsed.kernel import ConfigKey, Face
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """A key of the configuration: what it may be, as pydantic understands it, and what it is without one."""
+
+    kind: Any
+    default: Any
+    restart: bool = False
+    """Another value of it counts when the daemon begins again."""
+    changes: Callable[[Any, Any], Sequence[str]] | None = None
+    """Says, of the value before and another one that counts at once, what has changed; None: just that it has."""
 
 
 class Section(BaseModel):
@@ -285,30 +297,6 @@ class Config(Section):
     part_sections: ClassVar[Mapping[str, ConfigKey]] = {}
     part_checks: ClassVar[Sequence[Callable[[Any], str | None]]] = ()
     """See `Face.check`."""
-
-
-def config_with(faces: Sequence[Face]) -> type[Config]:
-    """Returns the model of a configuration in which each part has its sections and its keys of agents."""
-    sections: dict[str, Any] = {}
-    settings: dict[str, Any] = {}
-    for face in faces:
-        sections |= {name: (one.kind, one.default) for name, one in face.sections.items()}
-        settings |= {name: (one.kind, one.default) for name, one in face.agent_settings.items()}
-    for name in dict.fromkeys(name for face in faces for name in face.extends):
-        bases = tuple(face.extends[name] for face in faces if name in face.extends)
-        extended = create_model(bases[0].__name__, __base__=bases)
-        sections[name] = (extended, extended())
-    agent = create_model("AgentConfig", __base__=AgentConfig, **settings)
-    made = create_model("Config", __base__=Config, agents=(dict[str, agent], {}), **sections)  # type: ignore[valid-type]
-    made.part_sections = {name: one for face in faces for name, one in face.sections.items()}
-    made.part_checks = [face.check for face in faces if face.check is not None]
-    return made
-
-
-def added_keys(face: Face) -> list[str]:
-    """Returns the keys that a part adds to sections of the kernel's."""
-    kernels = {name: type(getattr(Config(), name)).model_fields for name in face.extends}
-    return [key for name, model in face.extends.items() for key in model.model_fields if key not in kernels[name]]
 
 
 def agent_model(config: type[Config]) -> type[AgentConfig]:

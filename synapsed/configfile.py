@@ -18,7 +18,6 @@ from synapsed.config import AgentConfig, Config, TeamConfig, agent_model
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
 from synapsed.fleetspec import FleetConfig, overlaid
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import validate_name
 from synapsed.paths import Paths
 from synapsed.toml_errors import describe_syntax, describe_validation, unreadable
@@ -49,19 +48,6 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
         if wrong is not None:
             raise ConfigError(f"{paths.config_file}: {wrong}", file=str(paths.config_file))
     return config.model_copy(update={"agents": agents, "fleet": _fleet(config.fleet, paths)})
-
-
-def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> None:
-    """Raises ConfigError where an agent is to be parked whose program cannot go on with a conversation."""
-    for name, agent in config.agents.items():
-        profile = profiles.find(agent.profile or name)
-        if agent.park.on and profile is not None and not profile.resumes:
-            saved = paths.agents_d / f"{name}.toml"
-            place = f"{saved}: park" if saved.exists() else f"{paths.config_file}: agents.{name}.park"
-            raise ConfigError(
-                f"{place}: profile {profile.name!r} knows no way to go on with a conversation, which parking would "
-                f"lose; remove it, or give the profile [resume] args"
-            )
 
 
 def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:

@@ -33,6 +33,7 @@ from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.sender import PushSender, push_sender
 from synapsed.agents.figures import figures_of
+from synapsed.agents.parking import check_parking
 from synapsed.agents.views import summary_of
 from synapsed.aio import TaskSet
 from synapsed.api.connection_limits import Door, DoorLimits
@@ -46,7 +47,7 @@ from synapsed.automation.vapid import PushKey
 from synapsed.automation.vapid import load_or_create as load_push_key
 from synapsed.clock import SystemClock
 from synapsed.config import Config
-from synapsed.configfile import check_parking, load_config
+from synapsed.configfile import load_config
 from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.extras import has_mcp
 from synapsed.garbage import collecting

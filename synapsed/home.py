@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from synapsed.errors import AlreadyRunning, LaunchError, StateElsewhere
-from synapsed.keepers.launchers import private_directory
 from synapsed.lockrecord import LOCK_MAX, LockRecord, advice, here, is_over, read_record, whose
 from synapsed.locks import database_user
+from synapsed.owners import private_directory
 from synapsed.paths import Paths
 
 

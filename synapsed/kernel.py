@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 
 from synapsed.aio import Timers
 from synapsed.clock import Clock
+from synapsed.config import ConfigKey
 from synapsed.errors import NotReady
 from synapsed.interfaces import Control, Store
 from synapsed.model.figures import DaemonFigures
@@ -36,18 +37,6 @@ if TYPE_CHECKING:
     from synapsed.outgoing.posting import Posting
 
 log = structlog.stdlib.get_logger("synapsed.parts")
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
-    """A key of the configuration: what it may be, as pydantic understands it, and what it is without one."""
-
-    kind: Any
-    default: Any
-    restart: bool = False
-    """Another value of it counts when the daemon begins again."""
-    changes: Callable[[Any, Any], Sequence[str]] | None = None
-    """Says, of the value before and another one that counts at once, what has changed; None: just that it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,11 @@
 """Owners of files: root's in a person's home are refused before they are made, and named where they are found."""
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+from synapsed.errors import LaunchError
 
 INVITED = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
 """Programs by which a person becomes root, who may have brought his own variables along."""
@@ -73,3 +76,23 @@ def mend(paths: Iterable[Path]) -> str:
             tops.append(path)
     owner = f"{os.geteuid()}:{os.getegid()}"
     return shlex.join(["sudo", "chown", "-R", owner, *(str(top) for top in tops[:NAMED_MAX])])
+
+
+def private_directory(path: Path) -> Path:
+    """Makes `path` a directory that only this user can enter, or raises LaunchError when it is anything else.
+
+    For sockets in shared places: a link, or a directory that somebody else put there first, is refused.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.lstat()
+    except OSError as error:
+        raise LaunchError(f"the directory {path} cannot be made: {error}") from error
+    if not stat.S_ISDIR(status.st_mode):
+        raise LaunchError(f"{path} must be a directory of this user, and no link")
+    if status.st_uid != os.getuid():
+        whose = user_name(status.st_uid)
+        raise LaunchError(f"{path} must be a directory of this user, and is {whose}'s: '{mend([path])}' gives it back")
+    if status.st_mode & 0o077:
+        path.chmod(0o700)
+    return path

@@ -24,9 +24,10 @@ from synapsed.errors import SynapsedError
 from synapsed.home import HomeLock, prepare_directories
 from synapsed.installed import InstalledFiles
 from synapsed.keepers.heartbeat import lives
-from synapsed.keepers.launchers import call_keeper, private_directory
+from synapsed.keepers.launchers import call_keeper
 from synapsed.model.figures import Histogram
 from synapsed.model.records import LaunchRecord
+from synapsed.owners import private_directory
 from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, LOCK, RUN_LOCK, STATE, Premises
 from synapsed.store.store import SqliteStore

@@ -30,10 +30,12 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
-from synapsed.config import ParkPolicy
-from synapsed.errors import InvalidRequest, NotReady, SynapsedError
+from synapsed.config import Config, ParkPolicy
+from synapsed.errors import ConfigError, InvalidRequest, NotReady, SynapsedError
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.link import LinkObserved
+from synapsed.paths import Paths
 
 SETTLED_S = 60.0
 """However short memory is: an agent that has been idle for less is in the middle of something."""
@@ -224,3 +226,16 @@ class Parking:
 
     def _obstacle(self) -> str | None:
         return conversations.obstacle(self._process.record, self._process.profile)
+
+
+def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> None:
+    """Raises ConfigError where an agent is to be parked whose program cannot go on with a conversation."""
+    for name, agent in config.agents.items():
+        profile = profiles.find(agent.profile or name)
+        if agent.park.on and profile is not None and not profile.resumes:
+            saved = paths.agents_d / f"{name}.toml"
+            place = f"{saved}: park" if saved.exists() else f"{paths.config_file}: agents.{name}.park"
+            raise ConfigError(
+                f"{place}: profile {profile.name!r} knows no way to go on with a conversation, which parking would "
+                f"lose; remove it, or give the profile [resume] args"
+            )

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import signal
-import stat
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +31,7 @@ from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 from synapsed.keepers.spawning import Child
-from synapsed.owners import mend, user_name
+from synapsed.owners import private_directory
 
 KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 """The keeper's program, by its file: a directory needs runpy."""
@@ -319,26 +318,6 @@ def _processes_of(launch_id: str) -> list[psutil.Process]:
         except (psutil.Error, OSError):
             continue  # it ended, or it is not ours to look at
     return found
-
-
-def private_directory(path: Path) -> Path:
-    """Makes `path` a directory that only this user can enter, or raises LaunchError when it is anything else.
-
-    For sockets in shared places: a link, or a directory that somebody else put there first, is refused.
-    """
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.lstat()
-    except OSError as error:
-        raise LaunchError(f"the directory {path} cannot be made: {error}") from error
-    if not stat.S_ISDIR(status.st_mode):
-        raise LaunchError(f"{path} must be a directory of this user, and no link")
-    if status.st_uid != os.getuid():
-        whose = user_name(status.st_uid)
-        raise LaunchError(f"{path} must be a directory of this user, and is {whose}'s: '{mend([path])}' gives it back")
-    if status.st_mode & 0o077:
-        path.chmod(0o700)
-    return path
 
 
 AT_ONCE: Final = min(8, max(2, os.process_cpu_count() or 2))

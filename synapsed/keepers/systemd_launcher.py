@@ -23,10 +23,10 @@ from synapsed.keepers.launchers import (
     LaunchSpec,
     keeper_command,
     launch_error,
-    private_directory,
     sweep_launch,
 )
 from synapsed.keepers.spawning import Child
+from synapsed.owners import private_directory
 
 TARGET = "synapse-agents.target"
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import structlog
 
-from synapsed.config import Config, added_keys, config_with
+from synapsed.config import Config
 from synapsed.kernel import Face
 from synapsed.parts import outside
+from synapsed.parts.config import added_keys, config_with
 from synapsed.parts.list import NAMES
 
 LEFT_OUT: dict[str, str] = {}

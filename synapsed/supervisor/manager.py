@@ -19,11 +19,11 @@ from synapsed.agents import message_files, views
 from synapsed.agents.accounts import Accounts
 from synapsed.agents.agent import Agent, agent_of
 from synapsed.agents.lifecycle import LIVE_STATES
-from synapsed.agents.parking import Memory, machine_memory
+from synapsed.agents.parking import Memory, check_parking, machine_memory
 from synapsed.agents.restart_policy import RestartState
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
-from synapsed.configfile import check_parking, load_config
+from synapsed.configfile import load_config
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
 from synapsed.inherited import activated
 from synapsed.interfaces import Bringing, ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store

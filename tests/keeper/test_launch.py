@@ -13,7 +13,8 @@ import pytest
 
 from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.launchers import ProcessLauncher, keeper_command, private_directory, sweep_launch
+from synapsed.keepers.launchers import ProcessLauncher, keeper_command, sweep_launch
+from synapsed.owners import private_directory
 from tests.keeper.conftest import Lab, kill, living, until_gone
 
 # --- what the program finds -------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from synapsed.config import config_with
 from synapsed.kernel import Face, Kernel, open_parts
 from synapsed.model.events import AgentReported
+from synapsed.parts.config import config_with
 from tests.fakes.clock import until
 from tests.support.kernels import kernel_of
 from tests.support.world import World

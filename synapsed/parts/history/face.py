@@ -4,8 +4,8 @@
 (`searching`); `texts` is what is kept of a text.
 """
 
-from synapsed.config import Section
-from synapsed.kernel import ConfigKey, Face, Route
+from synapsed.config import ConfigKey, Section
+from synapsed.kernel import Face, Route
 
 
 class HistoryConfig(Section):

@@ -5,8 +5,8 @@ how much, `scorer` takes an agent's events one after the other and says which le
 without a clock. `following` has them follow the log.
 """
 
-from synapsed.config import Section
-from synapsed.kernel import ConfigKey, Face
+from synapsed.config import ConfigKey, Section
+from synapsed.kernel import Face
 
 
 class MoodsConfig(Section):

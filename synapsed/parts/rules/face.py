@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from synapsed.kernel import ConfigKey, Face
+from synapsed.config import ConfigKey
+from synapsed.kernel import Face
 from synapsed.parts.rules.rule import RULES_MAX, RuleConfig, WebhookConfig
 
 

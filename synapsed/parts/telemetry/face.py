@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from synapsed.config import Section
-from synapsed.kernel import ConfigKey, Face, Route
+from synapsed.config import ConfigKey, Section
+from synapsed.kernel import Face, Route
 
 
 class MetricsConfig(Section):

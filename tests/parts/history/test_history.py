@@ -15,13 +15,13 @@ from typing import Any, cast
 import pytest
 
 from synapsed.clock import iso
-from synapsed.config import config_with
 from synapsed.errors import Busy, InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent
 from synapsed.kernel import Kernel
 from synapsed.model.events import EventData, TaskStatusChanged, TokensUsed, ToolExecution, TurnSeen
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState, TextPart
+from synapsed.parts.config import config_with
 from synapsed.parts.history import indexing, searching, service
 from synapsed.parts.history.answers import HistoryItem
 from synapsed.parts.history.asked import HistoryFilter

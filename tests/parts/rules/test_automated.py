@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.config import config_with
 from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.interfaces import NewEvent
@@ -14,6 +13,7 @@ from synapsed.kernel import open_parts
 from synapsed.model.events import AgentReported, RuleFired
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.poster import Receipt
+from synapsed.parts.config import config_with
 from synapsed.parts.rules import running
 from synapsed.parts.rules.face import FACE
 from synapsed.parts.rules.rule import WebhookConfig

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from synapsed.config import config_with
+from synapsed.parts.config import config_with
 from synapsed.parts.schedules import running
 from synapsed.parts.schedules.face import FACE
 from tests.api.conftest import control

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from synapsed.config import Config, config_with
+from synapsed.config import Config
 from synapsed.configfile import load_config
 from synapsed.errors import ConfigError
 from synapsed.kernel import open_parts
 from synapsed.model.events import ScheduleCame
+from synapsed.parts.config import config_with
 from synapsed.parts.schedules.face import FACE
 from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.supervisor.reload import differences
