@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.agents.parking import Memory
-from synapsed.apispec import ApiConfig
 from synapsed.config import AgentConfig, Config, EnvironmentConfig
 from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
 from synapsed.library import ProfileLibrary
@@ -101,8 +100,12 @@ class World:
     async def daemon(self, *, adopt: bool = True) -> Manager:
         settings = ManagerSettings(
             paths=self.paths,
-            config=self.model(
-                api=ApiConfig(agent_ports=self.agent_ports), agents=self.agents, environment=self.environment
+            config=self.model.model_validate(
+                {
+                    "api": {"agent_ports": self.agent_ports},
+                    "agents": self.agents,
+                    "environment": self.environment,
+                }
             ),
             control_token=self.control_token,
             environ={"PATH": "/usr/bin:/bin", "HOME": "/root", "TERM": "dumb", "SYNAPSE_AGENT_ID": "another"},

@@ -14,7 +14,7 @@ from synapsed.parts.telemetry.families import FAMILIES
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "packaging/grafana/synapsed.json"
-RULES = ROOT / "packaging/prometheus/synapsed.parts.rules.yml"
+RULES = ROOT / "packaging/prometheus/synapsed.rules.yml"
 PAGE = ROOT / "docs/metrics.md"
 
 OF_PROMETHEUS = {"instance", "job"}
