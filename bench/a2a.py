@@ -44,13 +44,13 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.api.servers import ApiServers
     from synapsed.automation.health import Health
     from synapsed.clock import SystemClock, iso
+    from synapsed.config.paths import Paths
     from synapsed.errors import TaskNotFound
-    from synapsed.garbage import collecting
     from synapsed.interfaces import NewEvent, SendRequest
     from synapsed.kernel import Parts
     from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
-    from synapsed.paths import Paths
+    from synapsed.process.collector import collecting
     from synapsed.store.store import SqliteStore
     from tests.api.serving import inbox_of, notices_of, unreachable_hosts
     from tests.fakes.control import FakeControl, FakeTasks

@@ -20,13 +20,13 @@ import structlog
 from aiohttp import web
 
 from synapsed.clock import SystemClock
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
 from synapsed.fleet.member_files import Home
 from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import FleetChange
 from synapsed.model.task import Message, Task, TextPart
-from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
 from tests.fleet.member import AGENT, Agents, AheadClock, Control, Plan

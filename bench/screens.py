@@ -21,8 +21,8 @@ from bench.peers import COLS, ROWS, Terminal, tmux_available, tmux_terminals
 from synapsectl.client import Client
 from synapsectl.framed import TerminalConnection
 from synapsed.clock import SystemClock
-from synapsed.library import ProfileLibrary
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import SCREENS_EACH, ScreenPool
 from synapsed.screens.remote_screen import RemoteStage

@@ -26,11 +26,11 @@ from aiohttp import ClientSession, TCPConnector
 
 from bench.figures import environment, milliseconds, percentile, report, sized
 from synapsed.clock import SystemClock, iso
-from synapsed.config import Keep
+from synapsed.config.paths import Paths
+from synapsed.config.schema import Keep
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AttentionChanged, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
-from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.retention import Retention
 from tests.support.daemon import ANY_PORTS, Daemon

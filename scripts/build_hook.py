@@ -19,7 +19,7 @@ class ManualHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
-        from synapsed.installed import COMMIT_FILE, commit
+        from synapsed.process.installed import COMMIT_FILE, commit
 
         self._folder = tempfile.TemporaryDirectory(prefix="synapsed-build-")
         folder = Path(self._folder.name)

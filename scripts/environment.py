@@ -1,4 +1,4 @@
-"""The tables in `docs/environment.md` of what never travels and of what is brought, made from `synapsed.inherited`.
+"""The tables in `docs/environment.md` of what never travels and of what is brought, of `synapsed.process.inherited`.
 
 python -m scripts.environment
 """
@@ -6,7 +6,7 @@ python -m scripts.environment
 from collections.abc import Iterable
 from pathlib import Path
 
-from synapsed.inherited import CONNECTION, LEFTOVERS, ON_PATH, OWN_VENV, Leftover
+from synapsed.process.inherited import CONNECTION, LEFTOVERS, ON_PATH, OWN_VENV, Leftover
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "environment.md"

@@ -20,7 +20,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        from synapsed.sockets import NoHome, settle_home
+        from synapsed.config.sockets import NoHome, settle_home
 
         settle_home(os.environ)
         begun = begin(arguments, os.environ)

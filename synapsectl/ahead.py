@@ -173,7 +173,7 @@ def _ask(agent: str, environ: "Mapping[str, str]") -> BegunAttach | None:
     import _signal  # type: ignore[import-not-found]  # typeshed has none
     import _socket
 
-    from synapsed.sockets import connect, control_socket, why_not_our_folder, why_not_our_peer
+    from synapsed.config.sockets import connect, control_socket, why_not_our_folder, why_not_our_peer
 
     path = control_socket(environ)
     if why_not_our_folder(path.rpartition("/")[0] or "/") is not None:

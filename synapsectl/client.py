@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 from synapsectl.ahead import CONNECT_TIMEOUT
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs, TimedOut
-from synapsed.sockets import connect, why_not_our_folder, why_not_our_peer
+from synapsed.config.sockets import connect, why_not_our_folder, why_not_our_peer
 from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
 REQUEST_TIMEOUT = 30.0
@@ -209,7 +209,7 @@ class Client:
     def _told_elsewhere(self, error: NoDaemon) -> str:
         """The socket that the daemon of this state has in another place than is expected. Raises `error` where none is
         told, NoDaemon where that is on another host."""
-        from synapsed.lockrecord import advice, elsewhere, recorded_socket, whose
+        from synapsed.process.lock_record import advice, elsewhere, recorded_socket, whose
 
         if self._lock is None:
             raise error

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from synapsectl.client import Client
 from synapsectl.output import CommandOutput
-from synapsed.sockets import control_socket, lock_file
+from synapsed.config.sockets import control_socket, lock_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from synapsectl.ahead import BegunAttach
-    from synapsed.paths import Paths
+    from synapsed.config.paths import Paths
 
 AGENT_VARIABLES = (
     "SYNAPSE_AGENT_ID",
@@ -45,7 +45,7 @@ class CommandContext:
 
     @cached_property
     def paths(self) -> "Paths":
-        from synapsed.paths import Paths  # it takes pathlib, which the quick verbs do without
+        from synapsed.config.paths import Paths  # it takes pathlib, which the quick verbs do without
 
         return Paths.from_environ(self.environ)
 
@@ -70,7 +70,7 @@ class CommandContext:
     def check_user(self) -> None:
         """Raises WrongUser where this is root, and the files would be in a person's home."""
         from synapsectl.errors import WrongUser
-        from synapsed.owners import why_not_as_root
+        from synapsed.process.file_owners import why_not_as_root
 
         paths = self.paths
         if (reason := why_not_as_root((paths.state, paths.config, paths.a2a), self.environ)) is not None:

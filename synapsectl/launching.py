@@ -16,7 +16,7 @@ from synapsectl.parsing import nearest
 from synapsectl.prompts import tell_waiting
 from synapsectl.shell import environment, note_activated
 from synapsectl.signals import DeferredInterrupt
-from synapsed.attributes import measured
+from synapsed.process.parent_attributes import measured
 
 DEFAULT_SIZE = (120, 40)
 """Columns and rows of an agent that nobody looks at."""

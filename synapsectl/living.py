@@ -4,8 +4,8 @@ import json
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import NoDaemon
-from synapsed.lockrecord import programs
-from synapsed.sockets import state_directory
+from synapsed.config.sockets import state_directory
+from synapsed.process.lock_record import programs
 
 
 def without_daemon(error: NoDaemon, ctx: CommandContext) -> NoDaemon:

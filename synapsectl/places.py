@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from synapsed.owners import mend, user_name
+from synapsed.process.file_owners import mend, user_name
 
 TRIAL_BYTES = 256 * 1024
 """A new database and a log take about as much."""

@@ -15,10 +15,10 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
 from synapsectl.places import unwritable
 from synapsed import own_python
-from synapsed.attributes import become_ordinary, hindrances
-from synapsed.lockrecord import advice, elsewhere, here, whose
-from synapsed.locks import is_locked
-from synapsed.owners import told_foreign
+from synapsed.process.file_locks import is_locked
+from synapsed.process.file_owners import told_foreign
+from synapsed.process.lock_record import advice, elsewhere, here, whose
+from synapsed.process.parent_attributes import become_ordinary, hindrances
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
@@ -217,7 +217,7 @@ def lasting_environment(ctx: CommandContext) -> dict[str, str]:
     import sys
     import tomllib
 
-    from synapsed.inherited import inherited
+    from synapsed.process.inherited import inherited
 
     try:
         rules = tomllib.loads(ctx.paths.config_file.read_text(encoding="utf-8-sig")).get("environment", {})

@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from synapsed import __version__
-from synapsed.first_process import leave_to_a_child
-from synapsed.installed import commit, with_commit
+from synapsed.process.first_process import leave_to_a_child
+from synapsed.process.installed import commit, with_commit
 
 if TYPE_CHECKING:
-    from synapsed.config import AgentConfig
+    from synapsed.config.schema import AgentConfig
     from synapsed.errors import SynapsedError
-    from synapsed.library import ProfileLibrary
+    from synapsed.profiles.library import ProfileLibrary
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _why_not_here(args: argparse.Namespace) -> str | None:
     """Why nothing can be done in this environment, in a sentence; None where it can."""
-    from synapsed.sockets import NoHome, settle_home
+    from synapsed.config.sockets import NoHome, settle_home
 
     try:
         settle_home(os.environ)
@@ -104,8 +104,8 @@ def _why_not_here(args: argparse.Namespace) -> str | None:
         return str(error)
     if args.verb in ("version", "check-config") or (args.verb == "profile" and args.what != "new"):
         return None
-    from synapsed.owners import why_not_as_root
-    from synapsed.paths import Paths
+    from synapsed.config.paths import Paths
+    from synapsed.process.file_owners import why_not_as_root
 
     paths = Paths.from_environ()
     return why_not_as_root((paths.state, paths.config, paths.a2a), os.environ)
@@ -139,19 +139,19 @@ def versions() -> dict[str, object]:
 
 def _run(args: argparse.Namespace) -> int:
     leave_to_a_child()
-    from synapsed import attributes
+    from synapsed.process import parent_attributes as attributes
 
     started_with = attributes.measured()
     os.umask(0o077)
     gc.disable()  # importing leaves no garbage behind, but looking for it takes a tenth of the time
     import asyncio
 
-    from synapsed import log
+    from synapsed.config.paths import Paths
     from synapsed.daemon import Daemon
     from synapsed.errors import SynapsedError
     from synapsed.model.attributes import ProcessAttributes
-    from synapsed.openfiles import keep_private, raise_limit
-    from synapsed.paths import Paths
+    from synapsed.process import logging as log
+    from synapsed.process.open_files import keep_private, raise_limit
 
     gc.freeze()  # what is there now stays: it is not looked at again and again
     gc.enable()
@@ -183,14 +183,14 @@ def _run(args: argparse.Namespace) -> int:
 def _broker(args: argparse.Namespace) -> int:
     import asyncio
 
-    from synapsed import log
-    from synapsed.configfile import load_config
+    from synapsed.config.files import load_config
+    from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
     from synapsed.fleet.broker import serve
     from synapsed.fleet.member_files import Home
-    from synapsed.openfiles import raise_limit
     from synapsed.parts.loading import config_model
-    from synapsed.paths import Paths
+    from synapsed.process import logging as log
+    from synapsed.process.open_files import raise_limit
 
     os.umask(0o077)
     raise_limit()
@@ -205,11 +205,11 @@ def _broker(args: argparse.Namespace) -> int:
 
 def _fleet(what: str) -> int:
     """Prints what was done, or `{"error": …}`."""
-    from synapsed.configfile import load_config
+    from synapsed.config.files import load_config
+    from synapsed.config.paths import Paths
     from synapsed.errors import InvalidRequest, SynapsedError
-    from synapsed.extras import FLEET_INSTALL, has_fleet
     from synapsed.parts.loading import config_model
-    from synapsed.paths import Paths
+    from synapsed.process.extras import FLEET_INSTALL, has_fleet
 
     os.umask(0o077)
     paths = Paths.from_environ()
@@ -237,10 +237,10 @@ def _profile(args: argparse.Namespace) -> int:
 
     import tomli_w
 
+    from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
-    from synapsed.library import ProfileLibrary, advice
-    from synapsed.paths import Paths
-    from synapsed.releases import key
+    from synapsed.profiles.library import ProfileLibrary, advice
+    from synapsed.profiles.releases import key
 
     if args.release is not None and key(args.release) is None:
         print(f"synapsed: --version: {args.release!r} is no version: numbers with dots between them", file=sys.stderr)
@@ -276,9 +276,9 @@ def _repair() -> int:
     `filled` and `lost` (`store.salvage`)."""
     from dataclasses import asdict
 
+    from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
-    from synapsed.home import lock_home, prepare_directories
-    from synapsed.paths import Paths
+    from synapsed.process.state_lock import lock_home, prepare_directories
     from synapsed.store.backups import newest_first
     from synapsed.store.salvage import is_sound, salvage
 
@@ -326,10 +326,10 @@ def _draft(args: argparse.Namespace, file: str) -> str:
 
 def _new_profile(args: argparse.Namespace) -> int:
     """Write a profile from the screen on stdin, over no file."""
+    from synapsed.config.paths import Paths
     from synapsed.errors import ConfigError, SynapsedError
-    from synapsed.library import ProfileLibrary
     from synapsed.model.agent import validate_name
-    from synapsed.paths import Paths
+    from synapsed.profiles.library import ProfileLibrary
 
     path = Paths.from_environ().user_profiles / f"{args.name}.toml"
     try:
@@ -356,11 +356,11 @@ def _new_profile(args: argparse.Namespace) -> int:
 
 def _check_config(*, as_json: bool) -> int:
     from synapsed.agents.parking import check_parking
-    from synapsed.configfile import load_config
+    from synapsed.config.files import load_config
+    from synapsed.config.paths import Paths
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
-    from synapsed.library import ProfileLibrary
     from synapsed.parts.loading import config_model, findings, lacking
-    from synapsed.paths import Paths
+    from synapsed.profiles.library import ProfileLibrary
 
     paths = Paths.from_environ()
     try:
@@ -414,8 +414,8 @@ def _refuse(error: "SynapsedError", *, as_json: bool = False) -> int:
 
 def _foreign() -> tuple[str, str] | None:
     """Names other users' files among this one's, as after a `sudo`, and the command that gives them back."""
-    from synapsed.owners import told_foreign
-    from synapsed.paths import Paths
+    from synapsed.config.paths import Paths
+    from synapsed.process.file_owners import told_foreign
 
     paths = Paths.from_environ()
     return told_foreign((paths.state, paths.config, paths.run))

@@ -46,39 +46,39 @@ from synapsed.automation.service import Automation
 from synapsed.automation.vapid import PushKey
 from synapsed.automation.vapid import load_or_create as load_push_key
 from synapsed.clock import SystemClock
-from synapsed.config import Config
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
+from synapsed.config.schema import Config
 from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedError
-from synapsed.extras import has_mcp
-from synapsed.garbage import collecting
-from synapsed.home import HomeLock, lock_home, prepare_directories, remove_stand_in
-from synapsed.installed import commit
 from synapsed.interfaces import NewEvent, Subscriptions
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, open_parts
-from synapsed.library import ProfileLibrary
 from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
 from synapsed.model.trace import Sampling
-from synapsed.openfiles import OwnLog
-from synapsed.orphans import Strays
 from synapsed.outgoing import proxies_in
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
-from synapsed.paths import Paths
 from synapsed.pipes.factory import AcpLinks
-from synapsed.premises import DECIDE_SOCKET, HOOKS_SOCKET
+from synapsed.process.collector import collecting
+from synapsed.process.deleted_files import DECIDE_SOCKET, HOOKS_SOCKET
+from synapsed.process.extras import has_mcp
+from synapsed.process.installed import commit
+from synapsed.process.open_files import OwnLog
+from synapsed.process.orphans import Strays
+from synapsed.process.service_manager import ServiceNotifier, inherited_sockets
+from synapsed.process.state_lock import HomeLock, lock_home, prepare_directories, remove_stand_in
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
-from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store.backups import Backups
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import HookSocket, answering, poked

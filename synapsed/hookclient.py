@@ -86,7 +86,7 @@ def wake(path: str, agent: str) -> None:
 
 
 def folder_is_ours(path: str) -> bool:
-    """Whether only this user can have put the socket `path` where it is. `synapsed.sockets` has the same rule;
+    """Whether only this user can have put the socket `path` where it is. `synapsed.config.sockets` has the same rule;
     importing that would cost as much as all of this."""
     found = os.lstat(os.path.dirname(path))
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
@@ -106,7 +106,7 @@ def decision(path: str, agent: str, content: bytes) -> bytes:
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         sock.settimeout(DECIDE_SECONDS)
-        while True:  # `synapsed.sockets.connect` has the same
+        while True:  # `synapsed.config.sockets.connect` has the same
             try:
                 sock.connect(path)
             except BlockingIOError:  # many ask at once, and its queue is full

@@ -2,8 +2,8 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
-that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `apispec`, `certificates`, `choices`,
-`clock`, `config` (for sections), `errors`, `files`, `interfaces`, `masking`, `model`, `outgoing.poster`,
+that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `certificates`, `choices`, `clock`,
+`config.api_section`, `config.schema` (for sections), `errors`, `files`, `interfaces`, `model`, `outgoing.poster`,
 `store.database`, `store.follower`.
 """
 
@@ -21,14 +21,14 @@ from pydantic import BaseModel, Field
 
 from synapsed.aio import Timers
 from synapsed.clock import Clock
-from synapsed.config import ConfigKey
+from synapsed.config.paths import Paths
+from synapsed.config.schema import ConfigKey
 from synapsed.errors import NotReady
 from synapsed.interfaces import Control, Store
 from synapsed.model.figures import DaemonFigures
 from synapsed.model.grants import Grant, Token, TokenKind
 from synapsed.model.released_names import AutomatedKind
 from synapsed.model.trace import Sampling
-from synapsed.paths import Paths
 
 if TYPE_CHECKING:
     from aiohttp import web

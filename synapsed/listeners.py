@@ -11,12 +11,12 @@ from pathlib import Path
 import structlog
 
 from synapsed.api.servers import ApiServers
-from synapsed.apispec import ApiConfig
-from synapsed.config import Config
+from synapsed.config.api_section import ApiConfig
+from synapsed.config.paths import Paths
+from synapsed.config.schema import Config
+from synapsed.config.sockets import why_not_our_folder
 from synapsed.errors import ConfigError
-from synapsed.loopback import other
-from synapsed.paths import Paths
-from synapsed.sockets import why_not_our_folder
+from synapsed.process.loopback import other
 
 PORT_RETRY_S = 1.0
 """Between two attempts to have the main port."""

@@ -20,16 +20,16 @@ import structlog
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import put_back
 from synapsed.clock import Clock
+from synapsed.config.paths import Paths
 from synapsed.errors import SynapsedError
-from synapsed.home import HomeLock, prepare_directories
-from synapsed.installed import InstalledFiles
 from synapsed.keepers.heartbeat import lives
 from synapsed.keepers.launchers import call_keeper
 from synapsed.model.figures import Histogram
 from synapsed.model.records import LaunchRecord
-from synapsed.owners import private_directory
-from synapsed.paths import Paths
-from synapsed.premises import CONTROL_SOCKET, DATABASE, LOCK, RUN_LOCK, STATE, Premises
+from synapsed.process.deleted_files import CONTROL_SOCKET, DATABASE, LOCK, RUN_LOCK, STATE, Premises
+from synapsed.process.file_owners import private_directory
+from synapsed.process.installed import InstalledFiles
+from synapsed.process.state_lock import HomeLock, prepare_directories
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import HookSocket
 

@@ -20,11 +20,11 @@ from synapsectl.service.settings import CARRIED, LOCALE
 from synapsed import cli
 from synapsed.a2a.errors import KINDS
 from synapsed.api.problems import _HTTP_CODES
-from synapsed.channelspec import ErrorCode
 from synapsed.errors import EXIT_CODES as EXIT_OF
 from synapsed.errors import HTTP_STATUS
-from synapsed.inherited import LEFTOVERS
 from synapsed.model.figures import FAST_S, SLOW_S
+from synapsed.process.inherited import LEFTOVERS
+from synapsed.profiles.channel_spec import ErrorCode
 
 ROOT = Path(__file__).resolve().parents[2]
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")

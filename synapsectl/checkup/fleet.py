@@ -11,7 +11,7 @@ from synapsectl.errors import ApiError, CtlError, NoDaemon
 from synapsectl.fleet.asking import ask_fleet
 from synapsectl.fleet.showing import on_its_way
 from synapsectl.fleet.unit import service_of
-from synapsed.extras import FLEET_INSTALL, has_fleet
+from synapsed.process.extras import FLEET_INSTALL, has_fleet
 
 _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 

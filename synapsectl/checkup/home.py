@@ -21,8 +21,8 @@ from synapsectl.service.settings import env_file, user_env_file
 from synapsectl.shell import brings
 from synapsectl.spawn import holds_lock, is_elsewhere
 from synapsed import __version__
-from synapsed.installed import GONE, NEWER, commit, with_commit
-from synapsed.owners import told_foreign
+from synapsed.process.file_owners import told_foreign
+from synapsed.process.installed import GONE, NEWER, commit, with_commit
 
 DISK_MIN = 1 << 30
 """Bytes free below which spools of a few agents may fill the disk: a spool keeps 64 MiB and more."""

@@ -1,4 +1,4 @@
-"""The owner of the other address of `localhost`, where the daemon could not have it (`synapsed.loopback`).
+"""The owner of the other address of `localhost`, where the daemon could not have it (`synapsed.process.loopback`).
 
 Linux tells the owner of every listening socket in /proc/net/tcp{,6}; its process only to the same user. Other systems
 tell no more than that somebody listens.
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from synapsectl.checkup.finding import NOTE, WRONG, Finding
-from synapsed.loopback import host_port, other
-from synapsed.owners import user_name
+from synapsed.process.file_owners import user_name
+from synapsed.process.loopback import host_port, other
 
 CONNECT_TIMEOUT_S = 2.0
 _LISTENS = "0A"

@@ -22,7 +22,7 @@ IN_CONTAINER = "in a container, allow its calls in the seccomp profile"
 def look_at_screens(environ: Mapping[str, str], *, linux: bool = sys.platform.startswith("linux")) -> Finding:
     try:
         done = subprocess.run(
-            own_python.command("synapsed.sandbox"),
+            own_python.command("synapsed.process.sandbox"),
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -22,9 +22,9 @@ from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
 from synapsectl.verbs import packages_with
 from synapsed import __version__, own_python
-from synapsed.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
-from synapsed.package_version import package_version
-from synapsed.releases import drift, find
+from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
+from synapsed.profiles.package_version import package_version
+from synapsed.profiles.releases import drift, find
 
 NEEDED_PYTHON = (3, 13)
 

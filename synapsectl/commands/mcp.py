@@ -4,7 +4,7 @@ import argparse
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NotInstalled
-from synapsed.extras import MCP_INSTALL, MCP_MISSING, has_mcp
+from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 
 EXAMPLES = (("synapsectl mcp", "started by an agent's program, not by a person"),)
 

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 def _show_daemon(status: dict[str, Any], ctx: CommandContext) -> None:
     agents = status["agents"]
     count = len(agents) if isinstance(agents, list) else agents
-    from synapsed.installed import with_commit  # it takes pathlib, which an agent's status does without
+    from synapsed.process.installed import with_commit  # it takes pathlib, which an agent's status does without
 
     version = with_commit(status["version"], status.get("commit", ""))
     ctx.out.line(f"synapsed {version}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}")

@@ -8,7 +8,7 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, NoDaemon
 from synapsed import __version__, own_python
-from synapsed.installed import commit, with_commit
+from synapsed.process.installed import commit, with_commit
 
 EXAMPLES = (("synapsectl version", "of the tool, and of the daemon that runs"),)
 

@@ -12,7 +12,7 @@ from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import ServiceSettings, template
 from synapsed import own_python
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 
 LABEL = "synapsed"
 LOG = "launchd.log"

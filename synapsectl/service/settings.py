@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from synapsectl.errors import CtlError
 from synapsectl.service.login import Login, ask_login_shell
 from synapsed import own_python
+from synapsed.config.paths import Paths
 from synapsed.own_python import PACKAGES
-from synapsed.paths import Paths
 
 _TEMPLATES = (Path(PACKAGES, "synapsed", "_packaging"), Path(PACKAGES, "packaging"))
 """In a wheel, and in a checkout."""

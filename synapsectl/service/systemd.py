@@ -12,10 +12,10 @@ from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import ServiceSettings, env_file, template, user_env_file
 from synapsed import own_python
+from synapsed.config.paths import Paths
 from synapsed.keeper.processes import lived_s, start_mark
-from synapsed.loopback import host_port, other
-from synapsed.owners import user_name
-from synapsed.paths import Paths
+from synapsed.process.file_owners import user_name
+from synapsed.process.loopback import host_port, other
 
 SERVICE = "synapsed.service"
 TARGET = "synapse-agents.target"

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from synapsed.model.records import AgentRecord, LimitRecord
 from synapsed.outgoing import address_of
-from synapsed.profiles import Profile
-from synapsed.screenspec import AccountSpec
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import AccountSpec
 
 REACH_S = 5.0
 """How long an address may take to answer."""

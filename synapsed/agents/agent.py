@@ -34,10 +34,10 @@ from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
-from synapsed.config import AgentConfig
+from synapsed.config.schema import AgentConfig
 from synapsed.errors import NotReady, StoreError
 from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, ScreenWatch, Store
-from synapsed.launch_plan import LaunchPlanner, LinkFactory
+from synapsed.keepers.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
@@ -54,7 +54,7 @@ from synapsed.model.link import (
 )
 from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 from synapsed.tasks.transitions import Commit, describe_exit
 
 

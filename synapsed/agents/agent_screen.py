@@ -7,7 +7,7 @@ from synapsed.agents.last_screen import last_screen
 from synapsed.agents.process import AgentProcess
 from synapsed.interfaces import AgentLink, OutputPiece, Store
 from synapsed.keeper.spool import SpoolReader
-from synapsed.launch_plan import LinkFactory
+from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.model.agent import ProcessState
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes

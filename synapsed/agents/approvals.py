@@ -14,13 +14,13 @@ import structlog
 
 from synapsed.agents.part_interfaces import ApprovalOwner
 from synapsed.channels.channel_questions import texts_at, tool_of
-from synapsed.channelspec import ACP_DECISION, ACP_REQUEST, DecisionSpec
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store
-from synapsed.log import masked
 from synapsed.model.approval import Decision, ToolCall, Verdict
 from synapsed.model.events import PermissionDecided
 from synapsed.model.task import Prompt
+from synapsed.process.logging import masked
+from synapsed.profiles.channel_spec import ACP_DECISION, ACP_REQUEST, DecisionSpec
 
 COMMAND_MAX = 100_000
 """Characters of a command and subjects that rules are tried on; what is longer is asked about."""

@@ -8,7 +8,7 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import AgentTurns
 from synapsed.channels.launch_additions import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
-from synapsed.launch_plan import LaunchPlanner
+from synapsed.keepers.launch_plan import LaunchPlanner
 from synapsed.model.task import new_id
 from synapsed.tasks.transitions import submitted
 

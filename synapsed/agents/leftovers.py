@@ -2,9 +2,9 @@
 
 from synapsed.agents.actor import Actor
 from synapsed.errors import SynapsedError
-from synapsed.launch_plan import LinkFactory
+from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.model.records import AgentRecord, LaunchRecord
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 
 
 class Leftovers:

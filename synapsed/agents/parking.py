@@ -30,12 +30,12 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
-from synapsed.config import Config, ParkPolicy
+from synapsed.config.paths import Paths
+from synapsed.config.schema import Config, ParkPolicy
 from synapsed.errors import ConfigError, InvalidRequest, NotReady, SynapsedError
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.link import LinkObserved
-from synapsed.paths import Paths
+from synapsed.profiles.library import ProfileLibrary
 
 SETTLED_S = 60.0
 """However short memory is: an agent that has been idle for less is in the middle of something."""

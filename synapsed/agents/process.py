@@ -24,13 +24,13 @@ from synapsed.aio import Timer, Waiters
 from synapsed.clock import Clock
 from synapsed.errors import NotReady, SynapsedError
 from synapsed.interfaces import AgentLink, NewEvent, Store
-from synapsed.launch_plan import LaunchPlanner, LinkFactory, ProgramEnd
+from synapsed.keepers.launch_plan import LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert, EventData, StateChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.model.task import Task
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 from synapsed.tasks.transitions import Commit, describe_exit
 
 

@@ -13,10 +13,10 @@ from synapsed.agents.lifecycle import ProcessEvent
 from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink
-from synapsed.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
+from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 
 
 class OperationsOwner(Protocol):

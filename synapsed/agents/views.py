@@ -12,7 +12,6 @@ from synapsed.channels.past_conversations import PastConversation
 from synapsed.choices import telling
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import (
     Activity,
     AgentDetail,
@@ -29,7 +28,8 @@ from synapsed.model.events import AgentAlert
 from synapsed.model.records import AgentRecord
 from synapsed.model.registry import RegistryEntry
 from synapsed.model.task import Task, TaskState, WaitsBehind
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.pty.readiness import obstacle
 
 COMES_UP = "comes up by itself"

@@ -29,6 +29,7 @@ from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier
 from synapsed.automation.presence import Presence
 from synapsed.clock import Clock
+from synapsed.config.paths import Paths
 from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
@@ -39,7 +40,6 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
-from synapsed.paths import Paths
 from synapsed.store.acts import ActLog
 
 PIECES_AT_ONCE = 8

@@ -19,8 +19,8 @@ from synapsed.api.early_refusals import speaking
 from synapsed.api.problems import plain_problem
 from synapsed.errors import ConfigError
 from synapsed.kernel import CountedConnection, PartListener
-from synapsed.listening import stop_listening
-from synapsed.loopback import hold_other, host_port
+from synapsed.process.listening import stop_listening
+from synapsed.process.loopback import hold_other, host_port
 
 SHUTDOWN_SECONDS = 2.0
 """What requests at work get before they are cancelled; streams end at once."""

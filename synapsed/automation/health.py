@@ -2,7 +2,7 @@
 
 from synapsed.attention.notify import WebSink
 from synapsed.automation.notifier import Notifier
-from synapsed.config import Config
+from synapsed.config.schema import Config
 from synapsed.kernel import Automated
 
 

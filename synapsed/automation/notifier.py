@@ -26,9 +26,9 @@ from synapsed.choices import choice
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
 from synapsed.interfaces import Control, NewEvent, Store, Subscriber
-from synapsed.masking import mask_text
 from synapsed.model.attention import AttentionItem, SinkTested
 from synapsed.model.events import AgentAlert, Origin
+from synapsed.model.masking import mask_text
 
 LOOK_EVERY_S: Final = 0.5
 """Between two looks while something waits for its time: quiet hours, a person who is there, a rule's answer."""

@@ -12,7 +12,7 @@ from synapsed.automation.presence import Presence
 from synapsed.automation.sinks.making import SinkMaker
 from synapsed.automation.vapid import PushKey
 from synapsed.clock import Clock
-from synapsed.config import Config
+from synapsed.config.schema import Config
 from synapsed.interfaces import Control, Subscriptions
 from synapsed.outgoing.posting import Posting
 from synapsed.store.store import SqliteStore

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from synapsed.channels.transcripts import at_path, clean
-from synapsed.channelspec import Channel, ErrorCode
 from synapsed.model.facts import LimitWindow
+from synapsed.profiles.channel_spec import Channel, ErrorCode
 
 OWN = "synapsed:"
 """The ids of our messages begin so."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from synapsed.channels.app_items import script_in, words_of
 from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, tool_of
-from synapsed.channelspec import Channel
 from synapsed.model.facts import ChannelFact, PermissionAsked, PermissionOver
+from synapsed.profiles.channel_spec import Channel
 
 ASKED_AGAIN_S = 1.0
 """What comes so soon after the connection began, and does not say when it was asked, was asked before."""

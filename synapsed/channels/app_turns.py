@@ -19,7 +19,6 @@ from synapsed.channels.app_items import (
     words_of,
 )
 from synapsed.channels.transcripts import at_path, clean, used
-from synapsed.channelspec import Channel
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -34,6 +33,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
+from synapsed.profiles.channel_spec import Channel
 
 KNOWN_MAX = 200
 """Turns, and messages, that are remembered."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from synapsed.channels.transcripts import at_path, clean
-from synapsed.channelspec import ChoiceSpec, DecisionSpec
 from synapsed.model.about import About, about, command_in
 from synapsed.model.facts import Choice
+from synapsed.profiles.channel_spec import ChoiceSpec, DecisionSpec
 
 QUESTION_MAX = 100_000
 """Characters of a question; of a longer one the beginning is shown."""

@@ -8,9 +8,9 @@ from synapsed.channels.hooks import HookChannel
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.channels.session_server import SessionServerChannel
-from synapsed.channelspec import Channel
 from synapsed.interfaces import Delivering, SideChannel
-from synapsed.profiles import Profile
+from synapsed.profiles.channel_spec import Channel
+from synapsed.profiles.schema import Profile
 
 _DELIVERING: Mapping[str, Callable[..., Delivering]] = {
     "app-server": AppServerChannel,

@@ -27,7 +27,6 @@ from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
 from synapsed.channels.message_pieces import MessagePieces
 from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, used
-from synapsed.channelspec import Channel, FactKind
 from synapsed.clock import PastDates, SystemClock
 from synapsed.model.facts import (
     AssistantSaid,
@@ -42,6 +41,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
+from synapsed.profiles.channel_spec import Channel, FactKind
 
 USED_STEP_SECONDS = (0.25, 4.0)
 """How often the transcript is read for what a turn has used, when its end was told: each time after twice the pause."""

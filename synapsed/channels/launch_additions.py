@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from synapsed import own_python
-from synapsed.channelspec import Channel
 from synapsed.errors import ConfigError
-from synapsed.profiles import Instructions, McpInjection, Profile
+from synapsed.profiles.channel_spec import Channel
+from synapsed.profiles.schema import Instructions, McpInjection, Profile
 
 HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
 """Each launch has a copy of its own: were the installed one gone, Python would end with 2, which hooks say to block."""

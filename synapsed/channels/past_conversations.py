@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from synapsed.channels.transcripts import at_path, holds, parse_record, place, text_at
-from synapsed.channelspec import Listing, Transcript
 from synapsed.files import open_regular
-from synapsed.profiles import Profile
+from synapsed.profiles.channel_spec import Listing, Transcript
+from synapsed.profiles.schema import Profile
 
 LISTED_MAX = 200
 """Conversations of one profile that are listed: the newest."""

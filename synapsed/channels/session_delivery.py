@@ -22,10 +22,10 @@ from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_messages import how_it_ended, id_of, objects, replies_to, text_of, word
 from synapsed.channels.session_server import SessionServerChannel
 from synapsed.channels.transcripts import at_path
-from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import PermissionOver
+from synapsed.profiles.channel_spec import Channel
 
 OWN = "Syn"
 """Stands in the ids of our messages, where the program's own have letters at random: one in 238,328 of these would be

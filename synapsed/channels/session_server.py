@@ -36,7 +36,6 @@ from synapsed.channels.session_messages import (
 )
 from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean, used
-from synapsed.channelspec import Channel, ErrorCode
 from synapsed.clock import PastDates, SystemClock
 from synapsed.files import write_whole
 from synapsed.model.about import About
@@ -52,6 +51,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
+from synapsed.profiles.channel_spec import Channel, ErrorCode
 from synapsed.sse import SseParser
 
 HELLO_SECONDS = 1.0

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synapsed.channels.transcripts import at_path, clean, holds
-from synapsed.channelspec import ToolLine
 from synapsed.model.facts import ChannelFact, ToolBegan, ToolOver
+from synapsed.profiles.channel_spec import ToolLine
 
 
 def tool_line(lines: Sequence[ToolLine], event: str, payload: Mapping[str, Any]) -> ToolLine | None:

@@ -33,7 +33,7 @@ from synapsed.fleet.member_files import Home
 from synapsed.fleet.natsserver import ClusterPlace, NatsServer, configuration, find
 from synapsed.fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
 from synapsed.fleetspec import FleetBroker, FleetConfig
-from synapsed.service import ServiceNotifier
+from synapsed.process.service_manager import ServiceNotifier
 
 LOOK_S: Final = 3.0
 FIRST_LOOK_S: Final = 0.2

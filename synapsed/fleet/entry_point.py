@@ -10,10 +10,10 @@ import structlog
 
 from synapsed import __version__
 from synapsed.clock import Clock
+from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.fleetspec import FleetConfig
 from synapsed.interfaces import Control
-from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
 
 if TYPE_CHECKING:

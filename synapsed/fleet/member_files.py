@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
+from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError, StoreError
 from synapsed.files import write_private
 from synapsed.fleet import jwt
@@ -20,7 +21,6 @@ from synapsed.fleet.dial import options
 from synapsed.fleet.keyring import Keyring
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.trust import NotTrusted, Trust
-from synapsed.paths import Paths
 
 
 class Identity(NamedTuple):

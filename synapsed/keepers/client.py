@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import structlog
 
+from synapsed.config.sockets import why_not_our_peer
 from synapsed.errors import KeeperLost
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Frame
@@ -31,7 +32,6 @@ from synapsed.keepers.events import (
     TerminalKeys,
     WriteResult,
 )
-from synapsed.sockets import why_not_our_peer
 
 CONNECT_TIMEOUT_S = 5.0
 """For connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""

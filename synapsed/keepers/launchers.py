@@ -26,12 +26,12 @@ import ptyprocess
 
 import synapsed.keeper
 from synapsed import own_python
-from synapsed.config import Limits
+from synapsed.config.schema import Limits
 from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 from synapsed.keepers.spawning import Child
-from synapsed.owners import private_directory
+from synapsed.process.file_owners import private_directory
 
 KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 """The keeper's program, by its file: a directory needs runpy."""

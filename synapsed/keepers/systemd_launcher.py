@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapsed.config import Limits
+from synapsed.config.schema import Limits
 from synapsed.errors import LaunchError
 from synapsed.keepers.launchers import (
     LAUNCH_TIMEOUT_S,
@@ -26,7 +26,7 @@ from synapsed.keepers.launchers import (
     sweep_launch,
 )
 from synapsed.keepers.spawning import Child
-from synapsed.owners import private_directory
+from synapsed.process.file_owners import private_directory
 
 TARGET = "synapse-agents.target"
 

@@ -4,10 +4,10 @@ import asyncio
 import socket
 from pathlib import Path
 
+from synapsed.config.sockets import why_not_our_peer
 from synapsed.errors import KeeperLost
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Decoder, Frame, ProtocolError
-from synapsed.sockets import why_not_our_peer
 
 JOIN_TIMEOUT_S = 5.0
 """A keeper answers within a millisecond."""

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from synapsed.channels.launch_additions import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
+from synapsed.config.paths import Paths
 from synapsed.interfaces import AgentLink, Store
 from synapsed.model.records import AgentRecord, LaunchRecord
-from synapsed.paths import Paths
 from synapsed.pipes.link import AcpLink
 from synapsed.pipes.screen import TranscriptSpool
 from synapsed.pipes.session import SessionOpening
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from synapsed.channelspec import ACP_REQUEST
 from synapsed.errors import NotReady, NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, ToolBegan, TurnEnded
@@ -36,7 +35,8 @@ from synapsed.pipes.rpc import RpcLine, objects
 from synapsed.pipes.speech import TurnSpeech
 from synapsed.pipes.tool_reports import CHANNEL, ProgramCalls, plan, used
 from synapsed.pipes.turn_outcome import TurnOver, outcome
-from synapsed.profiles import Profile
+from synapsed.profiles.channel_spec import ACP_REQUEST
+from synapsed.profiles.schema import Profile
 
 INITIALIZE: Final = "initialize"
 OPEN: Final = "session"

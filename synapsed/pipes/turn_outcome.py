@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from synapsed.pipes.speech import TurnSpeech
-from synapsed.screenspec import ErrorPattern
+from synapsed.profiles.screen_spec import ErrorPattern
 
 MESSAGE_MAX = 2000
 """Characters of a failure's message that are kept."""

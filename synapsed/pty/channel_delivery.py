@@ -17,11 +17,11 @@ from synapsed.interfaces import Delivering, Delivery
 from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnRecord, LinkTurnSaid
 from synapsed.model.records import TurnRecord
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty import channel_turn as turns
 from synapsed.pty.channel_turn import ChannelPhase, ChannelTurn, ChannelTurnState
 from synapsed.pty.streaming import TurnStream
-from synapsed.screenspec import AnswerSpec, StreamSpec
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.delivery import type_message
 

@@ -26,12 +26,14 @@ from synapsed.channels.launch_additions import (
     with_companion,
 )
 from synapsed.clock import Clock
+from synapsed.config.paths import Paths
 from synapsed.errors import KeeperLost
 from synapsed.files import write_whole
 from synapsed.interfaces import AgentLink, Store
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import ExitRecord
 from synapsed.keepers.heartbeat import CALLED_S, lives
+from synapsed.keepers.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.keepers.launchers import (
     KeeperAddress,
     Launcher,
@@ -44,13 +46,11 @@ from synapsed.keepers.launchers import (
     keeper_of,
     sweep_launch,
 )
-from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
-from synapsed.paths import Paths
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 from synapsed.pty.channel_link import StructuredLink
 from synapsed.pty.kept_prompts import PROMPTS_FILE, KeptPrompts
 from synapsed.pty.link import PtyLink

@@ -5,7 +5,7 @@ it, once that stands there again: a question does not come back. Pure.
 """
 
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.screenspec import Composer
+from synapsed.profiles.screen_spec import Composer
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 from synapsed.terminal.line_prompts.judgement import asks, before_cursor, echoes
 from synapsed.terminal.line_prompts.learned import TEXT_MAX, LearnedPrompt, add, compiled, learn

@@ -9,9 +9,9 @@ they are there, with secrets masked.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from synapsed.masking import mask
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import ShownCall, ToolBegan, ToolOver, ToolsShown
+from synapsed.model.masking import mask
 
 CHANNEL = "screen"
 CALLS_MAX = 500

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from synapsed.masking import unfinished
 from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact
-from synapsed.profiles import Profile
+from synapsed.model.masking import unfinished
+from synapsed.profiles.schema import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
 from synapsed.terminal.growing_answer import LineText, ScreenText

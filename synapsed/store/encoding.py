@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from synapsed.documents.budget import Budget
 from synapsed.documents.reading import SLICE, read_aside
 from synapsed.documents.writing import LARGE, Texts, has_large, joined
-from synapsed.masking import mask
+from synapsed.model.masking import mask
 from synapsed.store.secret_encryption import SEALED, Sealer
 
 LARGE_ROW = LARGE

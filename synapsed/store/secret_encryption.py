@@ -1,7 +1,7 @@
 """Secrets in what is kept: in the database they stand encrypted, so that a copy of the file tells none of them.
 
 A message must reach the program as it was written, and an answer its asker, also after a restart; so what is found in
-them by `synapsed.masking` cannot be thrown away. Each secret within a row's JSON is replaced by a mark with its
+them by `synapsed.model.masking` cannot be thrown away. Each secret within a row's JSON is replaced by a mark with its
 AES-256-GCM ciphertext, and put back when the row is read. Everything else of the row stays readable. The key is a file
 of its own (0600) beside the database: who has both has the secrets; who has only a backup of the database has not.
 """
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from synapsed.errors import StoreError
 from synapsed.files import write_whole
-from synapsed.masking import is_secret_key, nested_under_key, secret_spans
+from synapsed.model.masking import is_secret_key, nested_under_key, secret_spans
 
 KEY_BYTES = 32
 _NONCE_BYTES = 12

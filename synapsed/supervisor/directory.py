@@ -13,7 +13,6 @@ from synapsed.channels.past_conversations import find_conversations
 from synapsed.errors import UnknownAgent
 from synapsed.interfaces import Elsewhere
 from synapsed.keepers.process_owner import Root, owner_of
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import (
     AgentDetail,
     AgentView,
@@ -24,6 +23,7 @@ from synapsed.model.agent import (
     resolve_folder,
 )
 from synapsed.model.records import AgentRecord
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor import environment, shell_environment
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.registry import RegistryFollower

@@ -1,7 +1,7 @@
 """What an agent's program is run with: its environment, its program, its conversation. Pure but for looking on PATH.
 
 The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without what never
-travels (`synapsed.inherited`), plus the agent's own variables. Later wins: base, the
+travels (`synapsed.process.inherited`), plus the agent's own variables. Later wins: base, the
 profile's `env`, the agent's `env`, the agent's identity.
 
 `env_file`: variables in lines of `NAME=value`, as shells and service managers read them.
@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from synapsed.config import EnvironmentConfig
+from synapsed.config.schema import EnvironmentConfig
 from synapsed.errors import ConfigError, ProgramNotFound
-from synapsed.inherited import activated, inherited, select, without
-from synapsed.launch_plan import LaunchPlan
+from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.model.records import AgentRecord
-from synapsed.profiles import Profile
+from synapsed.process.inherited import activated, inherited, select, without
+from synapsed.profiles.schema import Profile
 from synapsed.supervisor.shell_environment import PLACES
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}

@@ -18,7 +18,7 @@ import structlog
 
 from synapsed.aio import TaskSet
 from synapsed.errors import SynapsedError
-from synapsed.listening import stop_listening
+from synapsed.process.listening import stop_listening
 from synapsed.supervisor.directory import AgentDirectory
 
 QUESTION_MAX = 17 << 20

@@ -23,18 +23,18 @@ from synapsed.agents.parking import Memory, check_parking, machine_memory
 from synapsed.agents.restart_policy import RestartState
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
-from synapsed.inherited import activated
 from synapsed.interfaces import Bringing, ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
-from synapsed.launch_plan import LinkFactory
-from synapsed.library import ProfileLibrary
+from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.model.agent import AgentView, StartedAgent
 from synapsed.model.events import REMOVED, StateChanged
 from synapsed.model.external import alias_of
 from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Task
-from synapsed.profiles import Profile
+from synapsed.process.inherited import activated
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.supervisor import environment
 from synapsed.supervisor.directory import AgentDirectory
 from synapsed.supervisor.dispatcher import Dispatcher

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from synapsed.launch_plan import PersonSettings
-from synapsed.settingspec import KeysSpec, Rules, SettingsNote, SettingsSpec, Yields
+from synapsed.keepers.launch_plan import PersonSettings
+from synapsed.profiles.setting_spec import KeysSpec, Rules, SettingsNote, SettingsSpec, Yields
 
 __all__ = ["Read", "judge", "read"]
 

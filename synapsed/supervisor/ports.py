@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from synapsed.errors import AgentError, PortsExhausted
-from synapsed.loopback import LOOPBACK, hold_other, tcp_socket
+from synapsed.process.loopback import LOOPBACK, hold_other, tcp_socket
 
 COMMON = range(8200, 9000)
 """The ports of agents for which their profile's range has none left, whatever the profile."""

@@ -10,9 +10,9 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from synapsed.inherited import CONNECTION, select
 from synapsed.interfaces import Bringing
 from synapsed.model.records import AgentRecord
+from synapsed.process.inherited import CONNECTION, select
 
 PLACES = (
     "CONDA_PREFIX",

@@ -18,7 +18,7 @@ from pathlib import Path
 from synapsed.errors import InvalidRequest, TooLarge
 from synapsed.model.kept_file import SIZE, KeptFile, is_kept
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
-from synapsed.screenspec import DeliverySpec
+from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.tasks import sender_mark
 from synapsed.tasks.sender_mark import SHORT_ID
 from synapsed.tasks.transitions import is_command

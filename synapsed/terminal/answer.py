@@ -6,7 +6,7 @@ Block-oriented programs: the blocks after the message's own. What line-oriented 
 import re
 from collections.abc import Sequence
 
-from synapsed.screenspec import AnswerSpec
+from synapsed.profiles.screen_spec import AnswerSpec
 from synapsed.terminal.delivery import squeezed
 
 SCROLLBACK_LINES = 50_000

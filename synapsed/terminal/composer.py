@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from synapsed.screenspec import Composer, DeliverySpec, PutOff
+from synapsed.profiles.screen_spec import Composer, DeliverySpec, PutOff
 from synapsed.terminal.prose import columns
 from synapsed.terminal.snapshot import ScreenSnapshot
 

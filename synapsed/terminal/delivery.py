@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from synapsed.errors import TooLarge
-from synapsed.screenspec import DeliverySpec
+from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.terminal.indented_blocks import as_typed
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synapsed.sandbox import give_up_rights
-from synapsed.screenspec import Composer, Prompts
+from synapsed.process.sandbox import give_up_rights
+from synapsed.profiles.screen_spec import Composer, Prompts
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.screen import Screen

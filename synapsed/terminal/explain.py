@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from synapsed.clock import iso
 from synapsed.model.agent import Testimony
-from synapsed.profiles import Profile
-from synapsed.screenspec import Signs
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import Signs
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.verdict import (
     Observation,

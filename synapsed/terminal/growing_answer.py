@@ -9,7 +9,7 @@ import os.path
 import re
 from collections.abc import Sequence
 
-from synapsed.screenspec import AnswerSpec, StreamSpec
+from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.terminal.answer import edited, position_below, stripped
 from synapsed.terminal.prose import Line, Wrapping, certain
 from synapsed.terminal.snapshot import PLAIN

@@ -8,7 +8,7 @@ error. So each block is given its empty line, and those within one are left out.
 
 import re
 
-from synapsed.screenspec import Indented
+from synapsed.profiles.screen_spec import Indented
 
 _TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""", re.DOTALL)
 _TRIPLE = frozenset({'"""', "'''"})

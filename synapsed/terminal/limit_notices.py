@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from synapsed.screenspec import AccountSpec, LimitPattern
+from synapsed.profiles.screen_spec import AccountSpec, LimitPattern
 
 UNTIL_MAX_S = 32 * 86_400.0
 """A limit that would last longer is one whose end is not known."""

@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Generator
 
-from synapsed.screenspec import AnswerSpec, Composer
+from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.terminal.answer import PASTE_MODE, SCROLLBACK_LINES, edited, tidy
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.portions import portions

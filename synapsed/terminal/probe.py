@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from synapsed.sandbox import give_up_rights
+from synapsed.process.sandbox import give_up_rights
 from synapsed.terminal.screen import Screen
 
 CHUNK = 64 * 1024

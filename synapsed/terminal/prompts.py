@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from synapsed.errors import InvalidChoice
 from synapsed.model.task import Prompt, PromptOption
-from synapsed.screenspec import Dialog, ListedOption, Prompts
+from synapsed.profiles.screen_spec import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
 from synapsed.terminal.lit_rows import COUNT, filtered_rows

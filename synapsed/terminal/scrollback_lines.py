@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from synapsed.sandbox import give_up_rights
+from synapsed.process.sandbox import give_up_rights
 from synapsed.terminal.screen import Screen
 
 CPU_S = 30

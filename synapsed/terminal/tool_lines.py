@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from synapsed.channelspec import TOLD_BY_SCREEN, ShownTools
 from synapsed.model.facts import ShownCall
+from synapsed.profiles.channel_spec import TOLD_BY_SCREEN, ShownTools
 
 CALLS_MAX = 200
 """Calls of one screen that are read; of more the last ones."""

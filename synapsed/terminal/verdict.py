@@ -73,8 +73,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from synapsed.model.agent import Activity
-from synapsed.profiles import Profile
-from synapsed.screenspec import BusySigns, Signs
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Signs
 from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.line_prompts.evidence import Word
 from synapsed.terminal.prompts import Asked

@@ -10,7 +10,7 @@ from synapsed.agents.usage_limit import LOOK_AT_ACCOUNT_S
 from synapsed.model.events import AttentionChanged
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import Task, TaskState
-from synapsed.screenspec import AccountSpec
+from synapsed.profiles.screen_spec import AccountSpec
 from synapsed.terminal.limit_notices import find_trouble
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink

@@ -33,7 +33,7 @@ from synapsed.model.task import (
     TaskState,
     TextPart,
 )
-from synapsed.screenspec import DeliverySpec
+from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.tasks import prompt_text
 from synapsed.tasks.prompt_text import Letter
 from tests.fakes.clock import until

@@ -12,15 +12,15 @@ import pytest
 
 from synapsed import hookclient
 from synapsed.agents.approvals import read_call
-from synapsed.config import AgentConfig, ApprovalConfig
+from synapsed.config.schema import AgentConfig, ApprovalConfig
 from synapsed.errors import StoreError
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked, ToolBegan
 from synapsed.model.link import LinkTold
 from synapsed.model.task import Prompt, TaskState
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.hook_socket import answering
 from tests.fakes.clock import until
 from tests.support.world import World

@@ -4,7 +4,7 @@ import pytest
 
 from synapsed.agents.instructions import TEXTS, Colleague, fingerprint, instructions, on_record, task_of
 from synapsed.model.task import TaskState
-from synapsed.screenspec import DeliverySpec
+from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.tasks.prompt_text import compose
 
 ME = Colleague("synapse-claude-8100", "claude", "claude", 8100)

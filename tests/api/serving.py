@@ -23,12 +23,12 @@ from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.notifier import Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.clock import SystemClock
+from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest
 from synapsed.kernel import Parts, Running
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.parts.web.face import FACE as WEB
-from synapsed.paths import Paths
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl
 from tests.support.kernels import kernel_of

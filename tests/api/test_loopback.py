@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import ClientSession
 
-from synapsed.config import Config
+from synapsed.config.paths import Paths
+from synapsed.config.schema import Config
 from synapsed.listeners import Listeners
-from synapsed.loopback import LOOPBACK, tcp_socket
-from synapsed.paths import Paths
+from synapsed.process.loopback import LOOPBACK, tcp_socket
 from tests.api.serving import Api
 from tests.support.ports import free_port
 

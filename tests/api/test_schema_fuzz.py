@@ -28,9 +28,9 @@ from synapsed.api.openapi import document
 from synapsed.api.security import Security
 from synapsed.automation.health import Health
 from synapsed.clock import SystemClock
+from synapsed.config.paths import Paths
 from synapsed.kernel import Parts
 from synapsed.parts.loading import faces
-from synapsed.paths import Paths
 from tests.api.serving import inbox_of, notices_of, unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon

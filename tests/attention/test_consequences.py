@@ -7,7 +7,7 @@ import pytest
 from synapsed.agents.restart_policy import Rest, RestartState
 from synapsed.attention import consequences
 from synapsed.attention.consequences import Facts, follows
-from synapsed.config import RestartPolicy
+from synapsed.config.schema import RestartPolicy
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, AttentionChanged, StateChanged, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState

@@ -6,7 +6,7 @@ from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import OK, WRONG
 from synapsed.automation.health import Health
 from synapsed.automation.notifier import Notifier
-from synapsed.config import Config
+from synapsed.config.schema import Config
 
 
 class Problems:

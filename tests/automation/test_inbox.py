@@ -10,7 +10,7 @@ import pytest
 
 from synapsed.attention.consequences import GRACE_S, STABLE_S
 from synapsed.automation.inbox import LOOK_EVERY_S, PersonInbox
-from synapsed.config import AgentConfig, RestartPolicy
+from synapsed.config.schema import AgentConfig, RestartPolicy
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity, AgentView

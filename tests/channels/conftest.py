@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from synapsed.channels.launch_additions import LaunchContext, plan, prepare
-from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 
 SAMPLES = Path(__file__).parent / "samples"
 

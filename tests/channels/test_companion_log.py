@@ -14,7 +14,7 @@ from synapsed.channels import app_server
 from synapsed.channels.app_server import AppServerChannel
 from synapsed.channels.companion_log import LOG_KEPT, LOG_MAX, cut, keep_small
 from synapsed.channels.launch_additions import COMPANION
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
 
 DEADLINE = 30

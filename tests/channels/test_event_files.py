@@ -10,10 +10,8 @@ import pytest
 
 from synapsed.channels.event_files import EventFilesChannel
 from synapsed.channels.launch_additions import plan, prepare
-from synapsed.channelspec import Channel
 from synapsed.errors import ChannelAway
 from synapsed.interfaces import Delivering, FoundTurn, Submitted
-from synapsed.library import ProfileLibrary
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -28,6 +26,8 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
+from synapsed.profiles.channel_spec import Channel
+from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
 from tests.channels.test_session_server import DEADLINE, Facts
 

@@ -22,9 +22,9 @@ from synapsed.channels.launch_additions import (
     prepare,
 )
 from synapsed.errors import ConfigError
-from synapsed.inherited import without
-from synapsed.library import ProfileLibrary
-from synapsed.profiles import Instructions, Profile, Resume
+from synapsed.process.inherited import without
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Instructions, Profile, Resume
 from tests.channels.conftest import Launch
 
 

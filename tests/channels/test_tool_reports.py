@@ -6,8 +6,8 @@ import pytest
 
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.tool_reports import tool_fact, tool_line
-from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ToolBegan, ToolOver
+from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
 
 CLAUDE = {"tool_name": "Bash", "tool_input": {"command": "ls /x", "description": "d"}, "tool_use_id": "toolu_1"}

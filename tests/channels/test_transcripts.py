@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from synapsed.channels import transcripts
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, locate, read_turn
-from synapsed.channelspec import Transcript
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.channel_spec import Transcript
+from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import SAMPLES
 
 FENCED = (

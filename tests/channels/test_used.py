@@ -6,9 +6,9 @@ import pytest
 
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.transcripts import used
-from synapsed.channelspec import UsageLine
-from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact, TurnEnded, TurnUsed
+from synapsed.profiles.channel_spec import UsageLine
+from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
 from tests.channels.test_hooks import Gemini, gemini
 from tests.fakes.clock import until

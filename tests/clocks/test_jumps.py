@@ -15,7 +15,7 @@ from synapsed.agents import message_files
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.automation.sent_notices import Mark, Marks, digest, new_token
 from synapsed.clock import iso
-from synapsed.config import Keep
+from synapsed.config.schema import Keep
 from synapsed.fleet.parcel import id_of_body
 from synapsed.fleet.parcel_fetching import KEPT_S as PARCELS_KEPT_S
 from synapsed.fleet.parcel_fetching import Fetching

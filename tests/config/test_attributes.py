@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from synapsed.attributes import hindrances, measured
 from synapsed.model.attributes import ProcessAttributes
+from synapsed.process.parent_attributes import hindrances, measured
 
 SHELL = "umask 027; ulimit -S -n 100; ulimit -S -f 8; exec nice -n 5 "
 MEASURE = """
 import json, os, resource
-from synapsed.attributes import become_ordinary, make_room, measured
+from synapsed.process.parent_attributes import become_ordinary, make_room, measured
 before = measured()
 make_room()
 become_ordinary()
@@ -48,7 +48,7 @@ def test_a_daemon_makes_room_for_itself_and_knows_what_it_was_started_with() -> 
     [("ulimit -n 4000 -u 5000", []), ("ulimit -f 1000", ["limit FSIZE 512000"]), ("ulimit -n 64", ["limit NOFILE 64"])],
 )
 def test_what_a_daemon_cannot_get_rid_of(limits: str, told: list[str]) -> None:
-    code = "import json; from synapsed.attributes import hindrances; print(json.dumps(hindrances()))"
+    code = "import json; from synapsed.process.parent_attributes import hindrances; print(json.dumps(hindrances()))"
     done = subprocess.run(
         ["/bin/bash", "-c", f'{limits} && exec "$@"', "sh", sys.executable, "-c", code], capture_output=True, check=True
     )

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.config import AgentConfig, Config, RestartPolicy
-from synapsed.configfile import load_config, save_agent
+from synapsed.config.files import load_config, save_agent
+from synapsed.config.paths import Paths
+from synapsed.config.schema import AgentConfig, Config, RestartPolicy
 from synapsed.errors import ConfigError, InvalidRequest, StoreError
 from synapsed.model.approval import ToolCall
-from synapsed.paths import Paths
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.fleetspec import FleetConfig, FleetWork, bytes_of, is_url
-from synapsed.paths import Paths
 from synapsed.supervisor.reload import differences
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.config.paths import Paths
 from synapsed.errors import AlreadyRunning, StateElsewhere
-from synapsed.home import lock_home, prepare_directories
 from synapsed.listeners import lead_here
-from synapsed.lockrecord import LockRecord, RunningPlace, read_record
-from synapsed.paths import Paths
+from synapsed.process.lock_record import LockRecord, RunningPlace, read_record
+from synapsed.process.state_lock import lock_home, prepare_directories
 
 HOLDS = """
 import sqlite3, sys

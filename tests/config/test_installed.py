@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.installed import COMMIT_FILE, GONE, NEWER, InstalledFiles, commit, with_commit
+from synapsed.process.installed import COMMIT_FILE, GONE, NEWER, InstalledFiles, commit, with_commit
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 

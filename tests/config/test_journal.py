@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from synapsed import log
-from synapsed.log import VALUE_MAX, JournalHandler, is_journal
+from synapsed.process import logging as log
+from synapsed.process.logging import VALUE_MAX, JournalHandler, is_journal
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(f"{folder}/socket")
         sock.setblocking(False)
-        monkeypatch.setattr("synapsed.log.is_journal", lambda environ: True)
-        monkeypatch.setattr("synapsed.log.JournalHandler", lambda: JournalHandler(Path(folder) / "socket"))
+        monkeypatch.setattr("synapsed.process.logging.is_journal", lambda environ: True)
+        monkeypatch.setattr("synapsed.process.logging.JournalHandler", lambda: JournalHandler(Path(folder) / "socket"))
         log.configure("debug")
         yield sock
         for handler in root.handlers:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.lockrecord import LockRecord, RunningPlace, elsewhere, here, read_record, recorded_socket
+from synapsed.process.lock_record import LockRecord, RunningPlace, elsewhere, here, read_record, recorded_socket
 
 DESK = RunningPlace("desk", "boot-1", "pid:[1]", "machine-1")
 RECORD = LockRecord(7, DESK, "/run/user/7/synapsed/control.sock", 1_800_000_000.0)

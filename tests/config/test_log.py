@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from synapsed import log
+from synapsed.process import logging as log
 
 
 @pytest.fixture

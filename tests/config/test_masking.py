@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed import masking
-from synapsed.masking import MASK, is_secret_key, mask, mask_text, nested_under_key, secret_spans, unfinished
+from synapsed.model import masking
+from synapsed.model.masking import MASK, is_secret_key, mask, mask_text, nested_under_key, secret_spans, unfinished
 from tests.support.gated import first_of
 from tests.support.secrets import planted
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.openfiles import LOG_MAX, MANY, OwnLog, keep_private
+from synapsed.process.open_files import LOG_MAX, MANY, OwnLog, keep_private
 
-RAISE = "from synapsed.openfiles import raise_limit; import resource; print(raise_limit(), resource.getrlimit(7))"
+RAISE = (
+    "from synapsed.process.open_files import raise_limit; import resource; print(raise_limit(), resource.getrlimit(7))"
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prlimit is Linux's")
@@ -41,7 +43,7 @@ def own(tmp_path: Path) -> tuple[Path, int]:
 LOOK = """
 import os, sys
 from pathlib import Path
-from synapsed.openfiles import LOG_MAX, OwnLog
+from synapsed.process.open_files import LOG_MAX, OwnLog
 log = OwnLog(Path(sys.argv[1]))
 os.write(2, b"x" * LOG_MAX)
 assert not log.look()

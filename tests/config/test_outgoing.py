@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.outgoing import OutgoingConfig, proxies_in
-from synapsed.paths import Paths
 
 PROXY = "http://ann:secret@proxy.example:3128"
 SET = OutgoingConfig(proxy=PROXY, direct=["Corp.Example", "10.0.0.0/8", "fd00::/8"])

@@ -13,7 +13,7 @@ import pytest
 
 from synapsed import own_python
 from synapsed.channels.launch_additions import LaunchContext, plan, with_companion
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 from tests.support.shadows import Shadows
 
 ROOT = Path(own_python.__file__).parents[1]
@@ -136,7 +136,7 @@ COMMANDS = (
     *(pytest.param(command, marks=pytest.mark.night, id=" ".join(command)) for command in OTHER_VERBS),
     ("synapsed.cli", "check-config", "--json"),
     ("synapsed.cli", "fleet", "status"),
-    ("synapsed.sandbox",),
+    ("synapsed.process.sandbox",),
     ("synapsed.screens.worker", "1"),
     ("synapsed.terminal.probe",),
     ("synapsed.terminal.scrollback_lines",),

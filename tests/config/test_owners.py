@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.owners import mend, told_foreign, user_name, why_not_as_root
-from synapsed.sockets import NoHome, control_socket, lock_file, runtime_directory, settle_home
+from synapsed.config.sockets import NoHome, control_socket, lock_file, runtime_directory, settle_home
+from synapsed.process.file_owners import mend, told_foreign, user_name, why_not_as_root
 
 STRANGER = 54_321
 

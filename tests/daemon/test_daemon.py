@@ -19,7 +19,7 @@ import pytest
 
 import synapsed.daemon
 from synapsed.cli import main
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 from synapsed.supervisor.manager import Manager, PortServer
 from tests.fakes.clock import until
 from tests.support.daemon import ANY_PORTS, NO_PORTS, PATIENCE_S, Daemon, eventually

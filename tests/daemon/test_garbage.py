@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from synapsed import garbage
-from synapsed.garbage import DUE, LOOK_EVERY_S, OVERDUE, QUIET, Collector, collecting
+from synapsed.process import collector as garbage
+from synapsed.process.collector import DUE, LOOK_EVERY_S, OVERDUE, QUIET, Collector, collecting
 from tests.fakes.clock import FakeClock
 
 

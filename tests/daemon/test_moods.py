@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 
 ANGRY = "echo wtf, this is useless"

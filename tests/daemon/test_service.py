@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from synapsed.service import ServiceNotifier, inherited_sockets
+from synapsed.process.service_manager import ServiceNotifier, inherited_sockets
 
 INTERVAL_S = 0.1
 """The watchdog's; a sign of life comes in less than half of it."""
@@ -106,7 +106,7 @@ def test_sockets_of_another_process_are_left_alone() -> None:
 
 SCRIPT = """
 import os
-from synapsed.service import inherited_sockets
+from synapsed.process.service_manager import inherited_sockets
 os.environ["LISTEN_PID"] = str(os.getpid())
 found = inherited_sockets(os.environ)
 print({name: [sock.getsockname() for sock in socks] for name, socks in sorted(found.items())})

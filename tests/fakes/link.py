@@ -10,7 +10,7 @@ from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, DirectTerminal, DirectWay, LinkTerminal, ScreenWatch, TypedLine
-from synapsed.launch_plan import LaunchPlan, ProgramEnd
+from synapsed.keepers.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import (
@@ -25,7 +25,7 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import KeptForm, ScreenForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_formats import shown

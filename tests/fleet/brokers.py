@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
+from synapsed.config.paths import Paths
 from synapsed.errors import ProgramNotFound
 from synapsed.fleet.broker import BrokerFolder
 from synapsed.fleet.dial import connect, options
 from synapsed.fleet.member_files import Home
 from synapsed.fleet.natsserver import find
-from synapsed.paths import Paths
 from tests.support.daemon import eventually
 from tests.support.ports import free_port
 

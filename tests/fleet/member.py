@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from synapsed.clock import SystemClock
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
 from synapsed.errors import QueueFull, TaskNotCancelable, UnknownAgent
 from synapsed.fleet.member_files import Home
 from synapsed.fleet.service import Fleet
@@ -28,7 +29,6 @@ from synapsed.interfaces import SendRequest, TaskFilter, task_cursor
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.paths import Paths
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions

@@ -9,6 +9,7 @@ from typing import Any
 import nats.errors
 import pytest
 
+from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, RemoteRefused, Unreachable
 from synapsed.fleet import tls
 from synapsed.fleet.broker import BrokerFolder
@@ -17,7 +18,6 @@ from synapsed.fleet.keyring import Keyring, Plan, PlannedBroker
 from synapsed.fleet.member_files import Home
 from synapsed.fleet.membership import keep_urls
 from synapsed.fleet.natsserver import ClusterPlace, configuration
-from synapsed.paths import Paths
 
 BROKERS = tuple(
     PlannedBroker(name, f"tls://{name}.lan:4222", f"tls://{name}.lan:6222") for name in ("box", "attic", "barn")

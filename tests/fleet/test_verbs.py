@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.sockets import control_socket
+from synapsed.config.sockets import control_socket
 from tests.fleet.brokers import needs_broker
 from tests.support.daemon import eventually
 from tests.support.namespaces import NETWORK, needs_namespaces, two_houses

@@ -9,9 +9,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 

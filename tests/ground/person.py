@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from synapsed.lockrecord import LockRecord, read_record
+from synapsed.process.lock_record import LockRecord, read_record
 from tests.ground.installed import Installed
 from tests.support.daemon import NO_PORTS, PATIENCE_S, Ctl, Daemon, eventually
 from tests.support.leftovers import OWNER

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.inherited import GIT_LOCAL, activated, inherited
+from synapsed.process.inherited import GIT_LOCAL, activated, inherited
 
 PLAIN = {"HOME": "/h", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 

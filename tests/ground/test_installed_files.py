@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.installed import GONE, NEWER
+from synapsed.process.installed import GONE, NEWER
 from tests.support.daemon import Daemon, eventually
 
 ROOT = Path(__file__).parents[2]

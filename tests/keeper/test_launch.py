@@ -14,7 +14,7 @@ import pytest
 from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launchers import ProcessLauncher, keeper_command, sweep_launch
-from synapsed.owners import private_directory
+from synapsed.process.file_owners import private_directory
 from tests.keeper.conftest import Lab, kill, living, until_gone
 
 # --- what the program finds -------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no pr
 SCRIPT = """
 import os, subprocess, threading
 from synapsed.keeper.processes import become_subreaper
-from synapsed.orphans import Strays
+from synapsed.process.orphans import Strays
 
 become_subreaper()
 

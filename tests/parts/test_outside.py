@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.apispec import ApiConfig
+from synapsed.config.api_section import ApiConfig
 from synapsed.kernel import Face
 from synapsed.parts import loading
 from tests.support.daemon import Daemon, eventually

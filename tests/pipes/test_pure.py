@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
@@ -21,6 +20,7 @@ from synapsed.pipes.speech import TurnSpeech
 from synapsed.pipes.tool_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
 from synapsed.pipes.transcript import TranscriptView, harmless
 from synapsed.pipes.turn_outcome import outcome
+from synapsed.profiles.library import ProfileLibrary
 
 PROFILE = ProfileLibrary.builtin().get("acp")
 

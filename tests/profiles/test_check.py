@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.cli import main
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 
 BUILT_IN = ["acp", "claude", "codex", "dummy", "gemini", "generic", "opencode"]
 
@@ -188,6 +188,7 @@ def test_claude_is_given_no_hook_that_its_version_does_not_know(
 
 def test_who_reads_profiles_does_not_load_the_log() -> None:
     """`synapsectl profiles show` waits for what is loaded."""
-    code = "import sys, synapsed.library; print([name for name in ('structlog', 'asyncio') if name in sys.modules])"
+    asked = "[name for name in ('structlog', 'asyncio') if name in sys.modules]"
+    code = f"import sys, synapsed.profiles.library; print({asked})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"

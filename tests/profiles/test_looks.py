@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import InvalidChoice
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import keys_for

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.answer import from_screen
 from synapsed.terminal.composer import read_composer
 from synapsed.terminal.delivery import type_message

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import InvalidChoice
-from synapsed.library import ProfileLibrary
-from synapsed.profiles import Profile
-from synapsed.screenspec import Signs
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import Signs
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen

@@ -6,9 +6,9 @@ import pytest
 
 from synapsed.cli import main
 from synapsed.errors import ConfigError
-from synapsed.library import ProfileLibrary
-from synapsed.profiles import Resume
-from synapsed.releases import key, within
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.releases import key, within
+from synapsed.profiles.schema import Resume
 
 PROFILE = """
 args = ["--new"]

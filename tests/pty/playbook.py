@@ -12,10 +12,10 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.task import Prompt
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import Composer
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, Say, Seen, TurnState, Type
-from synapsed.screenspec import Composer
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.verdict import Verdict

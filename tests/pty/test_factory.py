@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from synapsed.channels.launch_additions import LaunchContext
+from synapsed.config.paths import Paths
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
-from synapsed.launch_plan import LaunchPlan
-from synapsed.paths import Paths
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
 from synapsed.pty.factory import LAUNCH_FILE, PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds

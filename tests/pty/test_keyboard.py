@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff
 from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Rests, Step, Steps, StopPressed, WaitFor
-from synapsed.screenspec import BusySigns, Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.menu_keys import Move
 from synapsed.terminal.prompts import find_prompt, holds_answer

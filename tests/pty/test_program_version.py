@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.package_version import package_version
+from synapsed.profiles.package_version import package_version
+from synapsed.profiles.releases import drift
+from synapsed.profiles.variants import VersionCheck
 from synapsed.pty import program_version
 from synapsed.pty.program_version import VersionReader
-from synapsed.releases import drift
-from synapsed.variants import VersionCheck
 
 CHECK = VersionCheck()
 

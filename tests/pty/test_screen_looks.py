@@ -12,7 +12,8 @@ from synapsed.interfaces import Delivery
 from synapsed.keepers.events import Output
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord
 from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import AnswerSpec, BusySigns, Composer, DeliverySpec, Ready
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.shared_timer import Rounds
@@ -21,7 +22,6 @@ from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
-from synapsed.screenspec import AnswerSpec, BusySigns, Composer, DeliverySpec, Ready
 from tests.fakes.clock import FakeClock
 from tests.fakes.screens import FakeScreenProcess
 from tests.fakes.store import MemoryStore

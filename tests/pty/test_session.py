@@ -11,7 +11,8 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, SessionStarted, TurnAnswered, TurnEnded, TurnUsed
 from synapsed.model.link import LinkAlert, LinkEvent, LinkObserved, LinkSession, LinkTold, LinkTurnEnded
 from synapsed.model.records import TurnRecord
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import Composer, Dialog, Prompts, Ready
 from synapsed.pty.keyboard import Emit, Tell, Work
 from synapsed.pty.session import (
     CHECKPOINT_EVERY,
@@ -20,7 +21,6 @@ from synapsed.pty.session import (
 )
 from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, Poll, SaveScreen, SessionCommand
 from synapsed.pty.turn_types import Phase, TurnState, Type
-from synapsed.screenspec import Composer, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen_messages import Drawn, Start, StopOver, TurnClosed

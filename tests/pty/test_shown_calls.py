@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from synapsed.agents.tool_calls import ToolCalls
 from synapsed.interfaces import NewEvent
-from synapsed.masking import mask
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import ShownCall, ToolBegan, ToolOver, ToolsShown
+from synapsed.model.masking import mask
 from synapsed.pty.shown_calls import ShownCalls
 
 TASK = "task-1"

@@ -10,14 +10,14 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.model.link import LinkExited
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready
 from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
-from synapsed.screenspec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock, until

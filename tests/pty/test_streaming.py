@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.masking import mask_text, unfinished
 from synapsed.model.facts import AssistantSaid, AssistantSaying, TurnEnded
-from synapsed.profiles import Profile
+from synapsed.model.masking import mask_text, unfinished
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, Speech, TurnStream
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState
-from synapsed.screenspec import AnswerSpec, StreamSpec
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
 from tests.support.secrets import planted

@@ -2,8 +2,8 @@
 
 import pytest
 
-from synapsed.library import ProfileLibrary
 from synapsed.model.outer_terminal import OuterTerminal
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.keyboard import LookNow, Press, Step
 from synapsed.pty.terminal_theme import Theme
 from synapsed.terminal.look import Look

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.channelspec import ShownTools
-from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ToolBegan, ToolsShown
-from synapsed.profiles import Profile
+from synapsed.profiles.channel_spec import ShownTools
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.pty.shown_calls import ShownCalls
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn

@@ -17,18 +17,18 @@ from synapsed.model.link import (
     LinkTurnInterrupted,
     LinkUndelivered,
 )
+from synapsed.profiles.screen_spec import (
+    AnswerSpec,
+    DeliverySpec,
+    ErrorPattern,
+    Interrupt,
+)
 from synapsed.pty.session import HANDS_OFF_S
 from synapsed.pty.turn_types import Phase, Save
 from synapsed.screens.frames import FrameKind
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
-from synapsed.screenspec import (
-    AnswerSpec,
-    DeliverySpec,
-    ErrorPattern,
-    Interrupt,
-)
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.screens import FakeScreenProcess

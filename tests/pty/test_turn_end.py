@@ -7,11 +7,11 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
 from synapsed.model.link import LinkTurnAccepted
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_patience import EMPTY_UNTOLD_S, UNTOLD_UNSEEN_S
 from synapsed.pty.turn_types import UNKNOWN, AnswerFound, FindAnswer, Phase, Recall, Save, TurnState, Type
-from synapsed.screenspec import AnswerSpec, Composer
 from tests.pty.playbook import (
     LINES,
     accepted,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import AnswerSpec
 from synapsed.pty.keyboard import Pause, Resize
 from synapsed.pty.window_size import NUDGE_EVERY_S, NUDGE_S, Window
-from synapsed.screenspec import AnswerSpec
 
 PROFILE = Profile(name="p", command="p", answer=AnswerSpec(mode="blocks", start="^> ", rows=200))
 

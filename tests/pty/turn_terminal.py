@@ -8,11 +8,11 @@ from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnRecord
 from synapsed.model.records import TurnRecord
-from synapsed.profiles import Profile
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Composer, DeliverySpec, Dialog, Prompts, Ready
 from synapsed.pty.driver import Driver
 from synapsed.pty.session import Session
 from synapsed.pty.turn_types import Phase, TurnState
-from synapsed.screenspec import BusySigns, Composer, DeliverySpec, Dialog, Prompts, Ready
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import Stage
 from tests.fakes.clock import FakeClock, until

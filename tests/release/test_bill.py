@@ -9,8 +9,8 @@ import pytest
 from scripts import sbom
 from synapsed import __version__
 from synapsed.cli import main
-from synapsed.installed import commit
 from synapsed.keeper import frames
+from synapsed.process.installed import commit
 from synapsed.store.schema import MIGRATIONS, OLDEST
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 
 from scripts import sbom
 from synapsectl.manual import page
-from synapsed.installed import COMMIT_FILE, commit
+from synapsed.process.installed import COMMIT_FILE, commit
 from tests.support.daemon import NO_PORTS, PATIENCE_S
 
 ROOT = Path(__file__).parents[2]

@@ -38,7 +38,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "pyproject.toml": (EVERYBODY,),
     "requirements.lock": (EVERYBODY,),
     "scripts/setup": (EVERYBODY,),
-    "profiles/*": ("synapsed.library",),
+    "profiles/*": ("synapsed.profiles.library",),
     "packaging/systemd/*": ("synapsectl.service",),
     "packaging/launchd/*": ("synapsectl.service",),
     "packaging/*": ("tests.docs", "tests.parts.telemetry"),

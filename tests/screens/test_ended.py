@@ -13,8 +13,8 @@ import pytest
 from synapsed import own_python
 from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
+from synapsed.profiles.screen_spec import BusySigns
 from synapsed.screens.pool import ScreenPool
-from synapsed.screenspec import BusySigns
 from synapsed.terminal.screen_messages import (
     Ask,
     Drawn,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.library import ProfileLibrary
 from synapsed.model.outer_terminal import OuterTerminal
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.terminal.line_prompts.evidence import TerminalFacts

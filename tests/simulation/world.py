@@ -22,13 +22,13 @@ import structlog
 
 from synapsed.agents.parking import Memory
 from synapsed.clock import SettledDate
-from synapsed.config import Config
+from synapsed.config.paths import Paths
+from synapsed.config.schema import Config
 from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
-from synapsed.library import ProfileLibrary
 from synapsed.model.task import TaskState
 from synapsed.parts.history.service import FILE, SqliteHistory
-from synapsed.paths import Paths
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds

@@ -153,9 +153,9 @@ def test_a_mutant_is_judged_by_the_tests_that_execute_it_those_of_its_room_first
     assert ["night" in one.marks for one in (room, others, night, later)] == [True, True, False, False]
     assert [one.verdict for one in (room, others, night, later)] == ["new", "new, by others", "old only", "old only"]
     tests = ["tests/daemon/test_daemon.py", "tests/terminal/test_sandbox.py"]
-    assert stages("synapsed/sandbox.py", tests, reach)[0].paths == ("tests/terminal/test_sandbox.py",)
+    assert stages("synapsed/process/sandbox.py", tests, reach)[0].paths == ("tests/terminal/test_sandbox.py",)
     assert stages("synapsectl/client.py", ["tests/synapsectl/test_top.py"], reach)[0].verdict == "new"
-    assert stages("synapsed/premises.py", [], reach) == []
+    assert stages("synapsed/process/deleted_files.py", [], reach) == []
 
 
 class Scripted(Tree):

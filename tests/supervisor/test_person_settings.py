@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import NotEnforced
-from synapsed.launch_plan import PersonSettings
-from synapsed.library import ProfileLibrary
-from synapsed.profiles import Profile
-from synapsed.settingspec import SettingsNote, SettingsSpec
+from synapsed.keepers.launch_plan import PersonSettings
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.setting_spec import SettingsNote, SettingsSpec
 from synapsed.supervisor.launch_planner import check_enforced
 from synapsed.supervisor.person_settings import SIZE_MAX, judge, read
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from synapsed.errors import PortsExhausted
-from synapsed.loopback import LOOPBACK, hold_other, tcp_socket
+from synapsed.process.loopback import LOOPBACK, hold_other, tcp_socket
 from synapsed.supervisor.ports import Ports, announceable
 from tests.support.ports import free_port
 

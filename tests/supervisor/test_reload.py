@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config import AgentConfig, Config, RestartPolicy
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
+from synapsed.config.schema import AgentConfig, Config, RestartPolicy
 from synapsed.errors import ConfigError
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
 from synapsed.parts.loading import config_model
-from synapsed.paths import Paths
-from synapsed.profiles import Profile
-from synapsed.screenspec import Ready
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import Ready
 from synapsed.supervisor.environment import read_env_file
 from synapsed.supervisor.reload import differences, in_layers
 

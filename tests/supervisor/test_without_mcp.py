@@ -12,11 +12,11 @@ from synapsectl.context import CommandContext
 from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import ServiceSettings
-from synapsed.config import AgentConfig, Config
-from synapsed.extras import MCP_INSTALL, MCP_MISSING, has_mcp
-from synapsed.library import ProfileLibrary
+from synapsed.config.paths import Paths
+from synapsed.config.schema import AgentConfig, Config
 from synapsed.model.records import AgentRecord
-from synapsed.paths import Paths
+from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, has_mcp
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.roster import Roster
 from tests.fakes.clock import FakeClock

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from synapsed.paths import Paths
-from synapsed.sockets import connect
+from synapsed.config.paths import Paths
+from synapsed.config.sockets import connect
 from synapsed.supervisor.environment import agent_token
 from tests.support import warm
 

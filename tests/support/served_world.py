@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.model.task import Prompt
 from synapsed.parts.loading import config_model
+from synapsed.profiles.library import ProfileLibrary
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink

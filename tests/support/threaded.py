@@ -22,8 +22,8 @@ import structlog
 import synapsed.daemon
 from synapsectl.__main__ import main
 from synapsed.api.peer_lookup import PeerLookup
-from synapsed.launch_plan import LaunchPlan
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
+from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.supervisor.manager import Manager
 from tests.fakes.played import PlayedFactory, PlayedLink

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.agents.parking import Memory
-from synapsed.config import AgentConfig, Config, EnvironmentConfig
+from synapsed.config.paths import Paths
+from synapsed.config.schema import AgentConfig, Config, EnvironmentConfig
 from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
-from synapsed.paths import Paths
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from synapsectl.__main__ import main
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 from tests.synapsectl.fake_daemon import FakeDaemon
 
 

@@ -70,7 +70,9 @@ def test_a_signal_in_between_gives_the_terminal_back(plain: FakeDaemon, number: 
 
 
 def test_an_interrupt_before_anything_is_drawn_is_one_of_any_verb(home: Path) -> None:
-    tool = PtyTool("attach", "claude", before=at_import("synapsed.sockets", "os.kill(os.getpid(), signal.SIGINT)"))
+    tool = PtyTool(
+        "attach", "claude", before=at_import("synapsed.config.sockets", "os.kill(os.getpid(), signal.SIGINT)")
+    )
     assert tool.end() == 130
     assert tool.shown == b""
     tool.close()

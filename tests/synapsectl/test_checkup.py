@@ -13,8 +13,8 @@ import pytest
 from synapsectl.checkup import screens
 from synapsectl.checkup.finding import NOTE, OK, WRONG
 from synapsectl.checkup.screens import judged, look_at_screens
-from synapsed.lockrecord import LockRecord, RunningPlace, here
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
+from synapsed.process.lock_record import LockRecord, RunningPlace, here
 from tests.support.daemon import eventually
 from tests.synapsectl.conftest import Ctl
 

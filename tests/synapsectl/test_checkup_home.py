@@ -8,7 +8,7 @@ import pytest
 from synapsectl.checkup import home as checkup
 from synapsectl.checkup.finding import OK, WRONG
 from synapsed import __version__
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 
 
 @pytest.mark.parametrize(

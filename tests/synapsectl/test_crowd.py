@@ -12,7 +12,8 @@ import pytest
 
 from synapsectl.client import Client
 from synapsectl.errors import TimedOut
-from synapsed import hookclient, sockets
+from synapsed import hookclient
+from synapsed.config.schema import sockets
 
 ANSWER = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 

@@ -14,7 +14,7 @@ from synapsectl.service.login import Login, ProgramPath
 from synapsectl.service.manager import Finished
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file
 from synapsed import own_python
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 from tests.synapsectl.conftest import Ctl
 
 PATH = '/opt/odd "place"/$HOME/50%:/usr/bin'

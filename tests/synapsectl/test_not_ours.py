@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from synapsed import hookclient
+from synapsed.config.paths import Paths
+from synapsed.config.sockets import runtime_directory, why_not_our_folder
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
-from synapsed.paths import Paths
-from synapsed.sockets import runtime_directory, why_not_our_folder
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 

@@ -39,7 +39,9 @@ def test_a_folder_that_is_gone(verb: str, ctl: Ctl, tmp_path: Path, monkeypatch:
 
 
 def test_root_starts_no_daemon_in_a_persons_home(ctl: Ctl, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synapsed.owners.why_not_as_root", lambda _places, _environ: "this home is alice's")
+    monkeypatch.setattr(
+        "synapsed.process.file_owners.why_not_as_root", lambda _places, _environ: "this home is alice's"
+    )
     for verb in (("start", "dummy"), ("send", "x", "hello"), ("up",), ("install",)):
         told = ctl(*verb)
         assert (told.code, told.err) == (6, "synapsectl: this home is alice's\n"), verb

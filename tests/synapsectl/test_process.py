@@ -96,7 +96,7 @@ DAEMON = """
 import json, os, signal, socketserver, sys
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 
 class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args): pass

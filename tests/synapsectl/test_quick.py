@@ -11,8 +11,8 @@ from synapsectl.commands import fleet
 from synapsectl.parsing import parse
 from synapsectl.verbs import verbs
 from synapsed import own_python
-from synapsed.paths import Paths
-from synapsed.sockets import control_socket
+from synapsed.config.paths import Paths
+from synapsed.config.sockets import control_socket
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
 

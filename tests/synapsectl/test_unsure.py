@@ -21,7 +21,7 @@ import pytest
 from synapsectl.context import CommandContext
 from synapsectl.output import CommandOutput
 from synapsectl.spawn import note_shutdown
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 from tests.support.daemon import Daemon, eventually
 from tests.support.threaded import KINDS
 

@@ -8,9 +8,9 @@ import pytest
 
 from synapsectl.commands import up
 from synapsed.agents import views
-from synapsed.lockrecord import LockRecord, RunningPlace, read_record
+from synapsed.config.paths import Paths
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.paths import Paths
+from synapsed.process.lock_record import LockRecord, RunningPlace, read_record
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent
 

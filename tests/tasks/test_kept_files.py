@@ -8,7 +8,7 @@ from synapsed.agents import message_files
 from synapsed.errors import InvalidRequest
 from synapsed.model.kept_file import KeptFile, given_here, is_kept
 from synapsed.model.task import FileContent, FilePart, Message, Task, TextPart
-from synapsed.screenspec import DeliverySpec
+from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.tasks.prompt_text import Enclosure, compose
 
 ID = "0123456789abcdef" * 2

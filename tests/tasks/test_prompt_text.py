@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from synapsed.agents import message_files
 from synapsed.errors import InvalidRequest, TooLarge
 from synapsed.model.task import DataPart, FileContent, FilePart, Message, Part, Task, TextPart
-from synapsed.screenspec import DeliverySpec
+from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.tasks import prompt_text
 from synapsed.tasks.prompt_text import Letter, compose, safe_name
 

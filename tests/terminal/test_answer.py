@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.screenspec import AnswerSpec, Composer
+from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.terminal import printed
 from synapsed.terminal.answer import below_message, from_screen
 from tests.fakes.stage import all_lines, from_lines

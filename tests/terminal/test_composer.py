@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.screenspec import Composer, DeliverySpec
+from synapsed.profiles.screen_spec import Composer, DeliverySpec
 from synapsed.terminal.composer import ComposerState, cursor_line, ends_at_cursor, holds_back, read_composer, shows_line
 from synapsed.terminal.screen import Screen
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.errors import TooLarge
-from synapsed.screenspec import DeliverySpec
+from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.terminal.delivery import clean, type_message
 
 TUI = DeliverySpec(neutralise=r"\A\s*[/!]")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.library import ProfileLibrary
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.drafting import AsksError, draft, only_drafts
 from synapsed.terminal.screen import Screen

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty.streaming import Piece, TurnStream
-from synapsed.screenspec import AnswerSpec, StreamSpec
 from synapsed.terminal import growing_answer
 from synapsed.terminal.growing_answer import LineText, ScreenText
 from synapsed.terminal.observer import TerminalObserver

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.indented_blocks import as_typed
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.screenspec import Composer, Prompts
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.screen_spec import Composer, Prompts
 from synapsed.terminal.menu_keys import Menu, route
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for

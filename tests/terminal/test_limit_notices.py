@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.limit_notices import UNTIL_MAX_S, find_limit, read_until
 
 NOW = datetime(2026, 11, 21, 23, 24, tzinfo=UTC)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.line_prompts.evidence import Reads, TerminalFacts, edits
 from synapsed.terminal.line_prompts.judgement import Known, echoes, read_prompt
 from synapsed.terminal.line_prompts.learned import KEPT_MAX, LearnedPrompt, add, compiled, learn, pattern_of, said

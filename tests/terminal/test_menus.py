@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice
-from synapsed.screenspec import Prompts
+from synapsed.profiles.screen_spec import Prompts
 from synapsed.terminal.menu_keys import DONE, Menu, route
 from synapsed.terminal.menus import find_menu, find_pause
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for

@@ -7,8 +7,8 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Profile
-from synapsed.screenspec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready, Signs
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready, Signs
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
 from synapsed.terminal.verdict import STALE_S

@@ -2,11 +2,11 @@
 
 import pytest
 
-from synapsed.channelspec import Channel
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Profile
-from synapsed.screenspec import BusySigns, Composer, Interrupt, PutOff, Ready
+from synapsed.profiles.channel_spec import Channel
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Composer, Interrupt, PutOff, Ready
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.open_turn import REPORTED_LATE_S

@@ -3,8 +3,8 @@
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.profiles import Profile
-from synapsed.screenspec import Composer
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import Composer
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.placeholder_text import TYPED_S
 from tests.support.readiness import held, receives

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
-from synapsed.library import ProfileLibrary
-from synapsed.screenspec import Dialog, ListedOption, OwnWords, Prompts
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.screen_spec import Dialog, ListedOption, OwnWords, Prompts
 from synapsed.terminal import prompts
 from synapsed.terminal.limit_notices import find_limit
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for

@@ -3,8 +3,8 @@
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.profiles import Profile
-from synapsed.screenspec import BusySigns, Composer, Ready
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Composer, Ready
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from synapsed import own_python, sandbox
+from synapsed import own_python
+from synapsed.process import sandbox
 from tests.support.begun import begins_with
 
 PATIENCE_S = 60.0
 TRIES = """
 import ctypes, json, os, resource, socket, sys, threading
-import synapsed.sandbox as sandbox
+import synapsed.process.sandbox as sandbox
 {before}
 parent = os.getppid()
 libc = ctypes.CDLL(None, use_errno=True)

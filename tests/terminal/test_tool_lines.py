@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from synapsed.channelspec import ShownTools
 from synapsed.model.facts import ShownCall
+from synapsed.profiles.channel_spec import ShownTools
 from synapsed.terminal.tool_lines import CALLS_MAX, shown_calls
 
 IN_PLACE = ShownTools(

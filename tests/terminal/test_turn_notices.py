@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.library import ProfileLibrary
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.turn_notices import read_chrome, refused_below
 
 GEMINI = ProfileLibrary.builtin().get("gemini")

@@ -5,8 +5,8 @@ import pytest
 from synapsed.errors import InvalidChoice
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted
-from synapsed.profiles import Profile
-from synapsed.screenspec import BusySigns, Composer, Ready, Signs
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.screen_spec import BusySigns, Composer, Ready, Signs
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import keys_for
 from synapsed.terminal.unreadable import IN_TURN_S, ROWS_MAX, UNREADABLE_S

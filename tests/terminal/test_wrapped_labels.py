@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.library import ProfileLibrary
-from synapsed.profiles import Profile
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.schema import Profile
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.screen import Screen
 

@@ -5,9 +5,9 @@ from typing import Any, get_args
 from pydantic_core import to_json
 
 from synapsed.clock import iso
-from synapsed.masking import mask
 from synapsed.model.events.kinds import Data, EventData, Gap
 from synapsed.model.events.stored import Event
+from synapsed.model.masking import mask
 
 OF_TASKS = frozenset({"taskStatus", "taskArtifact"})
 """Types of events that the streams of tasks are made of: exact in the log, for those who may read the task."""

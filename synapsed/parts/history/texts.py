@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from synapsed.masking import MASK, mask_text, unfinished
+from synapsed.model.masking import MASK, mask_text, unfinished
 
 TEXT_MAX = 65_536
 """Characters that are kept of a text: its beginning."""

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from synapsed.screenspec import Composer
+from synapsed.profiles.screen_spec import Composer
 from synapsed.terminal.composer import ComposerState, cursor_line
 from synapsed.terminal.line_prompts.evidence import TerminalFacts, evidence
 from synapsed.terminal.line_prompts.learned import TEXT_MAX, LearnedPrompt, compiled

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from synapsed.clock import iso
+from synapsed.config.paths import Paths
 from synapsed.errors import Busy, InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent
 from synapsed.kernel import Kernel
@@ -29,7 +30,6 @@ from synapsed.parts.history.face import FACE
 from synapsed.parts.history.service import SqliteHistory
 from synapsed.parts.history.service import opened as opened_part
 from synapsed.parts.history.texts import READ_MAX, TEXT_MAX
-from synapsed.paths import Paths
 from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task

@@ -13,13 +13,13 @@ from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import ServiceSettings
 from synapsed.cli import main
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.parts.loading import config_model
 from synapsed.parts.telemetry import extra
 from synapsed.parts.telemetry.extra import MISSING, missing
 from synapsed.parts.telemetry.face import TracesConfig
-from synapsed.paths import Paths
 from synapsed.supervisor.reload import differences
 
 Config = config_model()

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from synapsed.clock import SystemClock
+from synapsed.config.paths import Paths
 from synapsed.parts.loading import config_model
 from synapsed.parts.telemetry.pipeline import Telemetry
-from synapsed.paths import Paths
 from tests.api.serving import Api, serving
 from tests.fakes.clock import FakeClock
 from tests.fakes.control import FakeControl

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.configfile import load_config
+from synapsed.config.files import load_config
+from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.parts.loading import config_model
-from synapsed.paths import Paths
 
 
 def loaded(folder: Path, text: str) -> object:

@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from synapsed.config.toml_errors import describe_syntax, describe_validation, line_of, unreadable
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.profiles import Profile
-from synapsed.releases import within
-from synapsed.toml_errors import describe_syntax, describe_validation, line_of, unreadable
-from synapsed.variants import Variant
+from synapsed.profiles.releases import within
+from synapsed.profiles.schema import Profile
+from synapsed.profiles.variants import Variant
 
-BUILTIN = Path(__file__).parent / "_profiles"
+BUILTIN = Path(__file__).parent.parent / "_profiles"
 """Where a wheel has them; a checkout has them beside the package."""
-CHECKOUT = Path(__file__).parent.parent / "profiles"
+CHECKOUT = Path(__file__).parent.parent.parent / "profiles"
 
 
 _BY_NAME = re.compile(r"-m\W+synapsectl\b")

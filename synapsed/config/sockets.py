@@ -1,7 +1,7 @@
 """Where the daemon's sockets are, told from the environment alone, and whose they are.
 
-Apart from `synapsed.paths`, and without pathlib: the person's tool asks for one path, and importing pathlib would be an
-eighth of its time.
+Apart from `synapsed.config.paths`, and without pathlib: the person's tool asks for one path, and importing pathlib
+would be an eighth of its time.
 """
 
 import os
@@ -74,7 +74,7 @@ def control_socket(environ: "Mapping[str, str]") -> str:
 
 
 def lock_file(environ: "Mapping[str, str]") -> str:
-    """The lock of the daemon, which says where it listens (`synapsed.lockrecord`)."""
+    """The lock of the daemon, which says where it listens (`synapsed.process.lock_record`)."""
     return os.path.join(state_directory(environ), "daemon.lock")
 
 

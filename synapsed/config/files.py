@@ -14,13 +14,13 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
-from synapsed.config import AgentConfig, Config, TeamConfig, agent_model
+from synapsed.config.paths import Paths
+from synapsed.config.schema import AgentConfig, Config, TeamConfig, agent_model
+from synapsed.config.toml_errors import describe_syntax, describe_validation, unreadable
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
 from synapsed.fleetspec import FleetConfig, overlaid
 from synapsed.model.agent import validate_name
-from synapsed.paths import Paths
-from synapsed.toml_errors import describe_syntax, describe_validation, unreadable
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:

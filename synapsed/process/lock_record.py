@@ -11,7 +11,7 @@ import stat
 import time
 from typing import NamedTuple
 
-from synapsed.locks import is_locked
+from synapsed.process.file_locks import is_locked
 
 LINES = 7
 NEWLINE = "\0"

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from synapsed.channelspec import ErrorCode, Pattern, TextPattern, has
+from synapsed.profiles.channel_spec import ErrorCode, Pattern, TextPattern, has
 
 
 class _Section(BaseModel):

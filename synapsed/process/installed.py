@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 COMMIT_FILE = "_commit"
 """In the package: written when a wheel is built (`scripts/build_hook.py`)."""
 COMMIT_LENGTH = 10

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from synapsed.sockets import runtime_directory, socket_directory
+from synapsed.config.sockets import runtime_directory, socket_directory
 
 
 class _Below:

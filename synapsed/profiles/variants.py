@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from synapsed.channelspec import Pattern
-from synapsed.releases import PRINTED, find, key
+from synapsed.profiles.channel_spec import Pattern
+from synapsed.profiles.releases import PRINTED, find, key
 
 
 def _is_release(version: str) -> str:

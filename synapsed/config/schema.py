@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from synapsed.apispec import ApiConfig
 from synapsed.attention.notify import NotifyConfig
+from synapsed.config.api_section import ApiConfig
 from synapsed.fleetspec import FleetConfig
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
@@ -92,7 +92,7 @@ _Variable = Annotated[
 
 class EnvironmentConfig(Section):
     """`[environment]`: what of a shell's environment goes to agents, and to a daemon that a verb starts, where that is
-    to be otherwise than the table says (`synapsed.inherited`)."""
+    to be otherwise than the table says (`synapsed.process.inherited`)."""
 
     keep: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
     """Goes along, whatever the table and `drop` say."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from synapsed.releases import key
+from synapsed.profiles.releases import key
 
 __all__ = ["package_version"]
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
-from synapsed.channelspec import Channel, ShownTools
 from synapsed.model.released_names import Right
-from synapsed.releases import drift, key, within
-from synapsed.screenspec import (
+from synapsed.profiles.channel_spec import Channel, ShownTools
+from synapsed.profiles.releases import drift, key, within
+from synapsed.profiles.screen_spec import (
     AccountSpec,
     AnswerSpec,
     BusySigns,
@@ -28,12 +28,12 @@ from synapsed.screenspec import (
     Signs,
     StreamSpec,
 )
-from synapsed.settingspec import SettingsSpec
-from synapsed.variants import Variant, VersionCheck
+from synapsed.profiles.setting_spec import SettingsSpec
+from synapsed.profiles.variants import Variant, VersionCheck
 
-EXAMPLES = Path(__file__).parent / "_examples"
+EXAMPLES = Path(__file__).parent.parent / "_examples"
 """Where a wheel has the examples that a profile runs; a checkout has them beside the package."""
-_CHECKOUT = Path(__file__).parent.parent
+_CHECKOUT = Path(__file__).parent.parent.parent
 
 
 def _speaker(value: bool | str) -> bool | str:

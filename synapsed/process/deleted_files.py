@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from synapsed.paths import Paths
+from synapsed.config.paths import Paths
 
 STATE, DATABASE, LOCK, RUN_LOCK = "state", "database", "lock", "lock of the sockets"
 CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET = "control socket", "hooks socket", "questions socket"

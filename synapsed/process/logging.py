@@ -27,8 +27,8 @@ from typing import Any
 
 import structlog
 
-from synapsed import masking
-from synapsed.masking import MASK
+from synapsed.model import masking
+from synapsed.model.masking import MASK
 
 SOCKET = Path("/run/systemd/journal/socket")
 

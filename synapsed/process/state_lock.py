@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from synapsed.config.paths import Paths
 from synapsed.errors import AlreadyRunning, LaunchError, StateElsewhere
-from synapsed.lockrecord import LOCK_MAX, LockRecord, advice, here, is_over, read_record, whose
-from synapsed.locks import database_user
-from synapsed.owners import private_directory
-from synapsed.paths import Paths
+from synapsed.process.file_locks import database_user
+from synapsed.process.file_owners import private_directory
+from synapsed.process.lock_record import LOCK_MAX, LockRecord, advice, here, is_over, read_record, whose
 
 
 def prepare_directories(paths: Paths) -> None:
