@@ -139,9 +139,9 @@ def versions() -> dict[str, object]:
 
 def _run(args: argparse.Namespace) -> int:
     leave_to_a_child()
-    from synapsed.process import parent_attributes as attributes
+    from synapsed.process.parent_attributes import make_room, measured
 
-    started_with = attributes.measured()
+    started_with = measured()
     os.umask(0o077)
     gc.disable()  # importing leaves no garbage behind, but looking for it takes a tenth of the time
     import asyncio
@@ -150,18 +150,18 @@ def _run(args: argparse.Namespace) -> int:
     from synapsed.daemon import Daemon
     from synapsed.errors import SynapsedError
     from synapsed.model.attributes import ProcessAttributes
-    from synapsed.process import logging as log
+    from synapsed.process.logging import configure
     from synapsed.process.open_files import keep_private, raise_limit
 
     gc.freeze()  # what is there now stays: it is not looked at again and again
     gc.enable()
     sys.setswitchinterval(SWITCH_S)
     paths = Paths.from_environ()
-    log.configure(
+    configure(
         args.log_level, file=paths.logs / "synapsed.log" if args.log_file else None, agents=paths.state / "agents"
     )
     served = args.service is not None
-    attributes.make_room()
+    make_room()
     keep_private(paths.logs)
     daemon = Daemon(
         paths,
@@ -189,13 +189,13 @@ def _broker(args: argparse.Namespace) -> int:
     from synapsed.fleet.broker import serve
     from synapsed.fleet.member_files import Home
     from synapsed.parts.loading import config_model
-    from synapsed.process import logging as log
+    from synapsed.process.logging import configure
     from synapsed.process.open_files import raise_limit
 
     os.umask(0o077)
     raise_limit()
     paths = Paths.from_environ()
-    log.configure(args.log_level, file=paths.logs / "broker.log" if args.log_file else None)
+    configure(args.log_level, file=paths.logs / "broker.log" if args.log_file else None)
     try:
         asyncio.run(serve(Home(paths), load_config(paths, config_model()).fleet, os.environ))
     except SynapsedError as error:

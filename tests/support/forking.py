@@ -75,10 +75,9 @@ def main() -> int:
     gc.disable()  # as the daemon does it
     from synapsed import cli, daemon  # noqa: F401
     from synapsed.a2a import endpoints  # noqa: F401 - a daemon imports it when it is first asked
-    from synapsed.config.schema import paths  # noqa: F401
-    from synapsed.process import logging as log  # noqa: F401
-    from synapsed.process import open_files as openfiles  # noqa: F401
-    from synapsed.profiles.schema import library
+    from synapsed.config import paths  # noqa: F401
+    from synapsed.process import logging, open_files  # noqa: F401
+    from synapsed.profiles import library
     from tests.support import spare_screens
 
     library.ProfileLibrary.builtin()  # compiles the expressions of all profiles, which `re` keeps

@@ -13,7 +13,7 @@ import pytest
 from synapsectl.client import Client
 from synapsectl.errors import TimedOut
 from synapsed import hookclient
-from synapsed.config.schema import sockets
+from synapsed.config import sockets
 
 ANSWER = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from synapsed.process import collector as garbage
+from synapsed.process import collector
 from synapsed.process.collector import DUE, LOOK_EVERY_S, OVERDUE, QUIET, Collector, collecting
 from tests.fakes.clock import FakeClock
 
@@ -67,7 +67,7 @@ def test_it_is_not_put_off_for_ever(process: Process, clock: FakeClock) -> None:
 def test_only_the_collector_looks_at_what_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it is there; else Python does it as it did."""
     clock, before, full = FakeClock(), gc.get_threshold(), gc.get_stats()[2]["collections"]
-    monkeypatch.setattr(garbage, "DUE", 1)
+    monkeypatch.setattr(collector, "DUE", 1)
     with collecting(clock):
         kept = [[number] for number in range(100_000)]
         assert gc.get_stats()[2]["collections"] == full
