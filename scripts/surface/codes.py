@@ -18,7 +18,7 @@ from synapsectl.manual import ENVIRONMENT, EXIT_CODES
 from synapsectl.service.login import CARRIED as OF_A_LOGIN
 from synapsectl.service.settings import CARRIED, LOCALE
 from synapsed import cli
-from synapsed.a2a.errors import KINDS
+from synapsed.a2a_types.a2a_errors import KINDS
 from synapsed.api.problems import _HTTP_CODES
 from synapsed.errors import EXIT_CODES as EXIT_OF
 from synapsed.errors import HTTP_STATUS

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from synapsed.a2a.extensions import declared
+from synapsed.a2a_types.extensions import declared
 from synapsed.model.agent import AgentView, ProfileAnswer
 
 CARD_PATH = "/.well-known/agent-card.json"

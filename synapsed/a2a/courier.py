@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from synapsed.a2a.partial_answer import ArtifactPiece, Heard, Snapshot
-from synapsed.a2a.remote_outcome import outcome
 from synapsed.a2a.remote_protocol import LONGEST_PAUSE_S, AgentConnection
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Heard, Snapshot
+from synapsed.a2a_types.remote_outcome import outcome
 from synapsed.clock import Clock, iso
 from synapsed.errors import (
     ExternalError,

@@ -19,7 +19,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseError
 
 from synapsed.a2a.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
-from synapsed.a2a.snapshots import TEXT_SHOWN
+from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.model.external import SEEDS, ExternalAgent
 from synapsed.outgoing import OutgoingConfig

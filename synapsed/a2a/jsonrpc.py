@@ -11,7 +11,12 @@ from typing import Any, Final
 import structlog
 
 from synapsed.a2a.endpoint_types import MessageReply, StreamReply, retry_after
-from synapsed.a2a.errors import (
+from synapsed.a2a.methods import Method
+from synapsed.a2a.operations import RequestScope
+from synapsed.a2a.params import parse
+from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
+from synapsed.a2a.version import V03, V10, require_version
+from synapsed.a2a_types.a2a_errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -21,12 +26,7 @@ from synapsed.a2a.errors import (
     invalid_params,
     rpc_failure,
 )
-from synapsed.a2a.extensions import activated
-from synapsed.a2a.methods import Method
-from synapsed.a2a.operations import RequestScope
-from synapsed.a2a.params import parse
-from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
-from synapsed.a2a.version import V03, V10, require_version
+from synapsed.a2a_types.extensions import activated
 from synapsed.documents.writing import has_large
 from synapsed.errors import Busy, Forbidden, SynapsedError, Unauthorized
 

@@ -10,17 +10,17 @@ from a2a.types import a2a_pb2 as pb
 
 from synapsed.a2a.card import TEXT
 from synapsed.a2a.continuing import answered_by
-from synapsed.a2a.convert import STATES, artifact_update, message_from, status_update, struct_dict, task_dict
-from synapsed.a2a.errors import (
+from synapsed.a2a.push.operations import PushOperations
+from synapsed.a2a.push.sender import PushSender
+from synapsed.a2a_types.a2a_errors import (
     CONTENT_TYPE_NOT_SUPPORTED,
     TASK_NOT_CANCELABLE,
     UNSUPPORTED_OPERATION,
     A2aError,
     invalid_params,
 )
-from synapsed.a2a.extensions import INTERRUPTS, answered_prompt, taken
-from synapsed.a2a.push.operations import PushOperations
-from synapsed.a2a.push.sender import PushSender
+from synapsed.a2a_types.convert import STATES, artifact_update, message_from, status_update, struct_dict, task_dict
+from synapsed.a2a_types.extensions import INTERRUPTS, answered_prompt, taken
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, InvalidRequest, TaskNotFound
 from synapsed.interfaces import PAGE_SIZE, EventLog, SendRequest, TaskFilter, Tasks, task_cursor

@@ -13,9 +13,9 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 
-import synapsed.a2a.free_json  # noqa: F401 - for what it does to protobuf
-from synapsed.a2a.errors import A2aError, invalid_params
-from synapsed.a2a.free_json import DEPTH_MAX, ITEMS_MAX, NUMBER_MAX, packed
+import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
+from synapsed.a2a_types.a2a_errors import A2aError, invalid_params
+from synapsed.a2a_types.free_json import DEPTH_MAX, ITEMS_MAX, NUMBER_MAX, packed
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
 _OBJECTS: Final = "google.protobuf.Struct"

@@ -9,11 +9,9 @@ from a2a.client import A2AClientError, ClientCallContext, ClientConfig, ClientFa
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
 
-import synapsed.a2a.free_json  # noqa: F401 - for what it does to protobuf
-from synapsed.a2a.convert import outgoing
+import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.discovery import BINDINGS, look_again
 from synapsed.a2a.hosts.tunnel import Tunnel
-from synapsed.a2a.partial_answer import ArtifactPiece, Snapshot
 from synapsed.a2a.remote_protocol import (
     CALL_S,
     KEY_HEADER,
@@ -25,7 +23,9 @@ from synapsed.a2a.remote_protocol import (
     of_status,
     unreachable,
 )
-from synapsed.a2a.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
+from synapsed.a2a_types.convert import outgoing
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
 from synapsed.errors import ExternalError, RemoteRefused
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import Message

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from synapsed.a2a.partial_answer import ArtifactPiece, Snapshot
-from synapsed.a2a.snapshots import TEXT_SHOWN
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.documents.counting import Meter, TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import SEEDS, ExternalAgent

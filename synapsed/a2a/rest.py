@@ -11,7 +11,11 @@ from typing import Any, Final
 import structlog
 
 from synapsed.a2a.endpoint_types import MessageReply, RestRequest, StreamReply, retry_after
-from synapsed.a2a.errors import (
+from synapsed.a2a.methods import Method
+from synapsed.a2a.operations import RequestScope
+from synapsed.a2a.params import from_query, parse
+from synapsed.a2a.version import V10, require_version
+from synapsed.a2a_types.a2a_errors import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
@@ -20,11 +24,7 @@ from synapsed.a2a.errors import (
     invalid_params,
     rest_error,
 )
-from synapsed.a2a.extensions import activated
-from synapsed.a2a.methods import Method
-from synapsed.a2a.operations import RequestScope
-from synapsed.a2a.params import from_query, parse
-from synapsed.a2a.version import V10, require_version
+from synapsed.a2a_types.extensions import activated
 from synapsed.errors import SynapsedError
 
 METHOD_NOT_ALLOWED: Final = 405

@@ -17,7 +17,6 @@ from urllib.parse import quote
 import httpx
 
 from synapsed.a2a.discovery import MISSING, look_again
-from synapsed.a2a.partial_answer import ArtifactPiece, Snapshot
 from synapsed.a2a.remote_protocol import (
     CALL_S,
     CONNECT_S,
@@ -31,8 +30,9 @@ from synapsed.a2a.remote_protocol import (
     of_status,
     unreachable,
 )
-from synapsed.a2a.snapshots import TEXT_SHOWN
 from synapsed.a2a.synapse_a2a_json import body_of, event_of, made_of, snapshot_of
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.documents.reading import read
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import ExternalAgent

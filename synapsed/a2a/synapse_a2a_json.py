@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from synapsed.a2a.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
 from synapsed.model.task import Artifact, DataPart, Message, Part, Prompt, PromptOption, TaskState, TextPart
 
 MARK: Final = "message_id"

@@ -20,11 +20,11 @@ from google.protobuf import json_format
 from pydantic import BaseModel, ValidationError
 
 from synapsed.a2a.convert03 import push_config03, stream_event03, task03
-from synapsed.a2a.errors import METHOD_NOT_FOUND, A2aError, invalid_params
-from synapsed.a2a.free_json import check_arrays, packed
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import RequestScope
 from synapsed.a2a.params import unreadable
+from synapsed.a2a_types.a2a_errors import METHOD_NOT_FOUND, A2aError, invalid_params
+from synapsed.a2a_types.free_json import check_arrays, packed
 
 type Json = dict[str, Any]
 

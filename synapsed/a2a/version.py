@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from synapsed.a2a.errors import VERSION_NOT_SUPPORTED, A2aError
+from synapsed.a2a_types.a2a_errors import VERSION_NOT_SUPPORTED, A2aError
 
 V10: Final = "1.0"
 V03: Final = "0.3"

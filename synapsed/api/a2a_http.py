@@ -11,8 +11,8 @@ from aiohttp import hdrs, web
 
 from synapsed.a2a.card import Authentication, extended_card
 from synapsed.a2a.endpoint_types import MessageReply, StreamReply
-from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
-from synapsed.a2a.extensions import EXTENSIONS, asked_for
+from synapsed.a2a_types.a2a_errors import from_synapsed, rest_error, rpc_failure
+from synapsed.a2a_types.extensions import EXTENSIONS, asked_for
 from synapsed.aio import at_once
 from synapsed.api.context import CONTEXT, ApiContext, port_of, rights_of
 from synapsed.api.gate import base_url

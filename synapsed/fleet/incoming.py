@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from synapsed.a2a.remote_outcome import outcome
+from synapsed.a2a_types.remote_outcome import outcome
 from synapsed.clock import Clock
 from synapsed.errors import (
     Busy,

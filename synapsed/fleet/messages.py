@@ -12,12 +12,12 @@ from typing import Any, Final
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
-import synapsed.a2a.free_json  # noqa: F401 - for what it does to protobuf
-from synapsed.a2a.convert import message_dict, message_from, struct_dict, task_dict
-from synapsed.a2a.errors import A2aError
-from synapsed.a2a.extensions import taken
-from synapsed.a2a.partial_answer import Snapshot
-from synapsed.a2a.snapshots import snapshot_from
+import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
+from synapsed.a2a_types.a2a_errors import A2aError
+from synapsed.a2a_types.convert import message_dict, message_from, struct_dict, task_dict
+from synapsed.a2a_types.extensions import taken
+from synapsed.a2a_types.partial_answer import Snapshot
+from synapsed.a2a_types.snapshots import snapshot_from
 from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
 from synapsed.fleet.envelope import BadEnvelope, encoded
 from synapsed.fleet.names import ANY

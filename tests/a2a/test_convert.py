@@ -6,8 +6,8 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.a2a.convert import STATES, artifact_update, message_from, status_update, task_dict
-from synapsed.a2a.errors import A2aError
+from synapsed.a2a_types.a2a_errors import A2aError
+from synapsed.a2a_types.convert import STATES, artifact_update, message_from, status_update, task_dict
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import (
     Artifact,

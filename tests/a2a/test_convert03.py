@@ -8,8 +8,8 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.a2a.convert import artifact_update, status_update, task_dict
 from synapsed.a2a.convert03 import push_config03, stream_event03, task03
+from synapsed.a2a_types.convert import artifact_update, status_update, task_dict
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, DataPart, Message, Task, TaskState, TextPart
 from tests.a2a.test_convert import NOW, artifacts, errors, normal, prompts, tasks

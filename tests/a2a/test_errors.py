@@ -2,7 +2,16 @@
 
 from a2a.utils import errors as sdk
 
-from synapsed.a2a.errors import DOMAIN, KINDS, SERVER_ERROR, A2aError, Kind, from_synapsed, invalid_params, rest_error
+from synapsed.a2a_types.a2a_errors import (
+    DOMAIN,
+    KINDS,
+    SERVER_ERROR,
+    A2aError,
+    Kind,
+    from_synapsed,
+    invalid_params,
+    rest_error,
+)
 from synapsed.errors import HTTP_STATUS, InvalidChoice, InvalidRequest, QueueFull, TaskNotFound
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from synapsed.a2a.errors import EXTENSION_SUPPORT_REQUIRED, A2aError
-from synapsed.a2a.extensions import (
+from synapsed.a2a_types.a2a_errors import EXTENSION_SUPPORT_REQUIRED, A2aError
+from synapsed.a2a_types.extensions import (
     ASKED_MAX,
     EXTENSIONS,
     INTERRUPT,

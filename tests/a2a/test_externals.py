@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from synapsed.a2a.partial_answer import Snapshot
 from synapsed.a2a.remote import Remote
+from synapsed.a2a_types.partial_answer import Snapshot
 from synapsed.errors import (
     CardChanged,
     CardInvalid,

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from synapsed.a2a.convert import message_from, struct_dict
-from synapsed.a2a.errors import A2aError
-from synapsed.a2a.free_json import DEPTH_MAX, ITEMS_MAX
 from synapsed.a2a.params import parse
 from synapsed.a2a.v03 import _ROWS, _request
+from synapsed.a2a_types.a2a_errors import A2aError
+from synapsed.a2a_types.convert import message_from, struct_dict
+from synapsed.a2a_types.free_json import DEPTH_MAX, ITEMS_MAX
 from synapsed.model.task import DataPart, Message
 
 

@@ -7,9 +7,9 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
-from synapsed.a2a.errors import A2aError
-from synapsed.a2a.free_json import SEARCH
 from synapsed.a2a.params import parse
+from synapsed.a2a_types.a2a_errors import A2aError
+from synapsed.a2a_types.free_json import SEARCH
 
 
 def request(**part: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from a2a.types import (
 )
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 
-from synapsed.a2a.extensions import PRIORITY
+from synapsed.a2a_types.extensions import PRIORITY
 from synapsed.model.task import Prompt, PromptOption
 from tests.api.serving import Api, sse_events
 from tests.fakes.control import FakeControl, hold

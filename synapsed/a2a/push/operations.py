@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 
 from a2a.types import a2a_pb2 as pb
 
-from synapsed.a2a.errors import PUSH_NOT_SUPPORTED, A2aError, invalid_params
 from synapsed.a2a.push.sender import PushSender
+from synapsed.a2a_types.a2a_errors import PUSH_NOT_SUPPORTED, A2aError, invalid_params
 from synapsed.errors import InvalidRequest, TaskNotFound
 from synapsed.interfaces import EventLog
 from synapsed.model.push import PushRecord

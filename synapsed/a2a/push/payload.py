@@ -5,8 +5,8 @@ Of an artifact that was told in pieces a receiver got none: it is sent whole, wi
 
 from typing import Any, Literal
 
-from synapsed.a2a.convert import artifact_update, status_update, task_dict
 from synapsed.a2a.convert03 import task03
+from synapsed.a2a_types.convert import artifact_update, status_update, task_dict
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Task
 

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from synapsed.a2a.partial_answer import Snapshot, answer_of
+from synapsed.a2a_types.partial_answer import Snapshot, answer_of
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import INTERRUPTED_STATES, Prompt, Task, TaskState

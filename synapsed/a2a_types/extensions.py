@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from synapsed.a2a.errors import EXTENSION_SUPPORT_REQUIRED, A2aError, invalid_params
+from synapsed.a2a_types.a2a_errors import EXTENSION_SUPPORT_REQUIRED, A2aError, invalid_params
 
 PRIORITY: Final = "urn:synapsed:a2a:priority:v1"
 INTERRUPT: Final = "urn:synapsed:a2a:interrupt:v1"

@@ -17,8 +17,8 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct, Value
 
-from synapsed.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, A2aError, invalid_params
-from synapsed.a2a.free_json import unpacked
+from synapsed.a2a_types.a2a_errors import CONTENT_TYPE_NOT_SUPPORTED, A2aError, invalid_params
+from synapsed.a2a_types.free_json import unpacked
 from synapsed.choices import whole
 from synapsed.clock import iso
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged

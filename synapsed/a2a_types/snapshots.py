@@ -6,10 +6,10 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 from google.protobuf.json_format import ParseError
 
-import synapsed.a2a.free_json  # noqa: F401 - for what it does to protobuf
-from synapsed.a2a.convert import STATES, parts_from, struct_dict
-from synapsed.a2a.errors import A2aError
-from synapsed.a2a.partial_answer import ArtifactPiece, Snapshot
+import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
+from synapsed.a2a_types.a2a_errors import A2aError
+from synapsed.a2a_types.convert import STATES, parts_from, struct_dict
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
 from synapsed.errors import RemoteRefused
 from synapsed.model.task import Artifact, Part, TaskState
 

@@ -18,7 +18,7 @@ import pydantic_core
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct
 
-from synapsed.a2a.errors import invalid_params
+from synapsed.a2a_types.a2a_errors import invalid_params
 
 DEPTH_MAX: Final = 60
 """Levels of lists and objects in free JSON; the SDK's parser has a limit of 100, and counts two each."""
