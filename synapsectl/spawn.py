@@ -100,7 +100,7 @@ def take_over(ctx: CommandContext) -> None:
         raise NoDaemon(f"{ctx.paths.lock}: {error.strerror}") from None
     try:
         if not _locked(lock):
-            told = (record := elsewhere(str(ctx.paths.lock))) and record.told(here())
+            told = (record := elsewhere(str(ctx.paths.lock))) and record.describe(here())
             raise NoDaemon(f"it cannot be taken over while its daemon runs: {told or 'it is starting, or ends'}")
         os.ftruncate(lock, 0)
     finally:

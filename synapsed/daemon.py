@@ -202,11 +202,12 @@ class Daemon:
                 await asyncio.to_thread(lead_here, Path(lock.before.socket), self._paths)
             upkeep = self._upkeep(lock, parts)
             parts.store.failed.add_done_callback(stop.fail)
+            own_log = OwnLog(self._paths.logs / "daemon.log")
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._come_up(parts)),
                     group.create_task(upkeep.run()),
-                    group.create_task(watch_loop(self._clock, parts.lag, OwnLog(self._paths.logs / "daemon.log").look)),
+                    group.create_task(watch_loop(self._clock, parts.lag, own_log.rotate)),
                     group.create_task(parts.backups.run()),
                     *([] if listen else [group.create_task(listeners.main_later())]),
                     *([group.create_task(Strays().reap())] if self._takes_orphans else []),

@@ -106,7 +106,7 @@ class Upkeep:
         """Returns what is gone, and what is to be said of the installed files. In a thread, all at once."""
         self._folders.keep(time.monotonic())
         _call_unfound(launches)
-        return premises.look(), self._installed.look()
+        return premises.find_deleted(), self._installed.problem()
 
     def _tell(self, lost: Mapping[str, Path]) -> None:
         for name, place in lost.items():

@@ -30,7 +30,7 @@ class Premises:
         }
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
-    def look(self) -> dict[str, Path]:
+    def find_deleted(self) -> dict[str, Path]:
         """What is gone, or another one, since the last look, by name; blocks for a moment. It counts as known then."""
         lost = {}
         for name, place in self._places.items():

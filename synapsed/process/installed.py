@@ -54,7 +54,7 @@ class InstalledFiles:
         self._files = [package / name for name in names]
         self._known = [_identity(path) for path in self._files]
 
-    def look(self) -> str:
+    def problem(self) -> str:
         """Returns what a person is to know of them now; empty for nothing. Blocks for a moment."""
         now = [_identity(path) for path in self._files]
         if now == self._known:

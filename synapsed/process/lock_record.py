@@ -66,7 +66,7 @@ class LockRecord(NamedTuple):
         machines = {self.place.machine, here.machine} - {""}
         return self.place.host == here.host and len(machines) < 2
 
-    def told(self, here: RunningPlace) -> str:
+    def describe(self, here: RunningPlace) -> str:
         """Names the daemon whose state it is, and since when, for people."""
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since))
         beside = here.boot and self.place.boot == here.boot and self.place.namespace != here.namespace
@@ -145,7 +145,7 @@ def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
 
 def whose(state: str, record: LockRecord) -> str:
     """Names the daemon whose state it is, in a sentence."""
-    return f"the state in {state} is that of {record.told(here())}"
+    return f"the state in {state} is that of {record.describe(here())}"
 
 
 def advice(state: str) -> str:

@@ -46,7 +46,7 @@ class OwnLog:
         self._path = path
         self._fd = fd
 
-    def look(self) -> bool:
+    def rotate(self) -> bool:
         """Put the log aside where it has grown too large, and go on in a new one. Whether that was done. Meant to be
         called every second: without need it is one look at a file."""
         try:

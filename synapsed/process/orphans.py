@@ -29,10 +29,10 @@ class Strays:
         """Takes orphans, and reaps now and then. Ends when it is cancelled."""
         become_subreaper()
         while True:
-            self.look()
+            self.reap_ended()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def look(self) -> None:
+    def reap_ended(self) -> None:
         """Reaps those that had ended at the look before: whoever waits for one has asked for it since."""
         dead = {pid for pid in _children() if _has_ended(pid)}
         for pid in dead & self._dead:

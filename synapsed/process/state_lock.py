@@ -128,7 +128,7 @@ def _already(path: Path, told: str) -> AlreadyRunning:
     pid = told.partition("\n")[0].strip() or "unknown"
     if record is not None and not record.is_at(place):
         return AlreadyRunning(
-            f"the state in {path.parent} is in use by {record.told(place)}; {advice(str(path.parent))}", pid=pid
+            f"the state in {path.parent} is in use by {record.describe(place)}; {advice(str(path.parent))}", pid=pid
         )
     return AlreadyRunning(
         f"a daemon runs already for {path.parent} (pid {pid}); 'synapsectl shutdown' ends it", pid=pid

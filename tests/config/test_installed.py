@@ -52,12 +52,12 @@ def test_a_checkout_is_asked(package: Path, tmp_path: Path, how: str) -> None:
 
 def test_files_that_are_replaced_or_moved_are_told_of(package: Path) -> None:
     files = InstalledFiles(package, ["__init__.py"])
-    assert files.look() == ""
+    assert files.problem() == ""
     moved = package.rename(package.with_name("moved"))
-    assert files.look().startswith(GONE)
+    assert files.problem().startswith(GONE)
     moved.rename(package)
-    assert files.look() == "", "they are back"
+    assert files.problem() == "", "they are back"
     newer = package / "newer"
     newer.write_text("__version__ = 2")
     newer.rename(package / "__init__.py")
-    assert files.look().startswith(f"{NEWER}: restart the service")
+    assert files.problem().startswith(f"{NEWER}: restart the service")

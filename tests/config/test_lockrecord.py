@@ -66,9 +66,9 @@ def test_where_it_is(place: RunningPlace, at: bool) -> None:
 
 
 def test_whose_it_is_is_told() -> None:
-    told = RECORD.told(RunningPlace("box", "boot-1", "pid:[2]"))
+    told = RECORD.describe(RunningPlace("box", "boot-1", "pid:[2]"))
     assert "host desk (another PID namespace of this machine), pid 7 there, since 2027-01-15" in told
-    assert "namespace" not in RECORD.told(RunningPlace("box", "boot-2", "pid:[1]"))
+    assert "namespace" not in RECORD.describe(RunningPlace("box", "boot-2", "pid:[1]"))
 
 
 def test_a_daemon_that_is_here_is_found_by_its_lock(tmp_path: Path) -> None:

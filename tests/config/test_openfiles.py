@@ -46,12 +46,12 @@ from pathlib import Path
 from synapsed.process.open_files import LOG_MAX, OwnLog
 log = OwnLog(Path(sys.argv[1]))
 os.write(2, b"x" * LOG_MAX)
-assert not log.look()
+assert not log.rotate()
 os.write(2, b"one more\\n")
-assert log.look()
+assert log.rotate()
 os.write(2, b"the next\\n")
 os.write(1, b"to both\\n")
-assert not log.look()
+assert not log.rotate()
 """
 
 
@@ -78,7 +78,7 @@ def test_a_log_that_is_not_its_own_is_left_alone(own: tuple[Path, int]) -> None:
     os.write(fd, b"x" * (LOG_MAX + 1))
     path.rename(path.with_name("elsewhere"))
     path.write_text("another daemon's")
-    assert not OwnLog(path, fd).look()
+    assert not OwnLog(path, fd).rotate()
     path.unlink()
-    assert not OwnLog(path, fd).look()
+    assert not OwnLog(path, fd).rotate()
     os.close(fd)

@@ -44,10 +44,10 @@ begun.wait(60)
 for pid in (*orphans, waited.pid):
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 strays = Strays()
-strays.look()
+strays.reap_ended()
 print([os.path.exists(f"/proc/{pid}") for pid in orphans], waited.wait())
-strays.look()
-strays.look()
+strays.reap_ended()
+strays.reap_ended()
 print([os.path.exists(f"/proc/{pid}") for pid in orphans], in_a_thread[0].wait())
 go.set()
 """
