@@ -25,6 +25,7 @@ SHOWN = 10
 
 ALLOWED: Mapping[str, str] = {
     "tests/simulation/test_simulation.py::test_seeds": "seeds of the kernel for thirty seconds: many daemons' worth",
+    "tests/parts/test_removal.py::test_the_rest_takes_a_message": "for each part a copy of the package, and a daemon",
 }
 """Functions that may take more than SHARE, with the reason; at most ten."""
 

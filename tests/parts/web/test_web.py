@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from synapsectl.commands import web
+from synapsed.parts.web.ctl import web
 
 ADDRESS = "http://localhost:8090/#code=secret"
 
@@ -29,6 +29,7 @@ def test_what_the_opener_is_given_is_a_file_of_ones_own(tmp_path: Path, monkeypa
     assert f'content="0;url={ADDRESS}"' in file.read_text()
     (tmp_path / "web.html").unlink()
     tmp_path.rmdir()
+    tmp_path.touch()  # no folder
     assert web._open(ctx, ADDRESS, "open") == 0
     assert said[-2] == ADDRESS, "where it cannot be written, the person gets it"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from synapsectl import tailscale
 from synapsectl.errors import NotAllowed, NotInstalled
+from synapsed.parts.web.ctl import tailscale
 
 NAME = "box.tail1234.ts.net"
 RUNNING = {"BackendState": "Running", "Self": {"DNSName": f"{NAME}."}, "CertDomains": [NAME]}
