@@ -42,7 +42,6 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.api.context import ApiContext
     from synapsed.api.security import Security
     from synapsed.api.servers import ApiServers
-    from synapsed.automation.health import Health
     from synapsed.clock import SystemClock, iso
     from synapsed.config.paths import Paths
     from synapsed.errors import TaskNotFound
@@ -50,6 +49,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.kernel import Parts
     from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
+    from synapsed.parts.attention.health import Health
     from synapsed.process.collector import collecting
     from synapsed.store.store import SqliteStore
     from tests.api.serving import inbox_of, notices_of, unreachable_hosts

@@ -42,9 +42,6 @@ from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create
-from synapsed.automation.service import Automation
-from synapsed.automation.vapid import PushKey
-from synapsed.automation.vapid import load_or_create as load_push_key
 from synapsed.clock import SystemClock
 from synapsed.config.files import load_config
 from synapsed.config.paths import Paths
@@ -64,6 +61,9 @@ from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
+from synapsed.parts.attention.service import Automation
+from synapsed.parts.attention.vapid import PushKey
+from synapsed.parts.attention.vapid import load_or_create as load_push_key
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
 from synapsed.pipes.factory import AcpLinks
 from synapsed.process.collector import collecting

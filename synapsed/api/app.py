@@ -20,16 +20,16 @@ from synapsed.api.routes import (
     health,
     host,
     hosts,
-    inbox,
     messages,
-    notify,
     openapi,
     screen,
     status,
     tasks,
     terminal,
-    webpush,
 )
+from synapsed.parts.attention import inbox_routes as inbox
+from synapsed.parts.attention import notify_routes as notify
+from synapsed.parts.attention import push_routes as webpush
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",

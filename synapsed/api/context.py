@@ -24,10 +24,6 @@ from synapsed.api.live_screens import LiveScreens
 from synapsed.api.memory_reservation import BODIES, reserve_task
 from synapsed.api.rights import Rights
 from synapsed.api.security import Security, on_unix
-from synapsed.automation.health import Health
-from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.notifier import Notifier
-from synapsed.automation.presence import Presence
 from synapsed.clock import Clock
 from synapsed.config.paths import Paths
 from synapsed.documents.budget import Budget
@@ -40,6 +36,10 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
+from synapsed.parts.attention.health import Health
+from synapsed.parts.attention.inbox import PersonInbox
+from synapsed.parts.attention.notifier import Notifier
+from synapsed.parts.attention.presence import Presence
 from synapsed.store.acts import ActLog
 
 PIECES_AT_ONCE = 8

@@ -18,14 +18,14 @@ from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.automation.health import Health
-from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.notifier import Notifier, NotifyMeans
-from synapsed.automation.presence import Presence
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest
 from synapsed.kernel import Parts, Running
+from synapsed.parts.attention.health import Health
+from synapsed.parts.attention.inbox import PersonInbox
+from synapsed.parts.attention.notifier import Notifier, NotifyMeans
+from synapsed.parts.attention.presence import Presence
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.parts.web.face import FACE as WEB

@@ -26,10 +26,10 @@ from synapsed.api.app import build_main_app
 from synapsed.api.context import ApiContext
 from synapsed.api.openapi import document
 from synapsed.api.security import Security
-from synapsed.automation.health import Health
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.kernel import Parts
+from synapsed.parts.attention.health import Health
 from synapsed.parts.loading import faces
 from tests.api.serving import inbox_of, notices_of, unreachable_hosts
 from tests.fakes.control import FakeControl

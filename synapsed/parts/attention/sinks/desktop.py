@@ -15,8 +15,8 @@ from jeepney.io.asyncio import open_dbus_router
 from jeepney.io.common import RouterClosed
 from jeepney.wrappers import DBusErrorResponse
 
-from synapsed.attention.notification_policy import Notice
-from synapsed.automation.sinks.base import Buttons, Untold
+from synapsed.parts.attention.notification_policy import Notice
+from synapsed.parts.attention.sinks.base import Buttons, Untold
 
 PATIENCE_S: Final = 5.0
 """Seconds for one call on the bus, or one program."""

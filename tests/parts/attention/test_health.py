@@ -4,9 +4,9 @@ from typing import cast
 
 from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import OK, WRONG
-from synapsed.automation.health import Health
-from synapsed.automation.notifier import Notifier
 from synapsed.config.schema import Config
+from synapsed.parts.attention.health import Health
+from synapsed.parts.attention.notifier import Notifier
 
 
 class Problems:

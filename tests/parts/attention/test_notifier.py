@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from synapsed.attention.notification_policy import HOLD_S, Notice
-from synapsed.attention.notify import NotifyConfig, Sink
-from synapsed.automation import notifier as notifier_module
-from synapsed.automation.notifier import FAILING_AFTER, Notifier, NotifyMeans
-from synapsed.automation.presence import Presence
-from synapsed.automation.sent_notices import Mark, Marks, digest
-from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.errors import InvalidRequest, NotInInbox, UnknownSink
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AttentionChanged, InputAnswered, InputRequired
 from synapsed.model.link import LinkAlert
 from synapsed.model.task import Task
-from tests.automation.test_inbox import AGENT, Home, turns
+from synapsed.parts.attention import notifier as notifier_module
+from synapsed.parts.attention.notification_policy import HOLD_S, Notice
+from synapsed.parts.attention.notifier import FAILING_AFTER, Notifier, NotifyMeans
+from synapsed.parts.attention.notify import NotifyConfig, Sink
+from synapsed.parts.attention.presence import Presence
+from synapsed.parts.attention.sent_notices import Mark, Marks, digest
+from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
 from tests.fakes.clock import until
+from tests.parts.attention.test_inbox import AGENT, Home, turns
 from tests.support.world import PERMISSION
 
 ANSWERS = "https://me.example.com"

@@ -5,15 +5,15 @@ from typing import Final
 
 import structlog
 
-from synapsed.automation.sinks.base import SinkPort
-from synapsed.automation.sinks.browser import BrowserPort
-from synapsed.automation.vapid import PushKey
-from synapsed.automation.webpush import keys_of
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest, UnknownDevice
 from synapsed.interfaces import PushPlace, Subscriber, Subscriptions
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import checked_url, literal_address, origin_of
+from synapsed.parts.attention.sinks.base import SinkPort
+from synapsed.parts.attention.sinks.browser import BrowserPort
+from synapsed.parts.attention.vapid import PushKey
+from synapsed.parts.attention.webpush import keys_of
 
 PREFIX: Final = "web:"
 """Of the names of these sinks; no name in the configuration has a colon."""

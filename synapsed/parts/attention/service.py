@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
-from synapsed.automation.browsers import Browsers
-from synapsed.automation.health import Health
-from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.notifier import Notifier, NotifyMeans
-from synapsed.automation.presence import Presence
-from synapsed.automation.sinks.making import SinkMaker
-from synapsed.automation.vapid import PushKey
 from synapsed.clock import Clock
 from synapsed.config.schema import Config
 from synapsed.interfaces import Control, Subscriptions
 from synapsed.outgoing.posting import Posting
+from synapsed.parts.attention.browsers import Browsers
+from synapsed.parts.attention.health import Health
+from synapsed.parts.attention.inbox import PersonInbox
+from synapsed.parts.attention.notifier import Notifier, NotifyMeans
+from synapsed.parts.attention.presence import Presence
+from synapsed.parts.attention.sinks.making import SinkMaker
+from synapsed.parts.attention.vapid import PushKey
 from synapsed.store.store import SqliteStore
 
 

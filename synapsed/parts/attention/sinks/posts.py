@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from synapsed.attention.notification_policy import Notice
-from synapsed.automation.sinks.base import Buttons, Untold
 from synapsed.clock import Clock, iso
 from synapsed.outgoing import retrying, signing
 from synapsed.outgoing.poster import HttpPoster
+from synapsed.parts.attention.notification_policy import Notice
+from synapsed.parts.attention.sinks.base import Buttons, Untold
 
 NTFY_MAX: Final = 3500
 """Bytes of a message: of more than 4,096 ntfy makes a file."""

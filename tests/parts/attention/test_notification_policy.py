@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from synapsed.attention.notification_policy import HOLD_S, QUESTION_MAX, Now, notice, verdict
-from synapsed.attention.notify import NotifyConfig, is_quiet
 from synapsed.config.files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.model.attention import AttentionItem
 from synapsed.model.task import PromptOption
+from synapsed.parts.attention.notification_policy import HOLD_S, QUESTION_MAX, Now, notice, verdict
+from synapsed.parts.attention.notify import NotifyConfig, is_quiet
 
 YES_NO = [PromptOption(key="1", label="Yes"), PromptOption(key="2", label="No")]
 NOON = datetime.fromisoformat("2026-06-01T12:00:00+02:00")

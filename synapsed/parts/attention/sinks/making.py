@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapsed.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink, WebSink
-from synapsed.automation.sinks.base import SinkPort
-from synapsed.automation.sinks.desktop import desktop
-from synapsed.automation.sinks.mail import PORTS, MailPort, MailServer
-from synapsed.automation.sinks.posts import HttpCalls, NtfyPort, WebhookPort
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.secrets import SecretPlaces
+from synapsed.parts.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink, WebSink
+from synapsed.parts.attention.sinks.base import SinkPort
+from synapsed.parts.attention.sinks.desktop import desktop
+from synapsed.parts.attention.sinks.mail import PORTS, MailPort, MailServer
+from synapsed.parts.attention.sinks.posts import HttpCalls, NtfyPort, WebhookPort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

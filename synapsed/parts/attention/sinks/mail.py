@@ -11,8 +11,8 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Any, Final, Literal
 
-from synapsed.attention.notification_policy import Notice
-from synapsed.automation.sinks.base import Buttons, Untold
+from synapsed.parts.attention.notification_policy import Notice
+from synapsed.parts.attention.sinks.base import Buttons, Untold
 
 PATIENCE_S: Final = 15.0
 """Seconds for each step of the dialogue."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from synapsed.attention.notify import Content, SinkRule, is_quiet
 from synapsed.choices import choice
 from synapsed.clock import iso
 from synapsed.model.attention import AttentionItem, AttentionKind
 from synapsed.model.event_pattern import fits
+from synapsed.parts.attention.notify import Content, SinkRule, is_quiet
 from synapsed.visible import visible
 
 HOLD_S = 1.0

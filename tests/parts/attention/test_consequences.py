@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from synapsed.agents.restart_policy import Rest, RestartState
-from synapsed.attention import consequences
-from synapsed.attention.consequences import Facts, follows
 from synapsed.config.schema import RestartPolicy
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, AttentionChanged, StateChanged, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
-from tests.attention.test_board import Log
+from synapsed.parts.attention import consequences
+from synapsed.parts.attention.consequences import Facts, follows
+from tests.parts.attention.test_board import Log
 
 DONE = TaskStatusChanged(state=TaskState.COMPLETED)
 FAILED = TaskStatusChanged(state=TaskState.FAILED)

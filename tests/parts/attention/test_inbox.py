@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.attention.consequences import GRACE_S, STABLE_S
-from synapsed.automation.inbox import LOOK_EVERY_S, PersonInbox
 from synapsed.config.schema import AgentConfig, RestartPolicy
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import NewEvent, TaskFilter
@@ -19,6 +17,8 @@ from synapsed.model.events import AttentionChanged, Event, Origin, ToolExecution
 from synapsed.model.facts import PermissionAsked, ToolBegan, ToolOver
 from synapsed.model.link import LinkExited, LinkTold, LinkTurnEnded, LinkTurnFailed
 from synapsed.model.task import Prompt, Task, TaskState
+from synapsed.parts.attention.consequences import GRACE_S, STABLE_S
+from synapsed.parts.attention.inbox import LOOK_EVERY_S, PersonInbox
 from synapsed.terminal.limit_notices import Limit
 from tests.fakes.clock import PATIENCE_S, POLL_S, until
 from tests.support.world import PERMISSION, World

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from synapsed.attention.board import Board, OpenItem
 from synapsed.model.agent import ProcessState
 from synapsed.model.attention import AttentionKind
 from synapsed.model.events import (
@@ -36,6 +35,7 @@ from synapsed.model.events import (
 )
 from synapsed.model.sender import sender_of
 from synapsed.model.task import Task, TaskState
+from synapsed.parts.attention.board import Board, OpenItem
 
 GRACE_S = 1.5
 """Seconds after a task's end in which whoever waits for it is given it."""

@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from synapsed.attention.notification_policy import Notice
-from synapsed.automation.sinks.base import Buttons, Untold
-from synapsed.automation.sinks.posts import URGENT
-from synapsed.automation.vapid import PushKey, base64url
-from synapsed.automation.webpush import PLAIN_MAX, sealed
 from synapsed.clock import Clock
 from synapsed.interfaces import PushPlace, Subscriber
 from synapsed.outgoing import retrying
 from synapsed.outgoing.poster import HttpPoster
+from synapsed.parts.attention.notification_policy import Notice
+from synapsed.parts.attention.sinks.base import Buttons, Untold
+from synapsed.parts.attention.sinks.posts import URGENT
+from synapsed.parts.attention.vapid import PushKey, base64url
+from synapsed.parts.attention.webpush import PLAIN_MAX, sealed
 
 TTL_S: Final = 7 * 86_400
 """Seconds for which a push service keeps a message for a browser that is away."""

@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.automation.vapid import PushKey, load_or_create
-from synapsed.automation.webpush import HEADER, PADDED, PLAIN_MAX, TAG, keys_of, sealed
 from synapsed.errors import ConfigError
 from synapsed.interfaces import PushPlace
+from synapsed.parts.attention.vapid import PushKey, load_or_create
+from synapsed.parts.attention.webpush import HEADER, PADDED, PLAIN_MAX, TAG, keys_of, sealed
 from tests.support.pushservice import BrowserKeys, checked_vapid, decoded, encoded
 
 # RFC 8291, section 5 and appendix A.

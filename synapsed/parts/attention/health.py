@@ -1,9 +1,9 @@
 """What keeps sinks from their work, as `synapsectl doctor` tells it."""
 
-from synapsed.attention.notify import WebSink
-from synapsed.automation.notifier import Notifier
 from synapsed.config.schema import Config
 from synapsed.kernel import Automated
+from synapsed.parts.attention.notifier import Notifier
+from synapsed.parts.attention.notify import WebSink
 
 
 class Health:

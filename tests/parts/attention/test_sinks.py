@@ -13,19 +13,19 @@ import pytest
 from pydantic import TypeAdapter
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from synapsed.attention.notification_policy import Notice
-from synapsed.attention.notify import Sink
-from synapsed.automation.sinks import mail
-from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
-from synapsed.automation.sinks.desktop import FreedesktopPort
-from synapsed.automation.sinks.mail import MailPort
-from synapsed.automation.sinks.making import SinkMaker
-from synapsed.automation.sinks.posts import NTFY_MAX
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
+from synapsed.parts.attention.notification_policy import Notice
+from synapsed.parts.attention.notify import Sink
+from synapsed.parts.attention.sinks import mail
+from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
+from synapsed.parts.attention.sinks.desktop import FreedesktopPort
+from synapsed.parts.attention.sinks.mail import MailPort
+from synapsed.parts.attention.sinks.making import SinkMaker
+from synapsed.parts.attention.sinks.posts import NTFY_MAX
 from tests.fakes.clock import until
 from tests.support.desktop import DBUS_DAEMON, NotificationService, SessionBus
 from tests.support.mailserver import MailServer

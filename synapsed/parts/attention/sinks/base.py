@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from synapsed.attention.notification_policy import Notice
+from synapsed.parts.attention.notification_policy import Notice
 
 
 class Untold(Exception):

@@ -11,17 +11,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.attention.notification_policy import QUESTION_MAX, notice, trial
-from synapsed.attention.notify import NotifyConfig
-from synapsed.automation.browsers import Browsers
-from synapsed.automation.health import Health
-from synapsed.automation.notifier import Notifier, NotifyMeans
-from synapsed.automation.presence import Presence
-from synapsed.automation.sent_notices import Mark, Marks
-from synapsed.automation.sinks.base import SinkPort
-from synapsed.automation.sinks.browser import SHOWN, contact_of, fitted, told, topic
-from synapsed.automation.vapid import PushKey
-from synapsed.automation.webpush import PLAIN_MAX
 from synapsed.errors import InvalidRequest, UnknownSink
 from synapsed.interfaces import PushPlace
 from synapsed.model.attention import AttentionItem
@@ -29,10 +18,21 @@ from synapsed.model.events import Origin
 from synapsed.model.task import PromptOption
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
+from synapsed.parts.attention.browsers import Browsers
+from synapsed.parts.attention.health import Health
+from synapsed.parts.attention.notification_policy import QUESTION_MAX, notice, trial
+from synapsed.parts.attention.notifier import Notifier, NotifyMeans
+from synapsed.parts.attention.notify import NotifyConfig
+from synapsed.parts.attention.presence import Presence
+from synapsed.parts.attention.sent_notices import Mark, Marks
+from synapsed.parts.attention.sinks.base import SinkPort
+from synapsed.parts.attention.sinks.browser import SHOWN, contact_of, fitted, told, topic
+from synapsed.parts.attention.vapid import PushKey
+from synapsed.parts.attention.webpush import PLAIN_MAX
 from synapsed.parts.web.book import AccessBook
-from tests.automation.test_inbox import Home, turns
-from tests.automation.test_notifier import Killed
 from tests.fakes.clock import PATIENCE_S, until
+from tests.parts.attention.test_inbox import Home, turns
+from tests.parts.attention.test_notifier import Killed
 from tests.support.pushservice import PushService
 
 PHONE = frozenset({"look", "answer"})

@@ -15,13 +15,6 @@ from typing import Any, Final
 import structlog
 
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
-from synapsed.attention import notification_policy
-from synapsed.attention.notify import NotifyConfig, NtfySink, Sink, SinkRule, WebSink
-from synapsed.automation.browsers import PREFIX, Browsers
-from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.presence import Presence
-from synapsed.automation.sent_notices import Mark, Marks, digest, new_token
-from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.choices import choice
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
@@ -29,6 +22,13 @@ from synapsed.interfaces import Control, NewEvent, Store, Subscriber
 from synapsed.model.attention import AttentionItem, SinkTested
 from synapsed.model.events import AgentAlert, Origin
 from synapsed.model.masking import mask_text
+from synapsed.parts.attention import notification_policy
+from synapsed.parts.attention.browsers import PREFIX, Browsers
+from synapsed.parts.attention.inbox import PersonInbox
+from synapsed.parts.attention.notify import NotifyConfig, NtfySink, Sink, SinkRule, WebSink
+from synapsed.parts.attention.presence import Presence
+from synapsed.parts.attention.sent_notices import Mark, Marks, digest, new_token
+from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
 
 LOOK_EVERY_S: Final = 0.5
 """Between two looks while something waits for its time: quiet hours, a person who is there, a rule's answer."""

@@ -1,7 +1,5 @@
 """What is open over all agents, by the events of the log."""
 
-from synapsed.attention import board as boards
-from synapsed.attention.board import Board
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import (
     REMOVED,
@@ -12,6 +10,8 @@ from synapsed.model.events import (
     StateChanged,
 )
 from synapsed.model.task import Prompt, PromptOption
+from synapsed.parts.attention import board as boards
+from synapsed.parts.attention.board import Board
 
 BASH = Prompt(
     prompt_id="p1",

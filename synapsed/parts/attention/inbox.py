@@ -1,4 +1,4 @@
-"""Who needs a person, kept in step with the log of events (`synapsed.attention`).
+"""Who needs a person, kept in step with the log of events (`synapsed.parts.attention`).
 
 Two followers. One keeps the board: it begins with what the log says is open, and is at the log's end a moment after
 each event. The other draws conclusions, GRACE_S behind the log, so that whoever waits for a task has been given its
@@ -13,15 +13,15 @@ from typing import NamedTuple
 import structlog
 
 from synapsed.aio import Timers, cancel_all, pause
-from synapsed.attention import board as boards
-from synapsed.attention import consequences
-from synapsed.attention.board import Board, OpenItem
 from synapsed.clock import Ages, Clock, iso
 from synapsed.errors import NotInInbox, NotWaiting, StoreError, SynapsedError
 from synapsed.interfaces import Directory, EventFilter, Store, Terminals
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.attention import AttentionItem
 from synapsed.model.events import AttentionChanged, Event, Origin
+from synapsed.parts.attention import board as boards
+from synapsed.parts.attention import consequences
+from synapsed.parts.attention.board import Board, OpenItem
 from synapsed.store.follower import Changes, DurableFollower, Follower
 
 LOOK_EVERY_S = 1.0
@@ -33,7 +33,7 @@ AROUND = 2000
 PAGE = 500
 RETRY_S = 5.0
 
-log = structlog.stdlib.get_logger("synapsed.attention")
+log = structlog.stdlib.get_logger("synapsed.parts.attention")
 
 
 class PersonInbox:
