@@ -81,9 +81,6 @@ VERBS = {
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
-    "notify": Verb(
-        "notify", "where you are told what waits for you: does it work", DAEMON, "synapsed.parts.attention.ctl"
-    ),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
     "up": Verb("up", "bring the daemon back, and say which agents live", DAEMON),
     "shutdown": Verb("shutdown", "stop the daemon", DAEMON),
@@ -125,6 +122,7 @@ SYNONYMS = {
 
 RELEASED = {
     "history": "history",
+    "notify": "attention",
     "schedule": "schedules",
     "usage": "history",
     "web": "web",

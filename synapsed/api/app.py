@@ -27,9 +27,6 @@ from synapsed.api.routes import (
     tasks,
     terminal,
 )
-from synapsed.parts.attention import inbox_routes as inbox
-from synapsed.parts.attention import notify_routes as notify
-from synapsed.parts.attention import push_routes as webpush
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",
@@ -42,13 +39,10 @@ _HARDENING = {
 _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
-    webpush,
     health,
     host,
     openapi,
     agents,
-    inbox,
-    notify,
     external,
     hosts,
     fleet,

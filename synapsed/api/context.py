@@ -29,17 +29,13 @@ from synapsed.config.paths import Paths
 from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
-from synapsed.interfaces import Control
+from synapsed.interfaces import Control, WaitingHere, WaitingSource
 from synapsed.interfaces.fleet import FleetControl
 from synapsed.kernel import Face, Parts
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
-from synapsed.parts.attention.health import Health
-from synapsed.parts.attention.inbox import PersonInbox
-from synapsed.parts.attention.notifier import Notifier
-from synapsed.parts.attention.presence import Presence
 from synapsed.store.acts import ActLog
 
 PIECES_AT_ONCE = 8
@@ -147,10 +143,6 @@ class ApiContext:
     control: Control
     externals: Externals
     hosts: Hosts
-    health: Health
-    attention: PersonInbox
-    notifier: Notifier
-    presence: Presence
     faces: Sequence[Face]
     """The faces of all parts; their routes are served."""
     parts: Parts
@@ -198,6 +190,17 @@ class ApiContext:
         self.changes = ChangeTimes(self.clock)
         self.live = LiveScreens(self.control, self.clock)
         self.started = self.clock.monotonic()
+
+    @property
+    def waiting(self) -> WaitingHere:
+        """Returns what waits for the person on this host."""
+        return next(iter(self.parts.all(WaitingHere)), WaitingHere())
+
+    @property
+    def waiting_elsewhere(self) -> list[WaitingSource]:
+        """Returns who knows what waits on other hosts, those first that know more and where a person can answer."""
+        fleet = [self.fleet] if self.fleet is not None else []
+        return [self.hosts, *fleet, *self.parts.all(WaitingSource)]
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)

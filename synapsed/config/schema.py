@@ -15,7 +15,6 @@ from synapsed.fleetspec import FleetConfig
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
-from synapsed.parts.attention.notify import NotifyConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +289,6 @@ class Config(Section):
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
-    notify: NotifyConfig = NotifyConfig()
     fleet: FleetConfig | None = None
     """None: this host is a member of no fleet."""
 

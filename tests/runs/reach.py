@@ -68,7 +68,6 @@ LATENT: Mapping[str, str] = {
     "synapsed.parts.web.page_files": r"\bpage\b|/web|html",
     "synapsed.parts.web": r"token|device|tls|web|phone",
     "synapsed.parts.attention": r"inbox|notify|notice|sink|next",
-    "synapsed.parts.attention": r"notify|sink|inbox",
     "synapsed.fleet": r"fleet",
     "synapsed.parts.moods": r"mood",
     "synapsed.pipes": r"pipes|acp",

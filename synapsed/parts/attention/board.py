@@ -8,10 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from synapsed.model.agent import ProcessState
-from synapsed.model.attention import AttentionKind, kind_of
-from synapsed.model.events import AttentionChanged, Event, InputRequired, StateChanged
-from synapsed.model.events.kinds import REMOVED
+from synapsed.model.events import (
+    REMOVED,
+    AttentionChanged,
+    AttentionKind,
+    Event,
+    InputRequired,
+    ProcessState,
+    StateChanged,
+    kind_of,
+)
 from synapsed.model.task import Prompt
 
 ITEMS_MAX = 1000

@@ -5,11 +5,10 @@ from typing import Final
 
 import structlog
 
-from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest, UnknownDevice
 from synapsed.interfaces import PushPlace, Subscriber, Subscriptions
-from synapsed.outgoing.poster import HttpPoster
-from synapsed.outgoing.screening import checked_url, literal_address, origin_of
+from synapsed.kernel import Kernel
+from synapsed.outgoing.poster import checked_url, literal_address, origin_of
 from synapsed.parts.attention.sinks.base import SinkPort
 from synapsed.parts.attention.sinks.browser import BrowserPort
 from synapsed.parts.attention.vapid import PushKey
@@ -22,16 +21,13 @@ log = structlog.stdlib.get_logger("synapsed.notify")
 
 
 class Browsers:
-    """`poster` makes one for each of them."""
+    """What each is told goes by a poster of its own."""
 
-    def __init__(
-        self, subscriptions: Subscriptions, key: PushKey, *, poster: Callable[[], HttpPoster], clock: Clock
-    ) -> None:
+    def __init__(self, subscriptions: Subscriptions, key: PushKey, kernel: Kernel) -> None:
         self._subscriptions = subscriptions
         self._key = key
         subscriptions.key = key.public
-        self._poster = poster
-        self._clock = clock
+        self._kernel = kernel
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """`changed` is called when a browser was turned on or off, or is let in no more."""
@@ -51,7 +47,7 @@ class Browsers:
         literal = literal_address(url)
         if url.scheme != "https" and not (literal is not None and literal.is_loopback):
             raise InvalidRequest("endpoint: must begin with https://", field="endpoint")
-        poster = self._poster()
+        poster = self._kernel.outgoing.poster()
         try:
             await poster.check(place.endpoint)
         finally:
@@ -60,14 +56,7 @@ class Browsers:
     async def port(self, browser: Subscriber, contact: str | None) -> SinkPort:
         """Raises InvalidRequest for an address that may not be told any more."""
         await self.check(browser.place)
-        return BrowserPort(
-            browser,
-            key=self._key,
-            contact=contact,
-            poster=self._poster(),
-            clock=self._clock,
-            forget=self._forget,
-        )
+        return BrowserPort(browser, key=self._key, contact=contact, kernel=self._kernel, forget=self._forget)
 
     async def _forget(self, browser: Subscriber) -> None:
         where = origin_of(checked_url(browser.place.endpoint))

@@ -22,14 +22,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from synapsed.model.agent import ProcessState
-from synapsed.model.attention import AttentionKind
 from synapsed.model.events import (
     REMOVED,
     AttentionChanged,
+    AttentionKind,
     Event,
     NewEvent,
     Origin,
+    ProcessState,
     StateChanged,
     TaskStatusChanged,
 )

@@ -1,4 +1,4 @@
-"""Who needs a person, kept in step with the log of events (`synapsed.parts.attention`).
+"""Who needs a person, kept in step with the log of events (`board`, `consequences`).
 
 Two followers. One keeps the board: it begins with what the log says is open, and is at the log's end a moment after
 each event. The other draws conclusions, GRACE_S behind the log, so that whoever waits for a task has been given its
@@ -15,10 +15,16 @@ import structlog
 from synapsed.aio import Timers, cancel_all, pause
 from synapsed.clock import Ages, Clock, iso
 from synapsed.errors import NotInInbox, NotWaiting, StoreError, SynapsedError
-from synapsed.interfaces import Directory, EventFilter, Store, Terminals
-from synapsed.model.agent import AgentView, ProcessState
-from synapsed.model.attention import AttentionItem
-from synapsed.model.events import AttentionChanged, Event, Origin
+from synapsed.interfaces import (
+    AgentView,
+    Directory,
+    EventFilter,
+    ProcessState,
+    Store,
+    Terminals,
+    WaitingHere,
+)
+from synapsed.model.events import AttentionChanged, AttentionItem, Event, Origin
 from synapsed.parts.attention import board as boards
 from synapsed.parts.attention import consequences
 from synapsed.parts.attention.board import Board, OpenItem
@@ -36,7 +42,7 @@ RETRY_S = 5.0
 log = structlog.stdlib.get_logger("synapsed.parts.attention")
 
 
-class PersonInbox:
+class PersonInbox(WaitingHere):
     """Life: `restore`, `start` once the agents are there, …, `close`."""
 
     def __init__(

@@ -7,10 +7,10 @@ from typing import Any, Final, Literal
 
 from synapsed.choices import choice
 from synapsed.clock import iso
-from synapsed.model.attention import AttentionItem, AttentionKind
 from synapsed.model.event_pattern import fits
+from synapsed.model.events import AttentionItem, AttentionKind
+from synapsed.model.masking import visible
 from synapsed.parts.attention.notify import Content, SinkRule, is_quiet
-from synapsed.visible import visible
 
 HOLD_S = 1.0
 """Seconds for which an item is open before anybody is told: a rule may answer it, or it goes by itself."""

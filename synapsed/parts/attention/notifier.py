@@ -10,23 +10,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import structlog
+from pydantic import BaseModel, ConfigDict
 
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
 from synapsed.choices import choice
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
 from synapsed.interfaces import Control, NewEvent, Store, Subscriber
-from synapsed.model.attention import AttentionItem, SinkTested
-from synapsed.model.events import AgentAlert, Origin
+from synapsed.model.events import AgentAlert, AttentionItem, Origin
 from synapsed.model.masking import mask_text
 from synapsed.parts.attention import notification_policy
 from synapsed.parts.attention.browsers import PREFIX, Browsers
 from synapsed.parts.attention.inbox import PersonInbox
 from synapsed.parts.attention.notify import NotifyConfig, NtfySink, Sink, SinkRule, WebSink
-from synapsed.parts.attention.presence import Presence
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest, new_token
 from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
 
@@ -53,12 +52,24 @@ STORE_RETRY_S: Final = 5.0
 log = structlog.stdlib.get_logger("synapsed.notify")
 
 
+class SinkTested(BaseModel):
+    """What a sink of `[notify]` has said to a test: `detail` is for people."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sink: str
+    type: Literal["desktop", "webhook", "ntfy", "mail", "web"]
+    ok: bool
+    detail: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyMeans:
     inbox: PersonInbox
     control: Control
     store: Store
-    presence: Presence
+    idle: Callable[[], float]
+    """Returns the seconds since the person did something."""
     make: Callable[[Sink], Awaitable[SinkPort]]
     clock: Clock
     timers: Timers
@@ -351,7 +362,7 @@ class _Teller:
         wall = self._means.clock.wall()
         return notification_policy.Now(
             open_s=wall - datetime.fromisoformat(item.since).timestamp(),
-            idle_s=self._means.presence.idle,
+            idle_s=self._means.idle(),
             local=datetime.fromtimestamp(wall, self._means.zone()),
         )
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from synapsed.model.attention import AttentionKind
 from synapsed.model.event_pattern import PATTERN_MAX, fits
+from synapsed.model.events import AttentionKind
 
 KINDS: Final[tuple[AttentionKind, ...]] = get_args(AttentionKind.__value__)
 

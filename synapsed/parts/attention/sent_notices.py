@@ -14,8 +14,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from synapsed.interfaces import Store
-from synapsed.model.follower import FollowerState
+from synapsed.interfaces import FollowerState, Store
 
 MARKS_MAX: Final = 2000
 

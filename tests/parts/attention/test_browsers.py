@@ -19,11 +19,10 @@ from synapsed.model.task import PromptOption
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.parts.attention.browsers import Browsers
-from synapsed.parts.attention.health import Health
 from synapsed.parts.attention.notification_policy import QUESTION_MAX, notice, trial
 from synapsed.parts.attention.notifier import Notifier, NotifyMeans
 from synapsed.parts.attention.notify import NotifyConfig
-from synapsed.parts.attention.presence import Presence
+from synapsed.parts.attention.running import Presence
 from synapsed.parts.attention.sent_notices import Mark, Marks
 from synapsed.parts.attention.sinks.base import SinkPort
 from synapsed.parts.attention.sinks.browser import SHOWN, contact_of, fitted, told, topic
@@ -33,6 +32,7 @@ from synapsed.parts.web.book import AccessBook
 from tests.fakes.clock import PATIENCE_S, until
 from tests.parts.attention.test_inbox import Home, turns
 from tests.parts.attention.test_notifier import Killed
+from tests.support.kernels import posting_kernel
 from tests.support.pushservice import PushService
 
 PHONE = frozenset({"look", "answer"})
@@ -58,13 +58,12 @@ class House(Home):
     async def notifier(self, **notify: Any) -> Notifier:
         self.book = AccessBook(self.root / "access.json", self.clock)
         await self.book.load()
-        self.browsers = Browsers(
-            self.book, self.key, poster=lambda: HttpPoster(AddressScreen(self.allow), timeout=30), clock=self.clock
-        )
+        kernel = posting_kernel(lambda: HttpPoster(AddressScreen(self.allow), timeout=30), clock=self.clock)
+        self.browsers = Browsers(self.book, self.key, kernel)
         made = Notifier(
             NotifyMeans(
                 inbox=self.inboxes[-1], control=self.manager, store=self.store,
-                presence=Presence(self.manager.terminals, self.clock), make=self._none, clock=self.clock,
+                idle=lambda: Presence(self.manager.terminals, self.clock).idle, make=self._none, clock=self.clock,
                 timers=self.clock, zone=lambda: UTC, browsers=self.browsers,
             )
         )  # fmt: skip
@@ -302,8 +301,6 @@ async def test_doctor_names_the_device(house: House) -> None:
     assert "it answered 403" in problem
     assert "turn notifications off and on again" in problem
     assert house.service.origin not in problem
-    ((name, state),) = [(one.name, one.state) for one in Health(notifier).look()]
-    assert (name, state) == (f"phone ({device})", "wrong")
 
 
 async def test_killed_before_it_was_noted_it_is_told_again_and_taken_back(house: House) -> None:

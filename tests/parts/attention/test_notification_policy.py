@@ -9,10 +9,14 @@ import pytest
 from synapsed.config.files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
+from synapsed.interfaces import ConfigChange
 from synapsed.model.attention import AttentionItem
 from synapsed.model.task import PromptOption
+from synapsed.parts.attention.face import FACE
 from synapsed.parts.attention.notification_policy import HOLD_S, QUESTION_MAX, Now, notice, verdict
 from synapsed.parts.attention.notify import NotifyConfig, is_quiet
+from synapsed.parts.config import config_with
+from synapsed.supervisor.reload import differences
 
 YES_NO = [PromptOption(key="1", label="Yes"), PromptOption(key="2", label="No")]
 NOON = datetime.fromisoformat("2026-06-01T12:00:00+02:00")
@@ -130,15 +134,26 @@ WRONG = {
 }
 
 
+MODEL = config_with([FACE])
+
+
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str) -> None:
     paths = Paths.from_environ({"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)})
     paths.config.mkdir(parents=True)
     paths.config_file.write_text(text)
     with pytest.raises(ConfigError) as raised:
-        load_config(paths)
+        load_config(paths, MODEL)
     assert WRONG[text] in raised.value.message
     assert "config.toml" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("new", "where"), [({"sinks": {"desk": {"type": "desktop"}}}, "desk"), ({"content": "full"}, "nowhere")]
+)
+def test_a_reload_tells_where_a_person_is_told(new: dict[str, object], where: str) -> None:
+    changes = differences([], MODEL(), MODEL.model_validate({"notify": new}), lambda _: None, lambda _: None)
+    assert changes == [ConfigChange(None, "update", f"[notify] changed: you are told at {where}")]
 
 
 def test_an_edit_is_told_whole_or_without_buttons() -> None:

@@ -18,7 +18,7 @@ from synapsed.parts.attention import notifier as notifier_module
 from synapsed.parts.attention.notification_policy import HOLD_S, Notice
 from synapsed.parts.attention.notifier import FAILING_AFTER, Notifier, NotifyMeans
 from synapsed.parts.attention.notify import NotifyConfig, Sink
-from synapsed.parts.attention.presence import Presence
+from synapsed.parts.attention.running import Presence
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest
 from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
 from tests.fakes.clock import until
@@ -102,7 +102,7 @@ class House(Home):
         made = Notifier(
             NotifyMeans(
                 inbox=self.inboxes[-1], control=self.manager, store=self.store,
-                presence=self.presence, make=self._make, clock=self.clock, timers=self.clock, zone=lambda: UTC,
+                idle=lambda: self.presence.idle, make=self._make, clock=self.clock, timers=self.clock, zone=lambda: UTC,
             )
         )  # fmt: skip
         config = NotifyConfig.model_validate(self.notify)

@@ -17,7 +17,6 @@ from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
-from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.attention.notification_policy import Notice
 from synapsed.parts.attention.notify import Sink
 from synapsed.parts.attention.sinks import mail
@@ -28,6 +27,7 @@ from synapsed.parts.attention.sinks.making import SinkMaker
 from synapsed.parts.attention.sinks.posts import NTFY_MAX
 from tests.fakes.clock import until
 from tests.support.desktop import DBUS_DAEMON, NotificationService, SessionBus
+from tests.support.kernels import posting_kernel
 from tests.support.mailserver import MailServer
 from tests.support.webhook import Webhook
 
@@ -54,10 +54,12 @@ class Maker:
 
     async def __call__(self, **sink: Any) -> SinkPort:
         make = SinkMaker(
-            places=SecretPlaces(environ=self.environ, config=self.folder),
-            poster=lambda: HttpPoster(AddressScreen(self.allow), timeout=30),
-            clock=SystemClock(),
-            user_agent="synapsed/test",
+            posting_kernel(
+                lambda: HttpPoster(AddressScreen(self.allow), timeout=30),
+                clock=SystemClock(),
+                environ=self.environ,
+                folder=self.folder,
+            )
         )
         self.made.append(port := await make(_SINK.validate_python(sink)))
         return port

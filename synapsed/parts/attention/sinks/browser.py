@@ -10,10 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from synapsed.clock import Clock
 from synapsed.interfaces import PushPlace, Subscriber
-from synapsed.outgoing import retrying
-from synapsed.outgoing.poster import HttpPoster
+from synapsed.kernel import Kernel
 from synapsed.parts.attention.notification_policy import Notice
 from synapsed.parts.attention.sinks.base import Buttons, Untold
 from synapsed.parts.attention.sinks.posts import URGENT
@@ -46,15 +44,15 @@ class BrowserPort:
         *,
         key: PushKey,
         contact: str | None,
-        poster: HttpPoster,
-        clock: Clock,
+        kernel: Kernel,
         forget: Callable[[Subscriber], Awaitable[None]],
     ) -> None:
         self._browser = browser
         self._key = key
         self._contact = contact or contact_of(browser.place)
-        self._poster = poster
-        self._clock = clock
+        self._outgoing = kernel.outgoing
+        self._poster = kernel.outgoing.poster()
+        self._clock = kernel.clock
         self._forget = forget
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
@@ -90,7 +88,7 @@ class BrowserPort:
         problem = receipt.problem
         if receipt.status in REFUSED:
             problem += ": turn notifications off and on again in the settings of the page there"
-        raise Untold(problem, after=retrying.retry_after(receipt.retry_after, now=self._clock.wall()))
+        raise Untold(problem, after=self._outgoing.asked(receipt))
 
     async def close(self) -> None:
         await self._poster.close()

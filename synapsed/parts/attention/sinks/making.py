@@ -1,13 +1,9 @@
 """Sinks, made of the configuration."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest
-from synapsed.outgoing.poster import HttpPoster
-from synapsed.outgoing.secrets import SecretPlaces
+from synapsed.kernel import Kernel
 from synapsed.parts.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink, WebSink
 from synapsed.parts.attention.sinks.base import SinkPort
 from synapsed.parts.attention.sinks.desktop import desktop
@@ -15,22 +11,21 @@ from synapsed.parts.attention.sinks.mail import PORTS, MailPort, MailServer
 from synapsed.parts.attention.sinks.posts import HttpCalls, NtfyPort, WebhookPort
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkMaker:
-    """`poster` makes one for each sink that is told by HTTP."""
+    """Each sink that is told by HTTP has a poster of its own."""
 
-    places: SecretPlaces
-    poster: Callable[[], HttpPoster]
-    clock: Clock
-    user_agent: str
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
 
     async def __call__(self, sink: Sink) -> SinkPort:
         """Raises InvalidRequest that says what is wrong with it."""
         match sink:
             case DesktopSink():
-                return desktop(self.places.environ)
+                return desktop(self._kernel.environ)
             case WebhookSink():
-                key = await asyncio.to_thread(self.places.signing_key, file=sink.secret_file, env=sink.secret_env)
+                key = await asyncio.to_thread(
+                    self._kernel.outgoing.secrets.signing_key, file=sink.secret_file, env=sink.secret_env
+                )
                 return WebhookPort(sink.url, key, await self._calls(sink.url))
             case NtfySink():
                 topic = sink.topic or (await self._secret(sink.topic_file))[1]
@@ -52,13 +47,13 @@ class SinkMaker:
                 return MailPort(server, sender=sink.sender, to=sink.to)
 
     async def _secret(self, file: str | None, env: str | None = None) -> tuple[str, str]:
-        return await asyncio.to_thread(self.places.read, file=file, env=env)
+        return await asyncio.to_thread(self._kernel.outgoing.secrets.read, file=file, env=env)
 
     async def _calls(self, url: str) -> HttpCalls:
-        poster = self.poster()
+        poster = self._kernel.outgoing.poster()
         try:
             await poster.check(url)
         except InvalidRequest:
             await poster.close()
             raise
-        return HttpCalls(poster, self.clock, user_agent=self.user_agent)
+        return HttpCalls(poster, self._kernel)

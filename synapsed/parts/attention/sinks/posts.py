@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from synapsed.clock import Clock, iso
-from synapsed.outgoing import retrying, signing
+from synapsed.clock import iso
+from synapsed.kernel import Kernel
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.parts.attention.notification_policy import Notice
 from synapsed.parts.attention.sinks.base import Buttons, Untold
@@ -25,19 +25,18 @@ TRIED_AGAIN: Final = frozenset({408, 425, 429})
 class HttpCalls:
     """Calls to one receiver."""
 
-    def __init__(self, poster: HttpPoster, clock: Clock, *, user_agent: str) -> None:
+    def __init__(self, poster: HttpPoster, kernel: Kernel) -> None:
         self._poster = poster
-        self.clock = clock
-        self._headers = {"User-Agent": user_agent}
+        self.outgoing = kernel.outgoing
+        self.clock = kernel.clock
 
     async def call(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Raises Untold."""
-        receipt = await self._poster.send(method, url, [body], {**self._headers, **headers})
+        receipt = await self._poster.send(method, url, [body], {"User-Agent": self.outgoing.user_agent, **headers})
         if not receipt.accepted:
-            after = retrying.retry_after(receipt.retry_after, now=self.clock.wall())
             status = receipt.status
             refused = status is not None and 400 <= status < 500 and status not in TRIED_AGAIN
-            raise Untold(receipt.problem, after=after, refused=refused)
+            raise Untold(receipt.problem, after=self.outgoing.asked(receipt), refused=refused)
 
     async def close(self) -> None:
         await self._poster.close()
@@ -66,8 +65,8 @@ class WebhookPort:
         now = self._calls.clock.wall()
         body = json.dumps({"type": kind, "timestamp": iso(now), "data": data}, ensure_ascii=False).encode()
         webhook_id = f"{item_id}_{kind.rpartition('.')[2]}"
-        signed = signing.headers(self._key, webhook_id=webhook_id, at=int(now), body=body)
-        await self._calls.call("POST", self._url, body, {"Content-Type": "application/json", **signed})
+        headers = self._calls.outgoing.headers(self._key, webhook_id=webhook_id, at=int(now), body=body)
+        await self._calls.call("POST", self._url, body, headers)
 
     async def close(self) -> None:
         await self._calls.close()

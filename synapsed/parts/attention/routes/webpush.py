@@ -9,6 +9,7 @@ from synapsed.api.context import ApiContext, rights_of, to_the_end
 from synapsed.api.operation import operation
 from synapsed.errors import Forbidden, InvalidRequest, NotReady, StoreError, UnknownDevice
 from synapsed.interfaces import Grant, PushPlace, Subscriptions
+from synapsed.parts.attention.notifier import Notifier
 
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
 
@@ -37,10 +38,6 @@ class PushAnswer(BaseModel):
     status: Literal["subscribed", "unsubscribed"]
 
 
-def routes() -> list[web.RouteDef]:
-    return [web.post("/web/push", subscribe), web.delete("/web/push", unsubscribe)]
-
-
 def _device(request: web.Request) -> Grant:
     """Raises Forbidden unless a device asks."""
     grant = rights_of(request).grant
@@ -56,11 +53,11 @@ def _device(request: web.Request) -> Grant:
     errors=(InvalidRequest, NotReady, UnknownDevice, StoreError),
 )
 async def subscribe(
-    request: web.Request, body: PushBody, context: ApiContext, subscriptions: Subscriptions
+    request: web.Request, body: PushBody, context: ApiContext, notifier: Notifier, subscriptions: Subscriptions
 ) -> PushAnswer:
     """With what the browser's `PushSubscription` says. One for each device: a newer one takes its place."""
     device = _device(request)
-    browsers = context.notifier.browsers
+    browsers = notifier.browsers
     if browsers is None:
         raise NotReady("this daemon tells no browser anything: 'synapsectl status' says why")
     page = context.security.origin(request)
