@@ -131,6 +131,9 @@ RELEASED = {
 }
 """Verbs of parts, with the part of each: what is said where that is not installed."""
 
+NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
+"""Verbs of this tool that show what a part knows."""
+
 
 @cache
 def verbs() -> dict[str, Verb]:
@@ -148,6 +151,13 @@ def packages_with(module: str) -> list[str]:
 
     files = {part: os.path.join(parts[0], part, "ctl", f"{module}.py") for part in NAMES}  # noqa: PTH118 - without pathlib
     return [f"synapsed.parts.{part}.ctl" for part, file in files.items() if os.path.isfile(file)]  # noqa: PTH113 - as above
+
+
+def is_installed(part: str) -> bool:
+    """Returns whether a part of this distribution is there."""
+    from synapsed.parts import __path__ as parts
+
+    return os.path.isfile(os.path.join(parts[0], part, "face.py"))  # noqa: PTH113, PTH118 - without pathlib
 
 
 @cache

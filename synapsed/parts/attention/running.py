@@ -17,6 +17,9 @@ from synapsed.parts.attention.notify import WebSink
 from synapsed.parts.attention.sinks.making import SinkMaker
 from synapsed.parts.attention.vapid import load_or_create
 
+KEY_FILE = "push-key.pem"
+"""In the state directory: the key that web pushes are signed with."""
+
 log = structlog.stdlib.get_logger("synapsed.notify")
 
 
@@ -109,7 +112,7 @@ async def _browsers(kernel: Kernel) -> Browsers | None:
     subscriptions = next(iter(kernel.all(Subscriptions)), None)
     if subscriptions is None:
         return None
-    path = kernel.paths.push_key
+    path = kernel.paths.state / KEY_FILE
     try:
         key = await asyncio.to_thread(load_or_create, path)
     except ConfigError as error:
