@@ -42,7 +42,6 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.api.context import ApiContext
     from synapsed.api.security import Security
     from synapsed.api.servers import ApiServers
-    from synapsed.automation.health import Health
     from synapsed.clock import SystemClock, iso
     from synapsed.config.paths import Paths
     from synapsed.errors import TaskNotFound
@@ -50,11 +49,14 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.kernel import Parts
     from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
+    from synapsed.parts.attention.face import FACE as ATTENTION
+    from synapsed.parts.loading import config_model
     from synapsed.process.collector import collecting
     from synapsed.store.store import SqliteStore
-    from tests.api.serving import inbox_of, notices_of, unreachable_hosts
+    from tests.api.serving import unreachable_hosts
     from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore
+    from tests.support.kernels import kernel_of
 
     class QuickStore(MemoryStore):
         """Without the copies by way of JSON."""
@@ -113,18 +115,23 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)})
         hosts = unreachable_hosts(paths)
         stack.push_async_callback(hosts.close)
-        attention = inbox_of(control)
-        await attention.restore()
-        attention.start()
-        stack.push_async_callback(attention.close)
+        kernel = kernel_of(
+            control=control,
+            store=store,
+            clock=SystemClock(),
+            config=config_model()(),
+            paths=paths,
+            timers=asyncio.get_running_loop(),
+        )
+        parts = Parts()
+        await parts.open(ATTENTION, kernel, stack)
+        parts.started()
         context = ApiContext(
             control=control,
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
-            health=Health(),
-            **notices_of(control, attention),
             faces=(),
-            parts=Parts(),
+            parts=parts,
             security=Security(directory=control.directory, token="bench"),
             clock=SystemClock(),
             paths=paths,

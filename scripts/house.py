@@ -43,14 +43,6 @@ TO_GO = {
     ),
     "a2a": ("a2a", "api.a2a_http", "api.a2a_loading", "api.routes.a2a", "store.pushes", "model.push"),
     "fleet": ("fleet", "fleetspec", "api.routes.fleet", "store.fleet", "interfaces.fleet"),
-    "attention": (
-        "attention",
-        "automation",
-        "api.routes.inbox",
-        "api.routes.notify",
-        "api.routes.webpush",
-        "model.attention",
-    ),
 }
 
 WORDS = {

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TextIO, cast
 from synapsectl.ahead import INTERRUPTED, BegunAttach
 from synapsectl.colours import wanted
 from synapsectl.context import CommandContext
-from synapsectl.errors import CtlError
+from synapsectl.errors import CtlError, NotInstalled
 from synapsectl.output import CommandOutput
-from synapsectl.verbs import ALIASES, QUICK_VERBS, VERBS
+from synapsectl.verbs import ALIASES, NEEDS, QUICK_VERBS, VERBS, is_installed
 
 USAGE = 2
 PIPE_CLOSED = 141
@@ -83,7 +83,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
 
         out.stderr.write(overview())
         return USAGE
-    arguments = arguments or ["inbox"]
+    arguments = arguments or ["inbox" if is_installed(NEEDS["inbox"]) else "list"]
     if arguments[0] == "--version":
         arguments[0] = "version"
     name = ALIASES.get(arguments[0], arguments[0])
@@ -94,6 +94,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
         raise
     as_json = bool(getattr(args, "json", False))
     try:
+        _check_part(name)
         code = run(args, CommandContext(os.environ, out, as_json=as_json, begun=begun))
     except CtlError as error:
         if as_json:
@@ -107,6 +108,12 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
         code = USAGE
     sys.stdout.flush()
     return code
+
+
+def _check_part(name: str) -> None:
+    """Raises NotInstalled for a verb that shows what a part knows which is not there."""
+    if name in NEEDS and not is_installed(NEEDS[name]):
+        raise NotInstalled(f"{name!r} shows what the part {NEEDS[name]} knows, which is not installed")
 
 
 def _has_folder() -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from synapsectl.client import Client
+from synapsectl.verbs import NEEDS, is_installed
 
 _LIVE = ("starting", "running")
 
@@ -19,7 +20,8 @@ def neighbour(order: Sequence[str], here: str, step: int) -> str | None:
 
 def next_agent(client: Client, here: str, step: int) -> str | None:
     """The id of the agent to go to from `here` (an id). Raises ApiError, NoDaemon, TimedOut."""
-    waiting = list(dict.fromkeys(item["agent_id"] for item in client.get("/inbox") if not item.get("host")))
+    items = client.get("/inbox") if is_installed(NEEDS["next"]) else []
+    waiting = list(dict.fromkeys(item["agent_id"] for item in items if not item.get("host")))
     if any(agent != here for agent in waiting):
         return neighbour(waiting, here, step)
     live = [agent["id"] for agent in client.get("/agents") if agent["state"] in _LIVE]

@@ -81,7 +81,6 @@ VERBS = {
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
-    "notify": Verb("notify", "where you are told what waits for you: does it work", DAEMON),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
     "up": Verb("up", "bring the daemon back, and say which agents live", DAEMON),
     "shutdown": Verb("shutdown", "stop the daemon", DAEMON),
@@ -123,6 +122,7 @@ SYNONYMS = {
 
 RELEASED = {
     "history": "history",
+    "notify": "attention",
     "schedule": "schedules",
     "usage": "history",
     "web": "web",
@@ -130,6 +130,9 @@ RELEASED = {
     "token": "web",
 }
 """Verbs of parts, with the part of each: what is said where that is not installed."""
+
+NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
+"""Verbs of this tool that show what a part knows."""
 
 
 @cache
@@ -148,6 +151,13 @@ def packages_with(module: str) -> list[str]:
 
     files = {part: os.path.join(parts[0], part, "ctl", f"{module}.py") for part in NAMES}  # noqa: PTH118 - without pathlib
     return [f"synapsed.parts.{part}.ctl" for part, file in files.items() if os.path.isfile(file)]  # noqa: PTH113 - as above
+
+
+def is_installed(part: str) -> bool:
+    """Returns whether a part of this distribution is there."""
+    from synapsed.parts import __path__ as parts
+
+    return os.path.isfile(os.path.join(parts[0], part, "face.py"))  # noqa: PTH113, PTH118 - without pathlib
 
 
 @cache

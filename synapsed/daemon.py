@@ -42,15 +42,12 @@ from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create
-from synapsed.automation.service import Automation
-from synapsed.automation.vapid import PushKey
-from synapsed.automation.vapid import load_or_create as load_push_key
 from synapsed.clock import SystemClock
 from synapsed.config.files import load_config
 from synapsed.config.paths import Paths
 from synapsed.config.schema import Config
-from synapsed.errors import ConfigError, InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import NewEvent, Subscriptions
+from synapsed.errors import InvalidRequest, StoreError, SynapsedError
+from synapsed.interfaces import NewEvent, WaitingHere
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, open_parts
@@ -134,7 +131,6 @@ class _Parts:
     manager: Manager
     externals: Externals
     hosts: Hosts
-    automation: Automation
     servers: ApiServers
     retention: Retention
     store: SqliteStore
@@ -223,7 +219,6 @@ class Daemon:
                     task.cancel()
             # Before the agents: attached terminals are told that the daemon goes, not that their programs ended.
             servers.end_streams()
-            await parts.automation.close()
             await parts.parts.stopping()
             await manager.close(keep_agents=stop.keep_agents)
             if stop.failure is not None:
@@ -299,7 +294,7 @@ class Daemon:
                 tool_dir=_tool_directory(),
                 attributes=self._started_with,
                 mcp=has_mcp(),
-                on_config=lambda config: _reconfigure(config, automation, kernel, parts),
+                on_config=lambda config: _reconfigure(config, kernel, parts),
             ),
             store=store,
             profiles=profiles,
@@ -331,8 +326,7 @@ class Daemon:
                 opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
             )
             carriers.fleet = None if fleet is None else fleet.carrier
-        push_key = await asyncio.to_thread(_push_key, paths)
-        alerts = [] if push_key is not None else [_without_push(paths)]
+        alerts: list[str] = []
         kernel = Kernel(
             control=manager,
             store=store,
@@ -350,24 +344,12 @@ class Daemon:
             sampling=sampling,
             zone=self._zone,
             environ=self._environ,
-            outgoing=(outgoing := self._outgoing(config)),
+            outgoing=self._outgoing(config),
             texts=store.texts,
             alert=lambda message: None if message in alerts else alerts.append(message),
             settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
-        automation = Automation(
-            manager,
-            store,
-            config=config,
-            clock=self._clock,
-            outgoing=outgoing,
-            subscriptions=next(iter(parts.all(Subscriptions)), None),
-            push_key=push_key,
-            zone=self._zone,
-        )
-        up.push_async_callback(automation.close)
-        await automation.restore()
         security = Security(
             directory=manager.directory,
             bearers=parts.bearers,
@@ -383,10 +365,6 @@ class Daemon:
             control=manager,
             externals=externals,
             hosts=hosts,
-            attention=automation.inbox,
-            notifier=automation.notifier,
-            presence=automation.presence,
-            health=automation.health,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -424,7 +402,6 @@ class Daemon:
             manager=manager,
             externals=externals,
             hosts=hosts,
-            automation=automation,
             servers=servers,
             retention=retention,
             store=store,
@@ -484,9 +461,8 @@ class Daemon:
             await parts.externals.resume()
             parts.hosts.start()
             if parts.fleet is not None:
-                parts.fleet.waiting.source = parts.automation.inbox.items
+                parts.fleet.waiting.source = next((here.items for here in parts.parts.all(WaitingHere)), None)
                 await parts.fleet.start()
-            parts.automation.start()
             parts.parts.started()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
@@ -534,8 +510,7 @@ async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
         log.warning("the daemon's state is not in the log of events", state=state, why=str(error))
 
 
-def _reconfigure(config: Config, automation: Automation, kernel: Kernel, parts: Parts) -> None:
-    automation.reconfigure(config)
+def _reconfigure(config: Config, kernel: Kernel, parts: Parts) -> None:
     kernel.config = config
     parts.reconfigured()
 
@@ -546,22 +521,6 @@ def _left_out(parts: Parts, fleet_problem: str | None) -> Iterator[str]:
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
     if fleet_problem is not None:
         yield f"this host takes no part in its fleet: {fleet_problem}; then restart the daemon"
-
-
-def _push_key(paths: Paths) -> PushKey | None:
-    """None where its file is not as it should be: agents are worth more than notifications."""
-    try:
-        return load_push_key(paths.push_key)
-    except ConfigError as error:
-        log.error("no browser is told of what waits", why=error.message)  # noqa: TRY400 - told in words
-        return None
-
-
-def _without_push(paths: Paths) -> str:
-    return (
-        f"browsers are not told of what waits: {paths.push_key} cannot be used; remove it and restart the daemon, then "
-        "turn notifications on again on each device"
-    )
 
 
 def _tool_directory() -> Path | None:

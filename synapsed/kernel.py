@@ -106,6 +106,8 @@ class Kernel:
     """Tells what a person has to mend, from then on; the same words once."""
     settle: Callable[[str], None]
     """What was told by `alert` is so no more."""
+    all: Callable[[type], list[Any]] = field(default=lambda _: [])
+    """Returns what the parts that are open by now provide of that type."""
 
     def agent_config(self, name: str) -> Any:
         """Returns what is configured for the agent; None if it is not in the configuration."""
@@ -223,6 +225,9 @@ class Running:
     def reconfigured(self) -> None:
         """Another configuration counts."""
 
+    def acted(self) -> None:
+        """The person has asked for something to be done."""
+
     async def automated(self) -> Sequence[Automated]:
         """Returns what it does by itself."""
         return ()
@@ -250,6 +255,9 @@ class Parts:
 
     def reconfigured(self) -> None:
         self._each(lambda running: running.reconfigured())
+
+    def acted(self) -> None:
+        self._each(lambda running: running.acted())
 
     async def stopping(self) -> None:
         for name, running in reversed(self._running.items()):
@@ -330,6 +338,7 @@ class Parts:
 async def open_parts(faces: Sequence[Face], kernel: Kernel) -> AsyncIterator[Parts]:
     """All of them, until the end; they are closed in the opposite order."""
     parts = Parts()
+    kernel.all = parts.all
     async with AsyncExitStack() as up:
         for face in faces:
             await parts.open(face, kernel, up)

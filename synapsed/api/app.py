@@ -20,15 +20,12 @@ from synapsed.api.routes import (
     health,
     host,
     hosts,
-    inbox,
     messages,
-    notify,
     openapi,
     screen,
     status,
     tasks,
     terminal,
-    webpush,
 )
 
 _HARDENING = {
@@ -42,13 +39,10 @@ _HARDENING = {
 _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
-    webpush,
     health,
     host,
     openapi,
     agents,
-    inbox,
-    notify,
     external,
     hosts,
     fleet,

@@ -24,16 +24,12 @@ from synapsed.api.live_screens import LiveScreens
 from synapsed.api.memory_reservation import BODIES, reserve_task
 from synapsed.api.rights import Rights
 from synapsed.api.security import Security, on_unix
-from synapsed.automation.health import Health
-from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.notifier import Notifier
-from synapsed.automation.presence import Presence
 from synapsed.clock import Clock
 from synapsed.config.paths import Paths
 from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
-from synapsed.interfaces import Control
+from synapsed.interfaces import Control, WaitingHere, WaitingSource
 from synapsed.interfaces.fleet import FleetControl
 from synapsed.kernel import Face, Parts
 from synapsed.model.agent import AgentView, ProcessState
@@ -147,10 +143,6 @@ class ApiContext:
     control: Control
     externals: Externals
     hosts: Hosts
-    health: Health
-    attention: PersonInbox
-    notifier: Notifier
-    presence: Presence
     faces: Sequence[Face]
     """The faces of all parts; their routes are served."""
     parts: Parts
@@ -198,6 +190,17 @@ class ApiContext:
         self.changes = ChangeTimes(self.clock)
         self.live = LiveScreens(self.control, self.clock)
         self.started = self.clock.monotonic()
+
+    @property
+    def waiting(self) -> WaitingHere:
+        """Returns what waits for the person on this host."""
+        return next(iter(self.parts.all(WaitingHere)), WaitingHere())
+
+    @property
+    def waiting_elsewhere(self) -> list[WaitingSource]:
+        """Returns who knows what waits on other hosts, those first that know more and where a person can answer."""
+        fleet = [self.fleet] if self.fleet is not None else []
+        return [self.hosts, *fleet, *self.parts.all(WaitingSource)]
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)

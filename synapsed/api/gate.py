@@ -29,7 +29,7 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     if rights.agent_id is not None:
         rights = replace(rights, granted=request.app[CONTEXT].control.directory.granted(rights.agent_id))
     if rights.person and request.method not in _READING and on_unix(request):
-        request.app[CONTEXT].presence.acted()
+        request.app[CONTEXT].parts.acted()
     request[RIGHTS] = rights
     if rights.grant is None:
         return await handler(request)

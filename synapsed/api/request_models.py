@@ -122,12 +122,6 @@ class CreateBody(ReplyBody):
     limit: Annotated[float, Field(gt=0, le=LIMIT_MAX)] | None = None
 
 
-class NotifyTestBody(_Body):
-    """`control/notify/test`; without `sink` all are told."""
-
-    sink: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-
-
 class MessageBody(_Body):
     """`message`."""
 

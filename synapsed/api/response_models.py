@@ -37,18 +37,6 @@ class FleetRow(_Answer):
     id: str
 
 
-class Answered(_Answer):
-    """`id`: the item of the inbox that is answered."""
-
-    status: Literal["answered"]
-    id: str
-
-
-class PutAway(_Answer):
-    status: Literal["seen"]
-    id: str
-
-
 class ErrorTold(_Answer):
     """`code` is for programs, `message` for people; `details` name what it is about."""
 

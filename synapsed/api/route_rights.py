@@ -66,10 +66,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /agents": _LOOK,
         "GET /teams": _LOOK,
         "GET /whoami": _ANY,
-        "POST /web/push": _LOOK,
-        "DELETE /web/push": _ANY,
-        "GET /inbox": _LOOK,
-        "POST /inbox/{item}/seen": _ANSWER,
         "GET /events": _LOOK,
         "GET /events/{event}": _LOOK,
         "GET /events/schema": _ANY,
@@ -94,7 +90,7 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         f"GET /control{AGENT}/recording": _LOOK,
     }
 )
-_OF_THE_CALLER: Final = frozenset({"/whoami", "/web/push", "/events/schema", "/openapi.json"})
+_OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema", "/openapi.json"})
 """These tell nothing of agents."""
 
 

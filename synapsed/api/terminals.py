@@ -315,13 +315,13 @@ class FramedTerminal(TerminalSession):
             await self._tell_all()
 
     async def _tell_all(self) -> None:
-        inbox = self._context.attention
+        inbox = self._context.waiting
         told: dict[str, Any] = {}
         loop = asyncio.get_running_loop()
         told_at = read_at = loop.time()
         while True:
             moved = inbox.moved
-            items = [item for item in inbox.open() if item.kind != "finished"]
+            items = [item for item in inbox.items() if item.kind != "finished"]
             view = self._context.control.directory.view(self._agent_id)
             now = {
                 "needs": len(items),

@@ -60,8 +60,6 @@ class Paths(_Roots):
     token = _Below("state", "token")
     acts = _Below("state", "acts.jsonl")
     """What was typed under keys of its callers, so that it is typed once."""
-    push_key = _Below("state", "push-key.pem")
-    """The key that web pushes are signed with."""
     versions = _Below("state", "versions.json")
     """What programs told of their versions."""
     logs = _Below("state", "logs")

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from synapsed.attention.notify import NotifyConfig
 from synapsed.config.api_section import ApiConfig
 from synapsed.fleetspec import FleetConfig
 from synapsed.model.agent import PortChoice
@@ -290,7 +289,6 @@ class Config(Section):
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
-    notify: NotifyConfig = NotifyConfig()
     fleet: FleetConfig | None = None
     """None: this host is a member of no fleet."""
 

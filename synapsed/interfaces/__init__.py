@@ -49,7 +49,9 @@ from synapsed.interfaces.store import (
     task_cursor,
 )
 from synapsed.interfaces.subscriptions import Subscriptions
-from synapsed.model.agent import Activity, ProcessState
+from synapsed.interfaces.waiting import WaitingHere, WaitingSource
+from synapsed.model.agent import Activity, AgentView, ProcessState
+from synapsed.model.attention import HostSaid, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.follower import FollowerState
@@ -66,6 +68,7 @@ __all__ = [
     "Activity",
     "AgentFigures",
     "AgentLink",
+    "AgentView",
     "Attachment",
     "Bringing",
     "ConfigChange",
@@ -87,6 +90,7 @@ __all__ = [
     "Glyph",
     "Grant",
     "Histogram",
+    "HostSaid",
     "Ink",
     "LinkTerminal",
     "NewEvent",
@@ -96,6 +100,7 @@ __all__ = [
     "ProcessState",
     "Processes",
     "PushPlace",
+    "PutAway",
     "Reach",
     "Rgb",
     "Right",
@@ -117,5 +122,7 @@ __all__ = [
     "Token",
     "TokenKind",
     "TypedLine",
+    "WaitingHere",
+    "WaitingSource",
     "task_cursor",
 ]

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from synapsed.interfaces.waiting import WaitingSource
 from synapsed.model.agent import AgentView
-from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetKept, FleetOut, FleetStatus
 
 
@@ -33,7 +33,7 @@ class FleetFiles(Protocol):
         ...
 
 
-class FleetControl(Protocol):
+class FleetControl(WaitingSource, Protocol):
     """Of a daemon whose host is a member."""
 
     async def status(self) -> FleetStatus: ...
@@ -44,10 +44,6 @@ class FleetControl(Protocol):
 
     async def agents(self) -> list[AgentView]:
         """Those of the other hosts, under their addresses."""
-        ...
-
-    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
-        """What waits for a person on the other hosts, and what each has said of it."""
         ...
 
     async def teams(self) -> dict[str, list[str]]:

@@ -78,21 +78,9 @@ class HostSaid(BaseModel):
     error: str | None = Field(default=None, description="Why it has said nothing")
 
 
-class InboxEverywhere(BaseModel):
-    """What waits for a person here and on other hosts."""
-
+# What is answered once a person has put an item away.
+class PutAway(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    items: list[AttentionItem]
-    hosts: list[HostSaid] = Field(description="Every other host, by name")
-
-
-class SinkTested(BaseModel):
-    """What a sink of `[notify]` has said to a test: `detail` is for people."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    sink: str
-    type: Literal["desktop", "webhook", "ntfy", "mail", "web"]
-    ok: bool
-    detail: str
+    status: Literal["seen"]
+    id: str

@@ -16,6 +16,21 @@ from typing import Any, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
+from synapsed.visible import visible
+
+__all__ = [
+    "DEPTH_MAX",
+    "HELD_MAX",
+    "MASK",
+    "is_secret_key",
+    "mask",
+    "mask_text",
+    "nested_under_key",
+    "secret_spans",
+    "unfinished",
+    "visible",
+]
+
 MASK = "***"
 
 DEPTH_MAX = 32

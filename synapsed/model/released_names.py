@@ -9,6 +9,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "history": "history",
         "metrics": "telemetry",
         "moods": "moods",
+        "notify": "attention",
         "rule": "rules",
         "schedule": "schedules",
         "traces": "telemetry",

@@ -27,6 +27,16 @@ from synapsed.errors import InvalidRequest
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.outgoing.screening import AddressScreen, checked_url, literal_address, origin_of
 
+__all__ = [
+    "HttpPoster",
+    "Poster",
+    "Receipt",
+    "ThreadedResolver",
+    "checked_url",
+    "literal_address",
+    "origin_of",
+]
+
 LOOKUPS_MAX = 64
 """Look-ups at a time; those for the same name are one."""
 

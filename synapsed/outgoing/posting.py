@@ -26,11 +26,14 @@ class Posting:
         """Returns the seconds until the receiver is to be tried again."""
         return retrying.waiting(progress, self.policy, now=self.clock.wall())
 
+    def asked(self, receipt: Receipt) -> float | None:
+        """Returns the seconds that the receiver asks to be left alone for."""
+        return retrying.retry_after(receipt.retry_after, now=self.clock.wall())
+
     def failed[P: LogProgress](self, progress: P, receipt: Receipt) -> P:
         """Returns the progress after the receiver has not taken it: `given_up` if it is not to be tried again."""
-        now = self.clock.wall()
-        asked = retrying.retry_after(receipt.retry_after, now=now)
-        after = retrying.failed(progress, self.policy, now=now, asked=asked, roll=self.rng())
+        asked = self.asked(receipt)
+        after = retrying.failed(progress, self.policy, now=self.clock.wall(), asked=asked, roll=self.rng())
         return after.model_copy(update={"state": "given_up"}) if receipt.gone else after
 
     def headers(self, key: bytes, *, webhook_id: str, at: int, body: bytes) -> dict[str, str]:

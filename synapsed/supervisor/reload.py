@@ -109,9 +109,6 @@ def _at_once(old: Config, new: Config) -> list[ConfigChange]:
         ("[environment]", old.environment != new.environment),
     )
     changes += [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
-    if old.notify != new.notify:
-        where = ", ".join(new.notify.sinks) or "nowhere"
-        changes.append(ConfigChange(None, "update", f"[notify] changed: you are told at {where}"))
     return changes
 
 

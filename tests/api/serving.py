@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
 
@@ -18,14 +17,10 @@ from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.automation.health import Health
-from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.notifier import Notifier, NotifyMeans
-from synapsed.automation.presence import Presence
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
-from synapsed.errors import InvalidRequest
 from synapsed.kernel import Parts, Running
+from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.parts.web.face import FACE as WEB
@@ -38,8 +33,6 @@ TOKEN = "control-token-of-the-tests"
 __all__ = [
     "TOKEN",
     "Api",
-    "inbox_of",
-    "notices_of",
     "serving",
     "sse_events",
     "unreachable_hosts",
@@ -50,36 +43,6 @@ def unreachable_hosts(paths: Paths) -> Hosts:
     """Hosts to none of which there is a way."""
     means = TunnelDeps(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
     return Hosts(book=HostBook(paths.hosts), means=means, own_name="here")
-
-
-def inbox_of(control: Any) -> PersonInbox:
-    return PersonInbox(
-        directory=control.directory,
-        terminals=control.terminals,
-        store=control.store,
-        clock=SystemClock(),
-        timers=FakeClock(),
-    )
-
-
-async def _no_sink(sink: Any) -> Any:
-    raise InvalidRequest("there are no sinks in this test")
-
-
-def notices_of(control: Any, inbox: PersonInbox) -> dict[str, Any]:
-    """What an `ApiContext` wants of notices: none are given."""
-    presence = Presence(control.terminals, SystemClock())
-    means = NotifyMeans(
-        inbox=inbox,
-        control=control,
-        store=control.store,
-        presence=presence,
-        make=_no_sink,
-        clock=SystemClock(),
-        timers=FakeClock(),
-        zone=lambda: ZoneInfo("Europe/Berlin"),
-    )
-    return {"attention": inbox, "notifier": Notifier(means), "presence": presence}
 
 
 @dataclass
@@ -117,9 +80,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
     control.elsewhere = externals
-    inbox = inbox_of(control)
-    await inbox.restore()
-    inbox.start()
     alerts: list[str] = []
     parts, opened = Parts(), AsyncExitStack()
     kernel = kernel_of(
@@ -131,8 +91,9 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         timers=FakeClock(),
     )
-    for face in (PICTURES, WEB):
+    for face in (PICTURES, WEB, ATTENTION):
         await parts.open(face, kernel, opened)
+    parts.started()
     parts._running |= running
     security = limits.pop("security", None) or Security(
         directory=control.directory,
@@ -144,8 +105,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         control=control,
         externals=externals,
         hosts=hosts,
-        health=Health(),
-        **notices_of(control, inbox),
         faces=faces(),
         parts=parts,
         security=security,
@@ -162,7 +121,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)
-        stack.push_async_callback(inbox.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
         path = home / "run" / "control.sock"
         await servers.start_unix(path)

@@ -26,12 +26,11 @@ from synapsed.api.app import build_main_app
 from synapsed.api.context import ApiContext
 from synapsed.api.openapi import document
 from synapsed.api.security import Security
-from synapsed.automation.health import Health
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.kernel import Parts
 from synapsed.parts.loading import faces
-from tests.api.serving import inbox_of, notices_of, unreachable_hosts
+from tests.api.serving import unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -71,8 +70,6 @@ def _document() -> dict:
         control=control,
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
-        health=Health(),
-        **notices_of(control, inbox_of(control)),
         faces=faces(),
         parts=Parts(),
         security=Security(directory=control.directory, token="x"),

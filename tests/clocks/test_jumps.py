@@ -13,7 +13,6 @@ import pytest
 
 from synapsed.agents import message_files
 from synapsed.agents.question_timeout import Unanswered
-from synapsed.automation.sent_notices import Mark, Marks, digest, new_token
 from synapsed.clock import iso
 from synapsed.config.schema import Keep
 from synapsed.fleet.parcel import id_of_body
@@ -23,6 +22,7 @@ from synapsed.fleet.parcel_spool import InSpool
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, Task, TaskState
+from synapsed.parts.attention.sent_notices import Mark, Marks, digest, new_token
 from synapsed.parts.web.book import SESSION_S, AccessBook
 from synapsed.parts.web.certificates import read
 from synapsed.parts.web.codes import CODE_S, Codes

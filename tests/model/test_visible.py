@@ -7,7 +7,7 @@ import pytest
 from synapsectl.acp import asking
 from synapsectl.inbox.view import wrapped
 from synapsectl.output import one_line
-from synapsed.attention.notification_policy import visible as of_notices
+from synapsed.parts.attention.notification_policy import visible as of_notices
 from synapsed.visible import visible
 
 HIDES = [

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from scripts.surface import FOLDER, ROOT, written
-from synapsectl.verbs import RELEASED
+from synapsectl.errors import REFUSED
+from synapsectl.verbs import NEEDS, RELEASED
 from synapsed.model.released_names import CONFIG_KEYS
 from synapsed.parts.list import NAMES
 from tests.support.daemon import Daemon
@@ -17,6 +18,7 @@ from tests.support.daemon import Daemon
 COPIED = ("synapsed", "synapsectl", "profiles", "scripts", "docs", "examples", "packaging")
 
 GONE = {
+    "attention": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "moods": {"config-errors.txt", "config-keys.txt"},
     "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
@@ -28,6 +30,7 @@ GONE = {
 """The files of the surface that have lines of the part."""
 
 WORDS = {
+    "attention": "notify|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
     "moods": "moods",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
@@ -74,6 +77,10 @@ def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> No
         for verb in (name for name, of in RELEASED.items() if of == part):
             told = tool(daemon, source, verb)
             assert told.stderr == f"synapsectl: {verb!r} belongs to the part {part}, which is not installed\n"
+        for verb in (name for name, of in NEEDS.items() if of == part):
+            told = tool(daemon, source, verb)
+            words = f"synapsectl: {verb!r} shows what the part {part} knows, which is not installed\n"
+            assert (told.returncode, told.stderr) == (REFUSED, words)
     finally:
         assert daemon.end() == 0
     assert "Traceback" not in daemon.log()

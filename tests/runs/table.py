@@ -24,7 +24,7 @@ GATE_MARKS = " and ".join(f"not {mark}" for mark in (*_OUTSIDE, "night"))
 ORDINARY_MARKS = " and ".join(f"not {mark}" for mark in _OUTSIDE)
 
 FAST = (
-    "agents", "automation", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty",
+    "agents", "channels", "clocks", "config", "documents", "keepers", "model", "profiles", "pty",
     "store", "supervisor", "tasks", "terminal",
 )  # fmt: skip
 """Rooms whose tests start no daemon: `make test-fast`."""
@@ -73,7 +73,7 @@ SECTIONS = (
         name="rooms",
         about="every wrapping of a secret, every drawn example, every state of every other room",
         rooms=(
-            "a2a", "agents", "api", "attention", "automation", "channels", "clocks", "config", "documents",
+            "a2a", "agents", "api", "channels", "clocks", "config", "documents",
             "examples",
             "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
         ),

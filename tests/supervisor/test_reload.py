@@ -87,8 +87,6 @@ def test_how_a_screen_is_read_changes_at_once() -> None:
 @pytest.mark.parametrize(
     ("new", "told"),
     [
-        ({"notify": {"sinks": {"desk": {"type": "desktop"}}}}, "[notify] changed: you are told at desk"),
-        ({"notify": {"content": "full"}}, "[notify] changed: you are told at nowhere"),
         ({"attach": {"status": True}}, "[attach] changed"),
         ({"teams": {"review": {"members": ["a"]}}}, "[teams] changed"),
     ],

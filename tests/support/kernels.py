@@ -1,12 +1,19 @@
 """The kernel that a part is given, in a test."""
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
 from synapsed.kernel import Kernel
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
 from synapsed.model.trace import Sampling
+from synapsed.outgoing import PushPolicy
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.posting import Posting
+from synapsed.outgoing.secrets import SecretPlaces
 from tests.support.disk import Disk
 
 
@@ -25,3 +32,19 @@ def kernel_of(*, alerts: list[str] | None = None, **given: Any) -> Kernel:
         "settle": told.remove,
     }
     return Kernel(**{**defaults, **given})
+
+
+def posting_kernel(
+    poster: Callable[[], HttpPoster], *, clock: Clock, environ: Mapping[str, str] | None = None, folder: Path = Path()
+) -> Kernel:
+    """Returns one for what posts, and nothing else. Secrets are in `environ`, and in files in `folder`."""
+    outgoing = Posting(
+        poster=poster,
+        policy=PushPolicy(),
+        secrets=SecretPlaces(environ=environ or {}, config=folder),
+        clock=clock,
+        rng=lambda: 0.0,
+        user_agent="synapsed/test",
+    )
+    nothing = dict.fromkeys(("control", "store", "timers", "config", "paths"))
+    return kernel_of(**nothing, outgoing=outgoing, clock=clock, environ=environ or {})

@@ -358,7 +358,7 @@ async def status(request: web.Request, context: ApiContext) -> DaemonStatus:
     allowed=person("see what is done by itself"),
 )
 async def automation(request: web.Request, context: ApiContext) -> list[Automated]:
-    return [*await context.parts.automated(), *context.health.look()]
+    return await context.parts.automated()
 
 
 @operation("End the daemon", "it will", allowed=person("shut the daemon down"))

@@ -6,7 +6,7 @@ from synapsed.a2a.hosts import answers
 from synapsed.api.context import ApiContext, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.request_models import HostBody, HostInputBody
-from synapsed.api.response_models import HostRemoved, InputProvided, PutAway
+from synapsed.api.response_models import HostRemoved, InputProvided
 from synapsed.api.sending import key_of
 from synapsed.errors import (
     InvalidChoice,
@@ -22,6 +22,7 @@ from synapsed.errors import (
     TaskNotFound,
     UnknownAgent,
 )
+from synapsed.model.attention import PutAway
 from synapsed.model.host import HostView
 
 

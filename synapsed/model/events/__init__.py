@@ -5,6 +5,8 @@ log-wide and survive the daemon, so that an id is a cursor. `kinds` has what the
 `wire` the envelope in which clients get them.
 """
 
+from synapsed.model.agent import ProcessState
+from synapsed.model.attention import AttentionItem, AttentionKind, kind_of
 from synapsed.model.events.kinds import (
     REMOVED,
     ActivityChanged,
@@ -50,6 +52,8 @@ __all__ = [
     "AgentReported",
     "AgentTransition",
     "AttentionChanged",
+    "AttentionItem",
+    "AttentionKind",
     "By",
     "DaemonChanged",
     "Data",
@@ -65,6 +69,7 @@ __all__ = [
     "PermissionDecided",
     "PlanStep",
     "PlanUpdated",
+    "ProcessState",
     "RateLimitsSeen",
     "RateWindow",
     "RuleFired",
@@ -80,5 +85,6 @@ __all__ = [
     "Where",
     "envelope",
     "enveloped",
+    "kind_of",
     "parse_event",
 ]

@@ -1,0 +1,27 @@
+"""What waits for the person: on this host, as one part knows it, and on others, as whoever reaches them does."""
+
+import asyncio
+from typing import Protocol
+
+from synapsed.model.attention import AttentionItem, HostSaid
+
+
+class WaitingHere:
+    """What waits on this host: nothing, where no part keeps an inbox."""
+
+    def items(self) -> list[AttentionItem]:
+        """Returns the oldest first."""
+        return []
+
+    @property
+    def moved(self) -> asyncio.Event:
+        """Is set at the next change of what is in it, and is another one then: take hold of it before you look."""
+        return asyncio.Event()
+
+
+class WaitingSource(Protocol):
+    """What waits on other hosts."""
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        """Returns what waits for a person there, and what each host has said of it."""
+        ...

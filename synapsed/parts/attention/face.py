@@ -1,0 +1,37 @@
+"""What waits for the person, over all agents, and what tells of it wherever they are.
+
+`running` is the part at work, `routes` have the requests. `inbox` keeps what waits in step with the log (`board`: all
+that is open; `consequences`: what needs a person although no program asks). `notifier` tells it at each of the `sinks`
+and at browsers (`browsers`, `webpush`, `vapid`); `notification_policy` says whether, and in which words, `notify` is
+its configuration, and `sent_notices` keeps what each was told.
+"""
+
+from collections.abc import Sequence
+
+from synapsed.config.schema import ConfigKey
+from synapsed.kernel import Face, Route
+from synapsed.parts.attention.notify import NotifyConfig
+
+
+def _changes(old: NotifyConfig, new: NotifyConfig) -> Sequence[str]:
+    where = ", ".join(new.sinks) or "nowhere"
+    return [f"[notify] changed: you are told at {where}"]
+
+
+_LOOK = frozenset({"look"})
+_ANY = frozenset({"look", "send", "answer", "type"})
+
+FACE = Face(
+    name="attention",
+    opens="synapsed.parts.attention.running",
+    sections={"notify": ConfigKey(NotifyConfig, NotifyConfig(), changes=_changes)},
+    routes=(
+        Route(method="GET", path="/inbox", handler="inbox.inbox", needs=_LOOK),
+        Route(method="POST", path="/inbox/{item}/seen", handler="inbox.seen", needs=frozenset({"answer"})),
+        Route(method="POST", path="/control/notify/test", handler="notify.test"),
+        Route(method="POST", path="/answers/{token}", handler="notify.answer", public=True),
+        Route(method="POST", path="/web/push", handler="webpush.subscribe", needs=_LOOK, of_caller=True),
+        Route(method="DELETE", path="/web/push", handler="webpush.unsubscribe", needs=_ANY, of_caller=True),
+    ),
+    routes_in="synapsed.parts.attention.routes",
+)

@@ -1,0 +1,134 @@
+"""Whether a person is told of an item now, and in which words. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from synapsed.choices import choice
+from synapsed.clock import iso
+from synapsed.model.event_pattern import fits
+from synapsed.model.events import AttentionItem, AttentionKind
+from synapsed.model.masking import visible
+from synapsed.parts.attention.notify import Content, SinkRule, is_quiet
+
+HOLD_S = 1.0
+"""Seconds for which an item is open before anybody is told: a rule may answer it, or it goes by itself."""
+
+QUESTION_MAX = 1500
+"""Characters of a question, and of a command, in a notice."""
+
+WORDS: Final[dict[AttentionKind, str]] = {
+    "permission": "asks for a permission",
+    "question": "asks a question",
+    "plan": "has a plan to be approved",
+    "sign_in": "wants a sign-in",
+    "limit": "has reached a usage limit",
+    "account": "cannot use its account",
+    "failure": "has failed",
+    "crash_loop": "crashes again and again",
+    "unreadable": "shows what nobody can read for you",
+    "finished": "has finished",
+    "alert": "needs something mended",
+}
+
+type Verdict = Literal["tell", "wait", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """`open_s`: seconds for which the item is open, negative after the clock was set back; `idle_s`: since the person
+    did something; `local`: what the machine's clock shows."""
+
+    open_s: float
+    idle_s: float
+    local: datetime
+
+
+def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
+    """Whether the sink with that rule is told. What waits may be told later, while the item is open."""
+    if item.kind not in rule.kinds:
+        return "never"
+    if not any(fits(glob, name) for glob in rule.agents for name in (item.agent, item.agent_id)):
+        return "never"
+    waits = item.looked_at or abs(now.open_s) < HOLD_S or now.idle_s < rule.idle or is_quiet(rule.quiet, now.local)
+    return "wait" if waits else "tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What a sink is given. `data` is for programs. `answers`: what says yes and what says no to the prompt
+    `prompt_id`, of `task` where it has one, where the notice shows all that is asked."""
+
+    id: str
+    kind: AttentionKind
+    title: str
+    body: str
+    data: Mapping[str, Any]
+    answers: tuple[str, str] | None = None
+    prompt_id: str | None = None
+    task: str | None = None
+
+
+def notice(item: AttentionItem, content: Content) -> Notice:
+    """The words for `item`, no more of it than `content` allows; what nobody would see in them is made visible."""
+    answers, item = _answers(item), _visible(item)
+    title = f"{item.agent} {WORDS[item.kind]}"
+    data: dict[str, Any] = {"id": item.id, "agent": item.agent, "kind": item.kind, "since": item.since}
+    lines = [f"until {item.until}"] if item.until is not None else []
+    whole = True
+    if content != "kind":
+        question, command, diff = told = [_cut(text or "") for text in (item.question, item.command, item.diff)]
+        asked = (item.question, item.command, item.diff)
+        whole = all(len(cut) == len((text or "").strip()) for cut, text in zip(told, asked, strict=True))
+        lines.append(question)
+        data["question"] = question
+        if content == "full":
+            lines += [line for line in (command and f"$ {command}", diff, f"in {item.cwd}") if line]
+            lines += [f"{option.key}: {option.label}" for option in item.options]
+            data |= item.model_dump(mode="json") | {
+                "question": question,
+                "command": command or None,
+                "diff": diff or None,
+            }
+    answers = answers if content != "kind" and whole else None
+    return Notice(
+        id=item.id,
+        kind=item.kind,
+        title=title,
+        body="\n".join(lines),
+        data=data,
+        answers=answers,
+        prompt_id=item.prompt_id,
+        task=item.task,
+    )
+
+
+def trial(now: float) -> Notice:
+    """The notice of `notify test`."""
+    data = {"id": "test", "agent": None, "kind": "alert", "since": iso(now)}
+    body = "This is a test: what waits for you will be told here."
+    return Notice(id=f"test-{int(now * 1000)}", kind="alert", title="synapsed", body=body, data=data)
+
+
+def _answers(item: AttentionItem) -> tuple[str, str] | None:
+    if item.prompt_id is None or item.kind not in ("permission", "plan"):
+        return None
+    prompt = {"type": item.prompt_type, "options": [option.model_dump() for option in item.options]}
+    try:
+        return choice(prompt, accept=True), choice(prompt, accept=False)
+    except ValueError:
+        return None
+
+
+def _visible(item: AttentionItem) -> AttentionItem:
+    options = [option.model_copy(update={"label": visible(option.label)}) for option in item.options]
+    command = visible(item.command) if item.command is not None else None
+    diff = visible(item.diff) if item.diff is not None else None
+    told = {"question": visible(item.question), "cwd": visible(item.cwd)}
+    return item.model_copy(update={**told, "command": command, "diff": diff, "options": options})
+
+
+def _cut(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= QUESTION_MAX else f"{text[: QUESTION_MAX - 1]}…"

@@ -1,0 +1,64 @@
+"""`/inbox`: everything that waits for a person, over all agents. A person's."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from synapsed.api.context import ApiContext, origin_of, to_the_end
+from synapsed.api.operation import operation, person
+from synapsed.api.query import Flag, Query, flag
+from synapsed.errors import NotInInbox, NotWaiting
+from synapsed.interfaces import HostSaid, PutAway, WaitingSource
+from synapsed.model.events import AttentionItem
+from synapsed.parts.attention.inbox import PersonInbox
+
+
+class InboxQuery(Query):
+    hosts: Flag = flag("what waits on other hosts too, and what each of them said: an object")
+
+
+class InboxEverywhere(BaseModel):
+    """What waits for a person here and on other hosts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[AttentionItem]
+    hosts: list[HostSaid] = Field(description="Every other host, by name")
+
+
+@operation("What waits for a person", "the oldest first", allowed=person("read what waits for a person"))
+async def inbox(
+    request: web.Request, query: InboxQuery, context: ApiContext, here: PersonInbox
+) -> list[AttentionItem] | InboxEverywhere:
+    """Over all agents; with `hosts` those of other hosts too, as `name@host`. `attention` events say when to look
+    again at what waits here."""
+    if not query.hosts:
+        return here.items()
+    items, hosts = await elsewhere(context.waiting_elsewhere)
+    return InboxEverywhere(items=sorted([*here.items(), *items], key=lambda item: item.since), hosts=hosts)
+
+
+async def elsewhere(sources: Sequence[WaitingSource]) -> tuple[list[AttentionItem], list[HostSaid]]:
+    """Returns what waits on other hosts, and what was said of each. Of a host that several know, the first counts, to
+    which it has said something."""
+    told = [await source.inboxes() for source in sources]
+    said: dict[str, tuple[int, HostSaid]] = {}
+    for number, (_, hosts) in reversed([*enumerate(told)]):
+        said |= {one.name: (number, one) for one in hosts if one.name not in said or one.error is None}
+    counts = {name: number for name, (number, _) in said.items()}
+    items = [item for number, (of, _) in enumerate(told) for item in of if counts.get(item.host or "") == number]
+    return items, [one for _, one in said.values()]
+
+
+@operation(
+    "Put away what asks nothing",
+    "it is",
+    allowed=person("put away what waits for a person"),
+    errors=(NotInInbox, NotWaiting),
+)
+async def seen(request: web.Request, here: PersonInbox) -> PutAway:
+    """A limit, a failure, a crash loop, a finished task, an alert: a person knows of it."""
+    item = request.match_info["item"]
+    await to_the_end(here.put_away(item, origin_of(request)))
+    return PutAway(status="seen", id=item)

@@ -1,0 +1,125 @@
+"""The part at work: the inbox, and the notifier with its sinks."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.errors import ConfigError
+from synapsed.interfaces import Subscriptions, Terminals, WaitingHere
+from synapsed.kernel import Automated, Kernel, Running
+from synapsed.parts.attention.browsers import Browsers
+from synapsed.parts.attention.inbox import PersonInbox
+from synapsed.parts.attention.notifier import Notifier, NotifyMeans
+from synapsed.parts.attention.notify import WebSink
+from synapsed.parts.attention.sinks.making import SinkMaker
+from synapsed.parts.attention.vapid import load_or_create
+
+KEY_FILE = "push-key.pem"
+"""In the state directory: the key that web pushes are signed with."""
+
+log = structlog.stdlib.get_logger("synapsed.notify")
+
+
+class Presence:
+    """When the person last did something with synapsed: pressed a key at an attached terminal, or asked for something
+    to be done. What is only read (lists, streams, an inbox that stands open) does not count."""
+
+    def __init__(self, terminals: Terminals, clock: Clock) -> None:
+        self._terminals = terminals
+        self._clock = clock
+        self._acted_at = clock.monotonic()
+
+    def acted(self) -> None:
+        """The person has asked for something to be done."""
+        self._acted_at = self._clock.monotonic()
+
+    @property
+    def idle(self) -> float:
+        """Seconds since; at the daemon's beginning the person is taken to be there."""
+        at = max(self._acted_at, self._terminals.hands_at() or self._acted_at)
+        return max(0.0, self._clock.monotonic() - at)
+
+
+class Attention(Running):
+    """`inbox` is restored. Without `browsers` none is told anything."""
+
+    def __init__(self, kernel: Kernel, inbox: PersonInbox, browsers: Browsers | None) -> None:
+        self._kernel = kernel
+        self._inbox = inbox
+        self._presence = Presence(kernel.control.terminals, kernel.clock)
+        self._notifier = Notifier(
+            NotifyMeans(
+                inbox=inbox,
+                control=kernel.control,
+                store=kernel.store,
+                idle=lambda: self._presence.idle,
+                make=SinkMaker(kernel),
+                clock=kernel.clock,
+                timers=kernel.timers,
+                zone=kernel.zone,
+                browsers=browsers,
+            )
+        )
+        self.provides = {PersonInbox: inbox, WaitingHere: inbox, Notifier: self._notifier}
+
+    def started(self) -> None:
+        self._inbox.start()
+        self.reconfigured()
+
+    async def stopping(self) -> None:
+        await self._notifier.close()
+        await self._inbox.close()
+
+    def reconfigured(self) -> None:
+        self._notifier.reconfigure(self._kernel.config.notify)
+
+    def acted(self) -> None:
+        self._presence.acted()
+
+    async def automated(self) -> list[Automated]:
+        sinks, states = self._kernel.config.notify.sinks, self._notifier.states()
+        of_browsers = {name for name, sink in sinks.items() if isinstance(sink, WebSink)}
+        return [
+            Automated(kind="sink", name=name, state="wrong" if problem else "ok", problem=problem)
+            for name, problem in {**dict.fromkeys(sinks, ""), **states}.items()
+            if name not in of_browsers
+        ]
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Attention]:
+    """Goes on where the last daemon was."""
+    inbox = PersonInbox(
+        directory=kernel.control.directory,
+        terminals=kernel.control.terminals,
+        store=kernel.store,
+        clock=kernel.clock,
+        timers=kernel.timers,
+    )
+    await inbox.restore()
+    attention = Attention(kernel, inbox, await _browsers(kernel))
+    try:
+        yield attention
+    finally:
+        await attention.stopping()
+
+
+async def _browsers(kernel: Kernel) -> Browsers | None:
+    """Returns None where no part knows any, or the key's file is not as it should be, which an alert tells then."""
+    subscriptions = next(iter(kernel.all(Subscriptions)), None)
+    if subscriptions is None:
+        return None
+    path = kernel.paths.state / KEY_FILE
+    try:
+        key = await asyncio.to_thread(load_or_create, path)
+    except ConfigError as error:
+        log.error("no browser is told of what waits", why=error.message)  # noqa: TRY400 - told in words
+        kernel.alert(
+            f"browsers are not told of what waits: {path} cannot be used; remove it and restart the daemon, then turn "
+            "notifications on again on each device"
+        )
+        return None
+    return Browsers(subscriptions, key, kernel)
