@@ -20,7 +20,7 @@ import structlog
 from aiohttp import web
 
 from synapsed.clock import SystemClock
-from synapsed.config.files import load_config
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.fleet.member_files import Home
 from synapsed.fleet.service import Fleet

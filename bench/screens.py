@@ -22,7 +22,7 @@ from synapsectl.client import Client
 from synapsectl.framed import TerminalConnection
 from synapsed.clock import SystemClock
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import SCREENS_EACH, ScreenPool
 from synapsed.screens.remote_screen import RemoteStage

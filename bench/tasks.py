@@ -26,8 +26,8 @@ from aiohttp import ClientSession, TCPConnector
 
 from bench.figures import environment, milliseconds, percentile, report, sized
 from synapsed.clock import SystemClock, iso
+from synapsed.config.config import Keep
 from synapsed.config.paths import Paths
-from synapsed.config.schema import Keep
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AttentionChanged, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from synapsed.model.events.schema import KINDS, event_schema
+from synapsed.model.events.json_schema import KINDS, event_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = ROOT / "packaging" / "events.d.ts"

@@ -17,7 +17,7 @@ from synapsed.process.first_process import leave_to_a_child
 from synapsed.process.installed import commit, with_commit
 
 if TYPE_CHECKING:
-    from synapsed.config.schema import AgentConfig
+    from synapsed.config.config import AgentConfig
     from synapsed.errors import SynapsedError
     from synapsed.profiles.library import ProfileLibrary
 
@@ -183,7 +183,7 @@ def _run(args: argparse.Namespace) -> int:
 def _broker(args: argparse.Namespace) -> int:
     import asyncio
 
-    from synapsed.config.files import load_config
+    from synapsed.config.config_files import load_config
     from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
     from synapsed.fleet.broker import serve
@@ -205,7 +205,7 @@ def _broker(args: argparse.Namespace) -> int:
 
 def _fleet(what: str) -> int:
     """Prints what was done, or `{"error": …}`."""
-    from synapsed.config.files import load_config
+    from synapsed.config.config_files import load_config
     from synapsed.config.paths import Paths
     from synapsed.errors import InvalidRequest, SynapsedError
     from synapsed.parts.loading import config_model
@@ -356,7 +356,7 @@ def _new_profile(args: argparse.Namespace) -> int:
 
 def _check_config(*, as_json: bool) -> int:
     from synapsed.agents.parking import check_parking
-    from synapsed.config.files import load_config
+    from synapsed.config.config_files import load_config
     from synapsed.config.paths import Paths
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.parts.loading import config_model, findings, lacking

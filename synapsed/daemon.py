@@ -43,9 +43,9 @@ from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create
 from synapsed.clock import SystemClock
-from synapsed.config.files import load_config
+from synapsed.config.config import Config
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
-from synapsed.config.schema import Config
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
 from synapsed.interfaces import NewEvent, WaitingHere
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher

@@ -3,7 +3,7 @@
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
 that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `certificates`, `choices`, `clock`,
-`config.api_section`, `config.schema` (for sections), `errors`, `files`, `interfaces`, `model`, `outgoing.poster`,
+`config.api_section`, `config.config` (for sections), `errors`, `files`, `interfaces`, `model`, `outgoing.poster`,
 `store.database`, `store.follower`.
 """
 
@@ -21,8 +21,8 @@ from pydantic import BaseModel, Field
 
 from synapsed.aio import Timers
 from synapsed.clock import Clock
+from synapsed.config.config import ConfigKey
 from synapsed.config.paths import Paths
-from synapsed.config.schema import ConfigKey
 from synapsed.errors import NotReady
 from synapsed.interfaces import Control, Store
 from synapsed.model.figures import DaemonFigures

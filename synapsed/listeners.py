@@ -12,8 +12,8 @@ import structlog
 
 from synapsed.api.servers import ApiServers
 from synapsed.config.api_section import ApiConfig
+from synapsed.config.config import Config
 from synapsed.config.paths import Paths
-from synapsed.config.schema import Config
 from synapsed.config.sockets import why_not_our_folder
 from synapsed.errors import ConfigError
 from synapsed.process.loopback import other

@@ -13,7 +13,7 @@ from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.openapi import document
 from synapsed.api.route_rights import needs_of
 from synapsed.api.security import is_public
-from synapsed.model.events.schema import event_schema
+from synapsed.model.events.json_schema import event_schema
 from synapsed.parts.loading import faces
 
 _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}

@@ -10,12 +10,12 @@ from pydantic import BaseModel
 
 from scripts.surface.schemas import compact, untitled
 from scripts.surface.wrong_files import OF_CONFIGURATION, OF_PROFILES, SAMPLES, Wrong
-from synapsed.config.files import load_config
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.parts.loading import config_model
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 _DATE = "1979-05-27"
 """A value of TOML that no key takes."""

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from synapsed.model.records import AgentRecord, LimitRecord
 from synapsed.outgoing import address_of
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AccountSpec
 
 REACH_S = 5.0

@@ -34,7 +34,7 @@ from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
-from synapsed.config.schema import AgentConfig
+from synapsed.config.config import AgentConfig
 from synapsed.errors import NotReady, StoreError
 from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, ScreenWatch, Store
 from synapsed.keepers.launch_plan import LaunchPlanner, LinkFactory
@@ -54,7 +54,7 @@ from synapsed.model.link import (
 )
 from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.tasks.transitions import Commit, describe_exit
 
 

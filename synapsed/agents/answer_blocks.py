@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from synapsed.model.task import Artifact, DataPart, Part, TextPart
-from synapsed.profiles.schema import Parsers
+from synapsed.profiles.profile import Parsers
 from synapsed.terminal.blocks import StreamParser
 from synapsed.terminal.plain_blocks import Block
 

@@ -12,7 +12,7 @@ from typing import Any
 from synapsed.model.events import AgentAlert
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 LOST = "CONVERSATION_LOST"
 """Code of the alert."""

@@ -5,7 +5,7 @@ from synapsed.agents import conversations
 from synapsed.agents.conversations import ConversationChange
 from synapsed.model.agent import Activity
 from synapsed.model.records import AgentRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 
 class LaunchConversation:

@@ -4,7 +4,7 @@ from synapsed.agents.actor import Actor
 from synapsed.errors import SynapsedError
 from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.model.records import AgentRecord, LaunchRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 
 class Leftovers:

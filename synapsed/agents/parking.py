@@ -30,8 +30,8 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
+from synapsed.config.config import Config, ParkPolicy
 from synapsed.config.paths import Paths
-from synapsed.config.schema import Config, ParkPolicy
 from synapsed.errors import ConfigError, InvalidRequest, NotReady, SynapsedError
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.link import LinkObserved

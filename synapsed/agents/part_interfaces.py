@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from synapsed.config.schema import AgentConfig
+from synapsed.config.config import AgentConfig
 from synapsed.interfaces import PERSON, AgentLink, NewEvent
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import ToolCall
@@ -10,7 +10,7 @@ from synapsed.model.events import Origin
 from synapsed.model.link import LinkExited, LinkObserved
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.tasks.transitions import Commit
 
 

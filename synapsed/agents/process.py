@@ -30,7 +30,7 @@ from synapsed.model.events import AgentAlert, EventData, StateChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.model.task import Task
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.tasks.transitions import Commit, describe_exit
 
 

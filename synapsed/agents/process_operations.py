@@ -16,7 +16,7 @@ from synapsed.interfaces import AgentLink
 from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 
 class OperationsOwner(Protocol):

@@ -12,7 +12,7 @@ from synapsed.agents.actor import Actor
 from synapsed.agents.part_interfaces import Configured
 from synapsed.agents.turns import OF_NO_TURN, AgentTurns
 from synapsed.clock import Ages, Clock
-from synapsed.config.schema import seconds_of
+from synapsed.config.config import seconds_of
 from synapsed.model.task import INTERRUPTED_STATES, Task
 
 TRY_AGAIN_S = 30.0

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from synapsed.clock import backoff
-from synapsed.config.schema import RestartPolicy
+from synapsed.config.config import RestartPolicy
 from synapsed.model.events.kinds import FINE
 
 

@@ -46,7 +46,7 @@ from synapsed.model.link import (
 )
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import obstacle
 from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions

@@ -19,12 +19,12 @@ from synapsed.agents.actor import Actor
 from synapsed.agents.part_interfaces import LimitOwner
 from synapsed.aio import Timer
 from synapsed.clock import Clock, backoff, iso
-from synapsed.config.schema import UsageLimitPolicy
+from synapsed.config.config import UsageLimitPolicy
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, AttentionChanged, EventData
 from synapsed.model.records import AgentRecord, LimitRecord
 from synapsed.model.task import new_id
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AccountSpec
 from synapsed.pty.readiness import Moment
 from synapsed.terminal.limit_notices import Limit, find_limit, find_trouble

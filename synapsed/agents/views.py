@@ -29,7 +29,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.registry import RegistryEntry
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import obstacle
 
 COMES_UP = "comes up by itself"

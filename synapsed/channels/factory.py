@@ -10,7 +10,7 @@ from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.channels.session_server import SessionServerChannel
 from synapsed.interfaces import Delivering, SideChannel
 from synapsed.profiles.channel_spec import Channel
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 _DELIVERING: Mapping[str, Callable[..., Delivering]] = {
     "app-server": AppServerChannel,

@@ -19,7 +19,7 @@ from typing import Any
 from synapsed import own_python
 from synapsed.errors import ConfigError
 from synapsed.profiles.channel_spec import Channel
-from synapsed.profiles.schema import Instructions, McpInjection, Profile
+from synapsed.profiles.profile import Instructions, McpInjection, Profile
 
 HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
 """Each launch has a copy of its own: were the installed one gone, Python would end with 2, which hooks say to block."""

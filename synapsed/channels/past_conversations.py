@@ -14,7 +14,7 @@ from typing import Any
 from synapsed.channels.transcripts import at_path, holds, parse_record, place, text_at
 from synapsed.files import open_regular
 from synapsed.profiles.channel_spec import Listing, Transcript
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 LISTED_MAX = 200
 """Conversations of one profile that are listed: the newest."""

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import nats.errors
 
-from synapsed.config.schema import Config
+from synapsed.config.config import Config
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, Unreachable
 from synapsed.fleet import tls
 from synapsed.fleet.admin import administering, connected, opened, remove_peer

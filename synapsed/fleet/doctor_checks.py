@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from synapsed.config.schema import Config
+from synapsed.config.config import Config
 from synapsed.errors import SynapsedError
 from synapsed.fleet import external_broker, tls
 from synapsed.fleet.admin import administering, opened

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psutil
 
-from synapsed.config.schema import Config
+from synapsed.config.config import Config
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, SynapsedError, Unreachable
 from synapsed.fleet import broker_cluster, tls
 from synapsed.fleet.addresses import local_url, reachable

@@ -4,13 +4,13 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from synapsed.config.schema import Limits
+from synapsed.config.config import Limits
 from synapsed.interfaces import AgentLink
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.setting_spec import Rules
 
 

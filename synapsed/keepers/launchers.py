@@ -26,7 +26,7 @@ import ptyprocess
 
 import synapsed.keeper
 from synapsed import own_python
-from synapsed.config.schema import Limits
+from synapsed.config.config import Limits
 from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT

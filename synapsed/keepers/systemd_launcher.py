@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapsed.config.schema import Limits
+from synapsed.config.config import Limits
 from synapsed.errors import LaunchError
 from synapsed.keepers.launchers import (
     LAUNCH_TIMEOUT_S,

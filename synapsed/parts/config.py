@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from synapsed.config.schema import AgentConfig, Config
+from synapsed.config.config import AgentConfig, Config
 from synapsed.kernel import Face
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from synapsed.config.schema import Config
+from synapsed.config.config import Config
 from synapsed.kernel import Face
 from synapsed.parts import outside
 from synapsed.parts.config import added_keys, config_with

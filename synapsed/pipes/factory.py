@@ -14,7 +14,7 @@ from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.pipes.link import AcpLink
 from synapsed.pipes.screen import TranscriptSpool
 from synapsed.pipes.session import SessionOpening
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool

@@ -40,7 +40,7 @@ from synapsed.pipes.session import (
     SessionOpening,
 )
 from synapsed.pipes.transcript import TranscriptView
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.viewers import Viewers, are_reports

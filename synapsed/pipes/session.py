@@ -36,7 +36,7 @@ from synapsed.pipes.speech import TurnSpeech
 from synapsed.pipes.tool_reports import CHANNEL, ProgramCalls, plan, used
 from synapsed.pipes.turn_outcome import TurnOver, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 INITIALIZE: Final = "initialize"
 OPEN: Final = "session"

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from synapsed.config.toml_errors import describe_syntax, describe_validation, line_of, unreadable
 from synapsed.errors import ConfigError, UnknownProfile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.releases import within
-from synapsed.profiles.schema import Profile
 from synapsed.profiles.variants import Variant
 
 BUILTIN = Path(__file__).parent.parent / "_profiles"

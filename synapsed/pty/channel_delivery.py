@@ -17,7 +17,7 @@ from synapsed.interfaces import Delivering, Delivery
 from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnRecord, LinkTurnSaid
 from synapsed.model.records import TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty import channel_turn as turns
 from synapsed.pty.channel_turn import ChannelPhase, ChannelTurn, ChannelTurnState

@@ -30,7 +30,7 @@ from synapsed.model.facts import (
 )
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnInterrupted
 from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_turn import BY
 from synapsed.pty.channel_view import Beside, ChannelView, chosen

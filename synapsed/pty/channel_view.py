@@ -18,7 +18,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkObserved
 from synapsed.model.task import Prompt, PromptOption
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 PAUSE_S = 10.0
 """A person who has pressed no key for so long has paused: a message does not come between two words of theirs."""

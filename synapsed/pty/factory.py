@@ -50,7 +50,7 @@ from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_link import StructuredLink
 from synapsed.pty.kept_prompts import PROMPTS_FILE, KeptPrompts
 from synapsed.pty.link import PtyLink

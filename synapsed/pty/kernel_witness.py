@@ -10,7 +10,7 @@ from collections.abc import Callable
 from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.foreground import Foreground
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.session import Session

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsed.model.link import LinkEvent
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.look import Look

@@ -28,7 +28,7 @@ from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver

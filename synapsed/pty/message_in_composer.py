@@ -15,7 +15,7 @@ is not there                nothing           a sign is waited for
 
 import re
 
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.turn_types import Seen, TurnState, works
 from synapsed.terminal.delivery import squeezed
 

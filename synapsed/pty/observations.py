@@ -5,7 +5,7 @@ from typing import Any
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert, LinkObserved
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
 from synapsed.pty.pending_answer import Asking
 from synapsed.pty.readiness import UNKNOWN_SCREEN, Obstacle

@@ -7,7 +7,7 @@ at work since it took the prompt; else what is seen may be from before.
 """
 
 from synapsed.model.agent import Activity
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.turn_types import SIGNS
 from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import title_sign

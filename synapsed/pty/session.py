@@ -38,7 +38,7 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.records import TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
 from synapsed.pty.observations import Observations

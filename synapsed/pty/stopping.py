@@ -8,7 +8,7 @@ else; so they are pressed while it works. From then on a screen that stands stil
 from collections.abc import Callable
 
 from synapsed.model.agent import Activity
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Steps, Tell, UntilRecorded, Work, leaving, look_now, wait_for
 from synapsed.pty.session import Session

@@ -15,7 +15,7 @@ from typing import Protocol
 from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact
 from synapsed.model.masking import unfinished
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
 from synapsed.terminal.growing_answer import LineText, ScreenText

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ShownCall, ToolsShown
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.shown_calls import CHANNEL
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase

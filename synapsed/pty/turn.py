@@ -34,7 +34,7 @@ from synapsed.model.link import (
     LinkTurnProgress,
     LinkUndelivered,
 )
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_patience as patience
 from synapsed.pty.message_in_composer import MessageInComposer, is_line_oriented, masked
 from synapsed.pty.turn_reports import TurnReports

@@ -1,6 +1,6 @@
 """How long a turn on a terminal waits, and for what. Pure."""
 
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.turn_types import Seen, TurnState
 
 WORKED_UNSEEN_S = 1.0

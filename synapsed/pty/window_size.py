@@ -12,7 +12,7 @@ of the own size, and it becomes tall again when the last one has left.
 
 from collections.abc import Callable
 
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Pause, Resize, Steps
 from synapsed.terminal.defaced import is_as_drawn, is_defaced
 from synapsed.terminal.look import Look

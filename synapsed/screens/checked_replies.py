@@ -14,7 +14,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.picture import Glyph, Ink, Picture, Rows, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Prompt
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.screens.frames import ScreenFrame, ScreenFrameError
 from synapsed.screens.wire import CONTROLS, CONTROLS_BUT_BREAKS, SIZE_MAX, as_checkpoint
 from synapsed.terminal.composer import ComposerState

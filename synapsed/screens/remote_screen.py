@@ -22,7 +22,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.screens import checked_replies, trial, wire
 from synapsed.screens.frames import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.harmful_output import HarmRecord

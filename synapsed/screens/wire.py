@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import Ink, Picture, Rows
 from synapsed.model.records import Checkpoint
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 from synapsed.terminal.line_prompts.learned import LearnedPrompt

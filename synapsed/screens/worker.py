@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from synapsed.process.sandbox import give_up_rights
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.screens import wire
 from synapsed.screens.frames import AS_DRAWN, TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
 from synapsed.terminal.look import TerminalReply

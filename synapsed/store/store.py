@@ -33,9 +33,9 @@ from synapsed.model.task import Task
 from synapsed.store.agents import put_agents, select_born
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel
+from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.fleet import FleetTable
 from synapsed.store.fleet import apply as apply_fleet
-from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.secret_encryption import Sealer

@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from synapsed.config.schema import EnvironmentConfig
+from synapsed.config.config import EnvironmentConfig
 from synapsed.errors import ConfigError, ProgramNotFound
 from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.model.records import AgentRecord
 from synapsed.process.inherited import activated, inherited, select, without
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.supervisor.shell_environment import PLACES
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}

@@ -10,13 +10,13 @@ from synapsed.agents import views
 from synapsed.agents.agent import Agent
 from synapsed.agents.instructions import colleague, instructions
 from synapsed.channels.launch_additions import replaced_channels
+from synapsed.config.config import Config
 from synapsed.config.paths import Paths
-from synapsed.config.schema import Config
 from synapsed.errors import LaunchError, NotEnforced
 from synapsed.keepers.launch_plan import LaunchPlan, PersonSettings
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.records import AgentRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.supervisor import environment, person_settings
 from synapsed.supervisor.environment import with_env_file
 from synapsed.supervisor.roster import Roster

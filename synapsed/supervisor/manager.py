@@ -23,7 +23,7 @@ from synapsed.agents.parking import Memory, check_parking, machine_memory
 from synapsed.agents.restart_policy import RestartState
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
-from synapsed.config.files import load_config
+from synapsed.config.config_files import load_config
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import Bringing, ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.keepers.launch_plan import LinkFactory
@@ -34,7 +34,7 @@ from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Task
 from synapsed.process.inherited import activated
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.supervisor import environment
 from synapsed.supervisor.directory import AgentDirectory
 from synapsed.supervisor.dispatcher import Dispatcher

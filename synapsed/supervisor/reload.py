@@ -10,10 +10,10 @@ from graphlib import TopologicalSorter
 
 from pydantic import BaseModel
 
-from synapsed.config.schema import AgentConfig, Config, UsageLimitPolicy
+from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp", "instructions"})
 """Keys of an agent's configuration that its program was launched with."""

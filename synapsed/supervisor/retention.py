@@ -12,7 +12,7 @@ import structlog
 from synapsed.agents import message_files
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock, iso
-from synapsed.config.schema import Keep
+from synapsed.config.config import Keep
 from synapsed.errors import StoreError
 from synapsed.store.store import SqliteStore
 from synapsed.tasks.sender_mark import SHORT_ID

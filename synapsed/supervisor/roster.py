@@ -11,16 +11,16 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.config.files import save_agent
+from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy
+from synapsed.config.config_files import save_agent
 from synapsed.config.paths import Paths
-from synapsed.config.schema import AgentConfig, Config, UsageLimitPolicy
 from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.model.agent import agent_id, folder_in_name, validate_name
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.supervisor.ports import COMMON, Ports
 
 DEFAULTS = AgentConfig()

@@ -9,7 +9,7 @@ from synapsed.agents import views
 from synapsed.agents.agent import Agent
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
-from synapsed.config.schema import Config
+from synapsed.config.config import Config
 from synapsed.errors import SynapsedError
 from synapsed.supervisor.reload import in_layers
 

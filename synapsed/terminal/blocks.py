@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from synapsed.profiles.schema import Parsers
+from synapsed.profiles.profile import Parsers
 from synapsed.terminal.fences import Code, FenceReader, Piece, Prose
 from synapsed.terminal.plain_blocks import Block, PlainReader
 

@@ -1,7 +1,7 @@
 """Screens on which a program's own drawing is not to be seen any more, though it would be if it drew again. Pure."""
 
 from synapsed.model.agent import Activity
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import screen_sign, title_sign
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from synapsed.clock import iso
 from synapsed.model.agent import Testimony
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Signs
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.verdict import (

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
 from synapsed.terminal.explain import Since, Witness, explain

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from synapsed.profiles.schema import Parsers
+from synapsed.profiles.profile import Parsers
 
 DEPTH_MAX = 100
 """Brackets within brackets of a JSON document; one that is deeper is text."""

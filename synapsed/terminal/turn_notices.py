@@ -8,7 +8,7 @@ when it was submitted are not.
 import re
 from collections.abc import Iterator, Sequence
 
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.answer import position_below
 from synapsed.terminal.look import Look
 

@@ -73,7 +73,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from synapsed.model.agent import Activity
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Signs
 from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.line_prompts.evidence import Word

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from synapsed.config.schema import AgentConfig, RestartPolicy
+from synapsed.config.config import AgentConfig, RestartPolicy
 from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import ActivityChanged, StateChanged

@@ -12,7 +12,7 @@ import pytest
 
 from synapsed import hookclient
 from synapsed.agents.approvals import read_call
-from synapsed.config.schema import AgentConfig, ApprovalConfig
+from synapsed.config.config import AgentConfig, ApprovalConfig
 from synapsed.errors import StoreError
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.approval import ToolCall

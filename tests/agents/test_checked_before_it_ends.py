@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config.schema import AgentConfig
+from synapsed.config.config import AgentConfig
 from synapsed.errors import NotReady
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert

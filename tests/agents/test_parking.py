@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.agents.parking import SETTLED_S, Memory, Situation, first_to_park, occupied, threshold
-from synapsed.config.schema import AgentConfig, ParkPolicy, RestartPolicy
+from synapsed.config.config import AgentConfig, ParkPolicy, RestartPolicy
 from synapsed.errors import InvalidRequest, NotReady, NotWaiting
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.events import AgentAlert, StateChanged

@@ -1,6 +1,6 @@
 """From one daemon to the next when the programs do not live through it: a shutdown, a reboot."""
 
-from synapsed.config.schema import AgentConfig, RestartPolicy
+from synapsed.config.config import AgentConfig, RestartPolicy
 from synapsed.errors import StoreError
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert

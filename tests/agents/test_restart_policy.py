@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.agents.restart_policy import GiveUp, Rest, RestartState, Retry
-from synapsed.config.schema import RestartPolicy
+from synapsed.config.config import RestartPolicy
 
 
 def state(*, fine: frozenset[int] = frozenset({0}), rng: float = 0.5, **policy: Any) -> RestartState:

@@ -6,7 +6,7 @@ import pytest
 
 from synapsed.agents.usage_limit import SLACK_S
 from synapsed.api.request_models import StartBody
-from synapsed.config.schema import AgentConfig, UsageLimitPolicy
+from synapsed.config.config import AgentConfig, UsageLimitPolicy
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import TaskState
 from tests.agents.test_usage_limit import LIMITER, is_limited

@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.agents.usage_limit import LOOK_EVERY_S, SLACK_S, begun
 from synapsed.clock import iso
-from synapsed.config.schema import AgentConfig, UsageLimitPolicy
+from synapsed.config.config import AgentConfig, UsageLimitPolicy
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import ActivityChanged
 from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import ClientSession
 
+from synapsed.config.config import Config
 from synapsed.config.paths import Paths
-from synapsed.config.schema import Config
 from synapsed.listeners import Listeners
 from synapsed.process.loopback import LOOPBACK, tcp_socket
 from tests.api.serving import Api

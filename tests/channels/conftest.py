@@ -11,7 +11,7 @@ import pytest
 from synapsed.channels.launch_additions import LaunchContext, plan, prepare
 from synapsed.model.facts import ChannelFact
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 SAMPLES = Path(__file__).parent / "samples"
 

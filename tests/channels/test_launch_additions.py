@@ -24,7 +24,7 @@ from synapsed.channels.launch_additions import (
 from synapsed.errors import ConfigError
 from synapsed.process.inherited import without
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Instructions, Profile, Resume
+from synapsed.profiles.profile import Instructions, Profile, Resume
 from tests.channels.conftest import Launch
 
 

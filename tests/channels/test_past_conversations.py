@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.channels.past_conversations import LISTED_MAX, PROMPT_SHOWN, PastConversation, find_conversations
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 ID = "01a20054-6513-7f31-9c65-a9e32e12376e"
 OTHER = "93858a56-b8a3-48e1-898a-e8fa529a6862"

@@ -14,7 +14,7 @@ import pytest
 from synapsed.agents import message_files
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.clock import iso
-from synapsed.config.schema import Keep
+from synapsed.config.config import Keep
 from synapsed.fleet.parcel import id_of_body
 from synapsed.fleet.parcel_fetching import KEPT_S as PARCELS_KEPT_S
 from synapsed.fleet.parcel_fetching import Fetching

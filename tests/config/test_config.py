@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.config.files import load_config, save_agent
+from synapsed.config.config import AgentConfig, Config, RestartPolicy
+from synapsed.config.config_files import load_config, save_agent
 from synapsed.config.paths import Paths
-from synapsed.config.schema import AgentConfig, Config, RestartPolicy
 from synapsed.errors import ConfigError, InvalidRequest, StoreError
 from synapsed.model.approval import ToolCall
 

@@ -16,7 +16,7 @@ from synapsed.model.events import (
     TaskStatusChanged,
     ToolExecution,
 )
-from synapsed.model.events.schema import KINDS, event_schema
+from synapsed.model.events.json_schema import KINDS, event_schema
 from synapsed.model.events.wire import TYPES as NAMES
 from synapsed.model.events.wire import batch, encoded, gap
 from synapsed.model.task import Artifact, Prompt, PromptOption, TaskState

@@ -7,9 +7,9 @@ import pytest
 from pydantic import BaseModel
 
 from synapsectl.parsing import command_line, parsers
-from synapsed.config.schema import agent_model
+from synapsed.config.config import agent_model
 from synapsed.parts.loading import config_model
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)

@@ -25,7 +25,7 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import KeptForm, ScreenForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_formats import shown

@@ -5,7 +5,7 @@ from typing import Any
 from synapsed.clock import Clock
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.records import LaunchRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import Session
 from synapsed.terminal.screen_messages import Stage

@@ -6,7 +6,7 @@ from typing import Any
 from synapsed.model.agent import Activity
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver

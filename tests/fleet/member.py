@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from synapsed.clock import SystemClock
-from synapsed.config.files import load_config
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import QueueFull, TaskNotCancelable, UnknownAgent
 from synapsed.fleet.member_files import Home

@@ -11,7 +11,7 @@ from typing import Any
 
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 

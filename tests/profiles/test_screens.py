@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.errors import InvalidChoice
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Signs
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for

@@ -7,8 +7,8 @@ import pytest
 from synapsed.cli import main
 from synapsed.errors import ConfigError
 from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.profile import Resume
 from synapsed.profiles.releases import key, within
-from synapsed.profiles.schema import Resume
 
 PROFILE = """
 args = ["--new"]

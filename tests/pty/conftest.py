@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.keepers.events import Output
 from synapsed.model.records import Checkpoint, LaunchRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer, Dialog, Interrupt, ListedOption, Prompts, Ready
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes

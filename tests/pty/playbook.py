@@ -12,7 +12,7 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.task import Prompt
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, Say, Seen, TurnState, Type

@@ -21,7 +21,7 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.records import TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_delivery import ChannelDelivery
 from tests.fakes.clock import JUMPS, FakeClock, until
 

@@ -30,7 +30,7 @@ from synapsed.model.link import (
     LinkTurnSaid,
 )
 from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_link import CHANNEL_AWAY, StructuredLink
 from synapsed.pty.link import PtyLink
 from tests.fakes.clock import FakeClock, until

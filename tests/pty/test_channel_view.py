@@ -9,7 +9,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import Choice, PermissionAsked
 from synapsed.model.link import LinkObserved
 from synapsed.model.task import Prompt, PromptOption
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.pty.channel_view import ASKING_MAX, COMES_S, COMING_S, PAUSE_S, SAME_S, Beside, ChannelView, chosen
 

@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.errors import KeeperLost, NotReady
 from synapsed.model.link import LinkExited
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import (
     Emit,

@@ -17,7 +17,7 @@ from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.factory import LAUNCH_FILE, PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff
 from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Rests, Step, Steps, StopPressed, WaitFor
 from synapsed.terminal.composer import ComposerState

@@ -9,7 +9,7 @@ from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.link import LinkTurnProgress, LinkTurnSaid
 from synapsed.model.task import Artifact, Task, TaskState
-from synapsed.profiles.schema import Parsers
+from synapsed.profiles.profile import Parsers
 from synapsed.tasks import transitions
 from tests.agents.test_agent_process import restarted
 from tests.fakes.clock import until

@@ -12,7 +12,7 @@ from synapsed.interfaces import Delivery
 from synapsed.keepers.events import Output
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord
 from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, BusySigns, Composer, DeliverySpec, Ready
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes

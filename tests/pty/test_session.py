@@ -11,7 +11,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, SessionStarted, TurnAnswered, TurnEnded, TurnUsed
 from synapsed.model.link import LinkAlert, LinkEvent, LinkObserved, LinkSession, LinkTold, LinkTurnEnded
 from synapsed.model.records import TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer, Dialog, Prompts, Ready
 from synapsed.pty.keyboard import Emit, Tell, Work
 from synapsed.pty.session import (

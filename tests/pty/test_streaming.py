@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.facts import AssistantSaid, AssistantSaying, TurnEnded
 from synapsed.model.masking import mask_text, unfinished
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, Speech, TurnStream
 from synapsed.pty.turn import PtyTurn

@@ -9,7 +9,7 @@ import pytest
 from synapsed.model.facts import ToolBegan, ToolsShown
 from synapsed.profiles.channel_spec import ShownTools
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.shown_calls import ShownCalls
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded, TurnInterrupted
 from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TakeOut, TurnState, Type
 from synapsed.terminal.delivery import type_message

@@ -7,7 +7,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
 from synapsed.model.link import LinkTurnAccepted
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_patience import EMPTY_UNTOLD_S, UNTOLD_UNSEEN_S

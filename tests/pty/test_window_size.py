@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec
 from synapsed.pty.keyboard import Pause, Resize
 from synapsed.pty.window_size import NUDGE_EVERY_S, NUDGE_S, Window

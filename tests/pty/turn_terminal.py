@@ -8,7 +8,7 @@ from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnRecord
 from synapsed.model.records import TurnRecord
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, DeliverySpec, Dialog, Prompts, Ready
 from synapsed.pty.driver import Driver
 from synapsed.pty.session import Session

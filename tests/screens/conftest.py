@@ -10,7 +10,7 @@ import pytest
 from synapsed.clock import SystemClock
 from synapsed.keeper.spool import Spool
 from synapsed.model.records import Checkpoint
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage

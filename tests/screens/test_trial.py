@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from synapsed.model.records import Checkpoint
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.screens.harmful_output import FILE, QUARANTINES_MAX, HarmRecord
 from synapsed.screens.trial import _probe_once, harm_end, survives
 from synapsed.terminal.look import Harm

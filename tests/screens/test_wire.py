@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.screens import checked_replies, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.terminal.line_prompts.evidence import TerminalFacts

@@ -22,8 +22,8 @@ import structlog
 
 from synapsed.agents.parking import Memory
 from synapsed.clock import SettledDate
+from synapsed.config.config import Config
 from synapsed.config.paths import Paths
-from synapsed.config.schema import Config
 from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState

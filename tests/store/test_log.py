@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.model.events import Event
-from synapsed.store.log import FOLLOW_BATCH, READ_SIZE, SqliteEventLog, last_event_id
+from synapsed.store.event_log import FOLLOW_BATCH, READ_SIZE, SqliteEventLog, last_event_id
 from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task, news, take

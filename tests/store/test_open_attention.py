@@ -10,7 +10,7 @@ import pytest
 
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AttentionChanged
-from synapsed.store.log import _open_attention
+from synapsed.store.event_log import _open_attention
 from synapsed.store.salvage import salvage
 from synapsed.store.schema import MIGRATIONS
 from synapsed.store.store import SqliteStore

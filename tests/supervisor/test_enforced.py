@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.config.schema import AgentConfig, ApprovalConfig
+from synapsed.config.config import AgentConfig, ApprovalConfig
 from synapsed.errors import NotEnforced, NotReady
 from synapsed.model.agent import ProcessState
 from tests.fakes.clock import until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config.schema import AgentConfig, EnvironmentConfig
+from synapsed.config.config import AgentConfig, EnvironmentConfig
 from synapsed.errors import (
     AmbiguousAddress,
     InvalidRequest,

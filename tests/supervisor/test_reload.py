@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config.files import load_config
+from synapsed.config.config import AgentConfig, Config, RestartPolicy
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
-from synapsed.config.schema import AgentConfig, Config, RestartPolicy
 from synapsed.errors import ConfigError
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
 from synapsed.parts.loading import config_model
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Ready
 from synapsed.supervisor.environment import read_env_file
 from synapsed.supervisor.reload import differences, in_layers

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.clock import iso
-from synapsed.config.schema import Keep
+from synapsed.config.config import Keep
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged

@@ -12,8 +12,8 @@ from synapsectl.context import CommandContext
 from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import ServiceSettings
+from synapsed.config.config import AgentConfig, Config
 from synapsed.config.paths import Paths
-from synapsed.config.schema import AgentConfig, Config
 from synapsed.model.records import AgentRecord
 from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 from synapsed.profiles.library import ProfileLibrary

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.agents.parking import Memory
+from synapsed.config.config import AgentConfig, Config, EnvironmentConfig
 from synapsed.config.paths import Paths
-from synapsed.config.schema import AgentConfig, Config, EnvironmentConfig
 from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.attributes import ProcessAttributes

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from synapsed.profiles.schema import Parsers
+from synapsed.profiles.profile import Parsers
 from synapsed.terminal.blocks import StreamParser, describe
 from synapsed.terminal.fences import NESTING_MAX, Code, FenceReader, Piece, Prose
 from synapsed.terminal.plain_blocks import Block, PlainReader

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.drafting import AsksError, draft, only_drafts
 from synapsed.terminal.screen import Screen

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.agent import Activity
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty.streaming import Piece, TurnStream
 from synapsed.terminal import growing_answer

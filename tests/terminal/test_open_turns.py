@@ -5,7 +5,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles.channel_spec import Channel
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, Interrupt, PutOff, Ready
 from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import TerminalObserver

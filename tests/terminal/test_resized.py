@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, Ready
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S

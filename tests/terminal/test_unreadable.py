@@ -5,7 +5,7 @@ import pytest
 from synapsed.errors import InvalidChoice
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, Ready, Signs
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import keys_for

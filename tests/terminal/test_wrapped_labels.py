@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.screen import Screen
 

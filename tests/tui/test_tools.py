@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from synapsed.model.facts import ToolsShown
-from synapsed.profiles.schema import Profile
+from synapsed.profiles.profile import Profile
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState

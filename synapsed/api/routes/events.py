@@ -24,7 +24,7 @@ from synapsed.api.sse import SseFrame, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound
 from synapsed.interfaces import Control, EventFilter
-from synapsed.model.events.schema import event_schema
+from synapsed.model.events.json_schema import event_schema
 from synapsed.model.events.wire import TYPES, masked
 
 EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)

@@ -8,7 +8,7 @@ its configuration, and `sent_notices` keeps what each was told.
 
 from collections.abc import Sequence
 
-from synapsed.config.schema import ConfigKey
+from synapsed.config.config import ConfigKey
 from synapsed.kernel import Face, Route
 from synapsed.parts.attention.notify import NotifyConfig
 

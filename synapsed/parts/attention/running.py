@@ -43,7 +43,7 @@ class Presence:
         return max(0.0, self._clock.monotonic() - at)
 
 
-class Attention(Running):
+class AttentionPart(Running):
     """`inbox` is restored. Without `browsers` none is told anything."""
 
     def __init__(self, kernel: Kernel, inbox: PersonInbox, browsers: Browsers | None) -> None:
@@ -90,7 +90,7 @@ class Attention(Running):
 
 
 @asynccontextmanager
-async def opened(kernel: Kernel) -> AsyncIterator[Attention]:
+async def opened(kernel: Kernel) -> AsyncIterator[AttentionPart]:
     """Goes on where the last daemon was."""
     inbox = PersonInbox(
         directory=kernel.control.directory,
@@ -100,7 +100,7 @@ async def opened(kernel: Kernel) -> AsyncIterator[Attention]:
         timers=kernel.timers,
     )
     await inbox.restore()
-    attention = Attention(kernel, inbox, await _browsers(kernel))
+    attention = AttentionPart(kernel, inbox, await _browsers(kernel))
     try:
         yield attention
     finally:

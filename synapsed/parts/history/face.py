@@ -4,7 +4,7 @@
 (`searching`); `texts` is what is kept of a text.
 """
 
-from synapsed.config.schema import ConfigKey, Section
+from synapsed.config.config import ConfigKey, Section
 from synapsed.kernel import Face, Route
 
 

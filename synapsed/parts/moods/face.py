@@ -5,7 +5,7 @@ how much, `scorer` takes an agent's events one after the other and says which le
 without a clock. `following` has them follow the log.
 """
 
-from synapsed.config.schema import ConfigKey, Section
+from synapsed.config.config import ConfigKey, Section
 from synapsed.kernel import Face
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from synapsed.config.schema import ConfigKey
+from synapsed.config.config import ConfigKey
 from synapsed.kernel import Face
 from synapsed.parts.rules.rule import RULES_MAX, RuleConfig, WebhookConfig
 

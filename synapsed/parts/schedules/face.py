@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from synapsed.config.schema import ConfigKey
+from synapsed.config.config import ConfigKey
 from synapsed.kernel import Face, Route
 from synapsed.parts.schedules.schedule import FILE, SCHEDULES_MAX, NewSchedule, as_schedule
 

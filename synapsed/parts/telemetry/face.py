@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from synapsed.config.schema import ConfigKey, Section
+from synapsed.config.config import ConfigKey, Section
 from synapsed.kernel import Face, Route
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from synapsed.agents.restart_policy import Rest, RestartState
-from synapsed.config.schema import RestartPolicy
+from synapsed.config.config import RestartPolicy
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, AttentionChanged, StateChanged, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.config.schema import AgentConfig, RestartPolicy
+from synapsed.config.config import AgentConfig, RestartPolicy
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity, AgentView

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.config.files import load_config
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.interfaces import ConfigChange

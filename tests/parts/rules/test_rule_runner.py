@@ -10,7 +10,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from synapsed.api.task_stream import frames_until_settled
-from synapsed.config.schema import Config
+from synapsed.config.config import Config
 from synapsed.documents.writing import Parts, joined
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import NewEvent

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from synapsed.config.files import load_config
-from synapsed.config.schema import Config
+from synapsed.config.config import Config
+from synapsed.config.config_files import load_config
 from synapsed.errors import ConfigError
 from synapsed.kernel import open_parts
 from synapsed.model.events import ScheduleCame

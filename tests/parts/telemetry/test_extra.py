@@ -13,7 +13,7 @@ from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import ServiceSettings
 from synapsed.cli import main
-from synapsed.config.files import load_config
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.parts.loading import config_model

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.config.files import load_config
+from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.parts.loading import config_model

@@ -14,8 +14,8 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
+from synapsed.config.config import AgentConfig, Config, TeamConfig, agent_model
 from synapsed.config.paths import Paths
-from synapsed.config.schema import AgentConfig, Config, TeamConfig, agent_model
 from synapsed.config.toml_errors import describe_syntax, describe_validation, unreadable
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
