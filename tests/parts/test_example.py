@@ -11,6 +11,7 @@ from synapsed.kernel import Face, Kernel, open_parts
 from synapsed.model.events import AgentReported
 from synapsed.parts.config import config_with
 from tests.fakes.clock import until
+from tests.parts.history.test_history import said
 from tests.support.kernels import kernel_of
 from tests.support.world import World
 
@@ -68,3 +69,29 @@ async def test_a_fault_of_one_is_no_other_ones(world: World, face: Face, monkeyp
         await world.start()
         await until(lambda: bool(world.told(AgentReported)))
     assert len(world.told(AgentReported)) == 1
+
+
+async def test_the_one_that_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer once: another one goes on from what is durable."""
+    shown = re.compile(r"^```python\n# synapsed/parts/word_count/([\w/]+)\.py.*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    blocks = dict(shown.findall(PAGE.read_text()))
+    assert set(blocks) == {"counting", "face", "routes", "ctl/verbs", "ctl/word_count"}
+    monkeypatch.setitem(sys.modules, package := "synapsed.parts.word_count", ModuleType(package))
+    made = {}
+    for name in ("counting", "face", "routes"):
+        made[name] = module = ModuleType(f"{package}.{name}")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        exec(blocks[name], module.__dict__)
+    for name in ("ctl/verbs", "ctl/word_count"):
+        compile(blocks[name], name, "exec")
+    face = made["face"].FACE
+    words = []
+    for answer in ("one two", "three"):
+        async with open_parts([face], kernel_for(world, face)) as parts:
+            assert parts.problems == {}
+            parts.started()
+            counter = parts.provided(made["counting"].WordCounter)
+            task = await said(world.store, "hello", answer)
+            await counter.reached(world.store.events.last_id)
+            words.append(counter.words[task.agent_id])
+    assert words == [2, 3]
