@@ -18,7 +18,15 @@ from tests.support.daemon import Daemon
 COPIED = ("synapsed", "synapsectl", "profiles", "scripts", "docs", "examples", "packaging")
 
 GONE = {
-    "attention": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
+    "attention": {
+        "alert-codes.txt",
+        "config-errors.txt",
+        "config-keys.txt",
+        "environment.txt",
+        "openapi.txt",
+        "routes.txt",
+        "synapsectl.txt",
+    },
     "moods": {"config-errors.txt", "config-keys.txt"},
     "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
@@ -30,7 +38,7 @@ GONE = {
 """The files of the surface that have lines of the part."""
 
 WORDS = {
-    "attention": "notify|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
+    "attention": "notify|NOTIFY_FAILING|DBUS|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
     "moods": "moods",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
