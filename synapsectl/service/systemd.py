@@ -109,8 +109,9 @@ class Systemd:
     def unload(self) -> None:
         there = [unit for unit in UNITS if (self._units / unit).exists()]
         if there:
-            # Target and agents by name as well: they would stop because of the service, but that is not waited for.
-            self._do("stop", *there, AGENTS)
+            # The target by name as well: it would stop because nobody needs it, but that is not waited for.
+            self._do("stop", *there)
+            self._systemctl("stop", AGENTS)  # waits for those that stop with it; one that has is refused
         if SERVICE in there:
             self._do("disable", SERVICE)
 

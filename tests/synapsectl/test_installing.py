@@ -246,3 +246,20 @@ def test_an_agent_installs_nothing(ctl: Ctl, home: Path) -> None:
     socket = str(Paths.from_environ().control_socket)
     assert ctl("install", SYNAPSE_CONTROL_SOCKET=socket).code == 2
     assert ctl("uninstall", SYNAPSE_CONTROL_SOCKET=socket).code == 2
+
+
+def test_an_agent_that_is_gone_by_then_holds_up_no_uninstall(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def tool(command: list[str], _environ: object) -> Finished:
+        asked.append(command[2:])
+        gone = systemd.AGENTS in command
+        return Finished(int(gone), "", "Unit synapse-agent-a.service not loaded." if gone else "")
+
+    monkeypatch.setattr(systemd, "run_tool", tool)
+    manager = systemd.Systemd({"HOME": str(home)})
+    units = home / ".config" / "systemd" / "user"
+    units.mkdir(parents=True)
+    (units / systemd.SERVICE).touch()
+    manager.unload()
+    assert asked == [["stop", systemd.SERVICE], ["stop", systemd.AGENTS], ["disable", systemd.SERVICE]]
