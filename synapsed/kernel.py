@@ -105,7 +105,7 @@ class Kernel:
     alert: Callable[[str], None]
     """Tells what a person has to mend, from then on; the same words once."""
     settle: Callable[[str], None]
-    """What was told by `alert` is so no more."""
+    """Takes back what was told by `alert`."""
     all: Callable[[type], list[Any]] = field(default=lambda _: [])
     """Returns what the parts that are open by now provide of that type."""
 
@@ -126,7 +126,7 @@ class Automated(BaseModel):
 
 
 class Bearers:
-    """Who is let in beside those whom the kernel knows, and under which names of this host: what a part knows of that.
+    """A part's knowledge of who is let in beside those whom the kernel knows, and under which names of this host.
     This one knows nobody. What a request may do is the kernel's to say, and an agent's process stays that agent."""
 
     @property
@@ -174,7 +174,7 @@ class Serving(Protocol):
 
     @property
     def handshakes(self) -> int:
-        """How many connections of a listener may be not made yet."""
+        """At most so many connections of a listener may be not made yet."""
         ...
 
     def bind(self, address: str, port: int) -> list[socket.socket]:

@@ -37,7 +37,7 @@ class ConfiguredAgent(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What `synapsed check-config` tells of the configuration: the same as in `ServiceSettings`."""
+    """The configuration as `synapsed check-config` tells it, and as `ServiceSettings` has it."""
 
     listen: str | None
     agents: tuple[ConfiguredAgent, ...]
@@ -63,7 +63,7 @@ class ServiceSettings(NamedTuple):
     api: Mapping[str, Any] = MappingProxyType({})
     """`[api]` of the configuration, whole."""
     findings: tuple[tuple[str, str, str, str], ...] = ()
-    """What parts tell of their files, each as `checkup.finding` has it."""
+    """Findings of parts about their files, each as `checkup.finding` has it."""
 
 
 def env_file(paths: Paths) -> Path:

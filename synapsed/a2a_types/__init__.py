@@ -1,1 +1,1 @@
-"""What A2A says and what synapsed says, each as the other: a library for all who speak it."""
+"""Translates what A2A says and what synapsed says: a library for all who speak it."""

@@ -139,7 +139,7 @@ class Agent:
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self.exit: LinkExited | None = None
-        """How its program ended last."""
+        """The last end of its program."""
         self._adoption: asyncio.Future[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         """A stop that the database has refused, until it is written down."""

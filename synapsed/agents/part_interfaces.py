@@ -89,11 +89,11 @@ class PromptOwner(Protocol):
 
 
 class StopOwner(Protocol):
-    """What stopping a turn asks of its agent."""
+    """The agent, as far as stopping a turn needs it."""
 
     @property
     def exit(self) -> LinkExited | None:
-        """How its program ended last."""
+        """The last end of its program."""
         ...
 
     async def adopted(self) -> None:

@@ -50,7 +50,7 @@ class Rights:
     remote: bool = False
     """It came from another machine."""
     granted: frozenset[str] = frozenset()
-    """What the agent's profile grants it beyond an agent's rights (`released_names.Right`)."""
+    """Rights that the agent's profile grants it beyond an agent's own (`released_names.Right`)."""
     grant: Grant | None = None
     """A person's, who may do only what this says: see `synapsed.api.route_rights`."""
     route: str | None = None
@@ -61,7 +61,7 @@ class Rights:
         return self.standing is Standing.PERSON
 
     def may(self, right: Right) -> bool:
-        """Whether that is among the rights of a grant; others do not go by such words."""
+        """Returns True if that is among the rights of a grant; others do not go by such words."""
         return self.grant is None or right in self.grant.rights
 
     def require_right(self, right: Right, act: str) -> None:

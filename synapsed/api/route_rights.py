@@ -1,4 +1,4 @@
-"""What a grant needs for each route of the kernel: one table, which `tests/parts/web/test_doors.py` holds to all.
+"""Rights that a grant needs, by route of the kernel: one table, which `tests/parts/web/test_doors.py` holds to all.
 
 A route that is not in it is closed to all of them, whatever they allow: starting and stopping agents, the
 configuration, other grants. Of some routes the body decides more (`Rights.require_right`).

@@ -176,7 +176,7 @@ class ApiServers:
             self._context.alerts.append(message)
 
     def settle(self, message: str) -> None:
-        """What was told by `alert` is so no more."""
+        """Takes back what was told by `alert`."""
         if message in self._context.alerts:
             self._context.alerts.remove(message)
 

@@ -48,7 +48,7 @@ from synapsed.interfaces.store import (
     TaskFilter,
     task_cursor,
 )
-from synapsed.interfaces.subscriptions import Subscriptions
+from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
 from synapsed.interfaces.waiting import WaitingHere, WaitingSource
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.attention import HostSaid, PutAway
@@ -57,7 +57,6 @@ from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogra
 from synapsed.model.follower import FollowerState
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
-from synapsed.model.subscription import PushPlace, Subscriber
 
 __all__ = [
     "EVERY_EVENT",

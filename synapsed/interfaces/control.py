@@ -93,7 +93,7 @@ class SendRequest:
     of_agent: bool = False
     """An agent wrote it, here or on another host; else it is a person's."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """What its task keeps of the part that sends it, by keys of metadata that no client sets (`released_names`)."""
+    """Marks of the part that sends it: its task keeps them by keys that no client sets (`released_names`)."""
     origin: FleetOrigin | None = None
     """The host of the fleet that has sent it, and what it is called there."""
     named: bool = False

@@ -1,4 +1,4 @@
-"""What waits for the person: on this host, as one part knows it, and on others, as whoever reaches them does."""
+"""The inbox of the person: of this host, as one part knows it, and of others, as whoever reaches them does."""
 
 import asyncio
 from typing import Protocol
@@ -7,7 +7,7 @@ from synapsed.model.attention import AttentionItem, HostSaid
 
 
 class WaitingHere:
-    """What waits on this host: nothing, where no part keeps an inbox."""
+    """The inbox of this host: empty, where no part keeps one."""
 
     def items(self) -> list[AttentionItem]:
         """Returns the oldest first."""
@@ -20,7 +20,7 @@ class WaitingHere:
 
 
 class WaitingSource(Protocol):
-    """What waits on other hosts."""
+    """The inboxes of other hosts."""
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
         """Returns what waits for a person there, and what each host has said of it."""

@@ -1,4 +1,4 @@
-"""What an agent is told of its program, look by look: what changed since it was told last. Pure."""
+"""Tells an agent of its program, look by look, what has changed since it was told last. Pure."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ class Observations:
         self._learns = profile.composer.usual
         self.asking = Asking(asked)
         self.last: LinkObserved | None = None
-        """What was observed last, which was told if it told anything."""
+        """The last observation, which was told if it told anything."""
         self.touched: str | None = None
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
 

@@ -1,4 +1,4 @@
-"""What a session wants done: commands, which the `Driver` performs."""
+"""Commands of a session, which the `Driver` performs."""
 
 from dataclasses import dataclass
 

@@ -63,7 +63,7 @@ def are_reports(data: bytes) -> bool:
 
 
 class ViewedStage(Protocol):
-    """What draws the screen (`screen_messages.Stage`)."""
+    """Draws the screen (`screen_messages.Stage`)."""
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw: ...
 
@@ -73,7 +73,7 @@ class ViewedStage(Protocol):
 
 
 class PersonsKeys(Protocol):
-    """What takes a person's keys (`person_keys.PersonKeys`)."""
+    """Takes a person's keys (`person_keys.PersonKeys`)."""
 
     async def type(self, data: bytes) -> None: ...
 

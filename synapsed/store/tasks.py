@@ -36,7 +36,7 @@ class TaskRow:
     updated_at: str
     data: EncodedModel
     beside: Sequence[Callable[[sqlite3.Connection, bool], object]] = ()
-    """What parts write with it."""
+    """Rows that parts write with it."""
     origin: FleetOrigin | None = None
     """The host of the fleet that has sent it."""
 

@@ -151,7 +151,7 @@ def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name:
 
 @pytest.mark.parametrize("name", ["bash", "dash", "ksh", "yash", "zsh", "fish", "tcsh"])
 def test_a_message_may_fill_its_rows(daemon: Daemon, name: str) -> None:
-    """Where a row is full, each line editor has its own way to put the cursor on the next one: fish ends the line."""
+    """Each line editor has its own way, where a row is full, to put the cursor on the next one: fish ends the line."""
     command, _ = READERS[name]
     if shutil.which(command[0]) is None:
         pytest.skip(f"needs {command[0]}")

@@ -1,4 +1,4 @@
-"""How quick the machine was while something ran: a bare interpreter is started every few seconds, and seconds in which
+"""The pace of the machine while something ran: a bare interpreter is started every few seconds, and seconds in which
 that takes longer count as less. So what is late on a machine that others use, too, is not taken for the product's."""
 
 import json

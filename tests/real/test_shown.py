@@ -28,7 +28,7 @@ COMMANDS = (
 )
 UNSEEN: dict[int, str | None] = dict.fromkeys(map(ord, "\u200b\u202e"))
 CLEANED: dict[str, dict[int, str | None]] = {"claude": {**UNSEEN, ord("\t"): "    "}, "gemini": UNSEEN}
-"""What each makes of unseen characters itself, before it tells anybody."""
+"""Changes that each makes to unseen characters itself, before it tells anybody."""
 PATCH = "*** Begin Patch\n{}\n*** End Patch"
 CODEX = {
     "edit": f"*** Update File: edited.txt\n@@\n short\n-{GOES}\n+new one\n+new two\n last",

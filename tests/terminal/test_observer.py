@@ -382,4 +382,4 @@ def test_time_alone_does_not_change_what_is_said_of_a_program_at_rest() -> None:
     ):
         watched = observer()
         told(watched)
-        assert watched.look(0.5).good_until < 1000.0, "it is judged anew"
+        assert watched.look(0.5).good_until < 1000.0, "it is judged once more"
