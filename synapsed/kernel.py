@@ -1,10 +1,10 @@
 """The face of a part: its own words about itself, and the kernel that it is given.
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
-object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
-that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `certificates`, `choices`, `clock`,
-`config.api_section`, `config.config` (for sections), `errors`, `files`, `interfaces`, `model`, `outgoing.poster`,
-`store.database`, `store.follower`.
+object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
+libraries (`a2a_types`, `documents`, `outgoing`), kernel modules that parts use: `aio`, `api` (what the room exports),
+`api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections), `errors`,
+`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`.
 """
 
 import asyncio
