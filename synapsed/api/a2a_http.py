@@ -14,6 +14,7 @@ from synapsed.a2a.endpoint_types import MessageReply, StreamReply
 from synapsed.a2a_types.a2a_errors import from_synapsed, rest_error, rpc_failure
 from synapsed.a2a_types.extensions import EXTENSIONS, asked_for
 from synapsed.aio import at_once
+from synapsed.api.a2a_loading import A2aSdk
 from synapsed.api.context import CONTEXT, ApiContext, port_of, rights_of
 from synapsed.api.gate import base_url
 from synapsed.api.memory_reservation import reserve_page, reserve_task, with_room
@@ -88,7 +89,7 @@ class HttpCaller:
             profile,
             base=agent_base(self.request, view),
             version=self.context.version,
-            pushes=self.context.sdk.pushes,
+            pushes=A2aSdk.of(self.request).pushes,
             rights=self.rights.standing.value,
             authentication=authentication_of(self.request),
         )

@@ -2,9 +2,12 @@
 
 import asyncio
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from aiohttp import web
 
 from synapsed.a2a.push.sender import PushSender
+from synapsed.api.context import CONTEXT
 from synapsed.interfaces import EventLog, Tasks
 
 if TYPE_CHECKING:
@@ -23,6 +26,12 @@ class A2aSdk:
         self._pushes = pushes
         self._endpoints: Endpoints | None = None
         self._lock = asyncio.Lock()
+
+    @classmethod
+    def of(cls, request: web.Request) -> Self:
+        """Returns that of the daemon. Raises NotReady."""
+        found: Self = request.app[CONTEXT].parts.provided(cls)
+        return found
 
     async def endpoints(self) -> "Endpoints":
         if self._endpoints is None:

@@ -11,14 +11,12 @@ from synapsed.api.memory_reservation import reserving
 from synapsed.api.problems import problems
 from synapsed.api.route_rights import OF_AGENT_PORT
 from synapsed.api.routes import (
-    a2a,
     agents,
     control,
     events,
     external,
     fleet,
     health,
-    host,
     hosts,
     messages,
     openapi,
@@ -36,11 +34,10 @@ _HARDENING = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-_AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
+_AGENT_ROUTES = (status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
     health,
-    host,
     openapi,
     agents,
     external,

@@ -2,56 +2,63 @@
 
 import sqlite3
 
+from synapsed.interfaces import Seal, Store
 from synapsed.model.push import PushRecord
-from synapsed.store.database import Database
 
 
 class PushTable:
     """Every method may raise StoreError; what was begun completes though the caller is cancelled."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     async def put(self, record: PushRecord) -> None:
         """Add it, or replace the one with its id. The task must be known."""
         data, active = record.model_dump_json(), record.state == "active"
 
-        def write(connection: sqlite3.Connection) -> None:
+        def write(connection: sqlite3.Connection, seal: Seal) -> None:
             connection.execute(
                 "INSERT INTO pushes (task_id, id, active, data) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (task_id, id) DO UPDATE SET active = excluded.active, data = excluded.data",
-                (record.task_id, record.id, active, self._database.sealer.seal(data)),
+                (record.task_id, record.id, active, seal(data)),
             )
 
-        await self._database.write(write)
+        await self._store.commit(also=[write])
 
     async def update(self, record: PushRecord) -> bool:
         """Replace it; False where it is not there any more."""
         data, active = record.model_dump_json(), record.state == "active"
 
-        def write(connection: sqlite3.Connection) -> bool:
+        there = False
+
+        def write(connection: sqlite3.Connection, seal: Seal) -> None:
+            nonlocal there
             done = connection.execute(
                 "UPDATE pushes SET active = ?, data = ? WHERE task_id = ? AND id = ?",
-                (active, self._database.sealer.seal(data), record.task_id, record.id),
+                (active, seal(data), record.task_id, record.id),
             )
-            return done.rowcount > 0
+            there = done.rowcount > 0
 
-        return await self._database.write(write)
+        await self._store.commit(also=[write])
+        return there
 
     async def delete(self, task_id: str, push_id: str) -> None:
         """Nothing happens if there is no such config."""
 
-        def write(connection: sqlite3.Connection) -> None:
+        def write(connection: sqlite3.Connection, _: Seal) -> None:
             connection.execute("DELETE FROM pushes WHERE task_id = ? AND id = ?", (task_id, push_id))
 
-        await self._database.write(write)
+        await self._store.commit(also=[write])
 
     async def of_task(self, task_id: str) -> list[PushRecord]:
         """In the order in which they were first put."""
-        return await self._database.models(
-            PushRecord, "SELECT data FROM pushes WHERE task_id = ? ORDER BY seq", task_id
-        )
+        return await self._records("SELECT data FROM pushes WHERE task_id = ? ORDER BY seq", task_id)
 
     async def active(self) -> list[PushRecord]:
         """Those whose receivers are not told everything yet."""
-        return await self._database.models(PushRecord, "SELECT data FROM pushes WHERE active = 1 ORDER BY seq")
+        return await self._records("SELECT data FROM pushes WHERE active = 1 ORDER BY seq")
+
+    async def _records(self, query: str, *values: str) -> list[PushRecord]:
+        return await self._store.read(
+            lambda connection: [PushRecord.model_validate_json(data) for (data,) in connection.execute(query, values)]
+        )

@@ -13,6 +13,8 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
+from synapsed.api.a2a_loading import A2aSdk
+from synapsed.api.a2a_running import Answering
 from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.security import Security
@@ -94,7 +96,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     for face in (PICTURES, WEB, ATTENTION):
         await parts.open(face, kernel, opened)
     parts.started()
-    parts._running |= running
+    parts._running |= {"a2a": Answering(A2aSdk(control.tasks, control.events, pushes)), **running}
     security = limits.pop("security", None) or Security(
         directory=control.directory,
         token=TOKEN,
@@ -112,7 +114,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         version="1.2.3",
         limits=RequestLimits(**limits),
-        pushes=pushes,
         alerts=alerts,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))

@@ -15,6 +15,7 @@ from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import TaskState
 from synapsed.parts.schedules.schedule import ScheduleState
 from synapsed.parts.schedules.table import ScheduleTable
+from synapsed.store.pushes import PushTable
 from synapsed.store.schema import APPLICATION_ID, MIGRATIONS, OLDEST
 from tests.store.conftest import OpenStore
 from tests.store.samples import a_task, an_agent
@@ -114,7 +115,7 @@ async def test_nothing_is_lost(open_store: OpenStore, tmp_path: Path, schema: in
     checkpoint = await store.checkpoint(AGENT.id)
     assert checkpoint is not None
     assert (checkpoint.offset, checkpoint.redraw) == (3, b"drawn")
-    assert await store.pushes.of_task(TASK.id) == ([PUSH] if "pushes" in before else [])
+    assert await PushTable(store).of_task(TASK.id) == ([PUSH] if "pushes" in before else [])
     assert await store.replies() == ([REPLY] if "replies" in before else [])
     assert list(await ScheduleTable(store).schedules()) == (["file:s"] if "schedules" in before else [])
     assert await store.follower("f") == (FOLLOWER if "followers" in before else None)

@@ -4,6 +4,7 @@ import pytest
 
 from synapsed.errors import StoreError
 from synapsed.model.push import PushRecord
+from synapsed.store.pushes import PushTable
 from tests.store.conftest import OpenStore
 from tests.store.samples import a_task
 
@@ -20,33 +21,33 @@ async def test_they_survive_and_go_by_task(open_store: OpenStore):
     await store.commit(tasks=[one, two])
     first, second, other = a_push(one.id, "z"), a_push(one.id, "a"), a_push(two.id, "z", state="done")
     for record in (first, second, other):
-        await store.pushes.put(record)
+        await PushTable(store).put(record)
     await store.close()
     store = await open_store()
-    assert await store.pushes.of_task(one.id) == [first, second]
-    assert await store.pushes.of_task(two.id) == [other]
-    assert await store.pushes.active() == [first, second]
+    assert await PushTable(store).of_task(one.id) == [first, second]
+    assert await PushTable(store).of_task(two.id) == [other]
+    assert await PushTable(store).active() == [first, second]
 
 
 async def test_put_replaces_update_only_changes(open_store: OpenStore):
     store = await open_store()
     task = a_task()
     await store.commit(tasks=[task])
-    assert not await store.pushes.update(a_push(task.id))
-    await store.pushes.put(a_push(task.id))
-    await store.pushes.put(a_push(task.id, cursor=5))
-    assert await store.pushes.update(a_push(task.id, cursor=9, state="done"))
-    assert await store.pushes.of_task(task.id) == [a_push(task.id, cursor=9, state="done")]
-    assert await store.pushes.active() == []
-    await store.pushes.delete(task.id, "p")
-    await store.pushes.delete(task.id, "p")
-    assert await store.pushes.of_task(task.id) == []
+    assert not await PushTable(store).update(a_push(task.id))
+    await PushTable(store).put(a_push(task.id))
+    await PushTable(store).put(a_push(task.id, cursor=5))
+    assert await PushTable(store).update(a_push(task.id, cursor=9, state="done"))
+    assert await PushTable(store).of_task(task.id) == [a_push(task.id, cursor=9, state="done")]
+    assert await PushTable(store).active() == []
+    await PushTable(store).delete(task.id, "p")
+    await PushTable(store).delete(task.id, "p")
+    assert await PushTable(store).of_task(task.id) == []
 
 
 async def test_the_task_must_be_known(open_store: OpenStore):
     store = await open_store()
     with pytest.raises(StoreError) as refused:
-        await store.pushes.put(a_push("nothing"))
+        await PushTable(store).put(a_push("nothing"))
     assert refused.value.details["reason"] == "constraint"
 
 

@@ -4,21 +4,16 @@ The sender of a daemon, with everything that it tells its receivers with.
 """
 
 import asyncio
-import random
 
 import structlog
 
-from synapsed import __version__
 from synapsed.a2a.push.lanes import Lanes
 from synapsed.a2a.push.telling import SubscriptionDeps, Telling
 from synapsed.aio import cancel_all
-from synapsed.clock import Clock
 from synapsed.errors import QueueFull
+from synapsed.kernel import Kernel
 from synapsed.model.push import PushRecord
-from synapsed.outgoing import DIRECTLY, OutgoingConfig, PushPolicy
-from synapsed.outgoing.poster import HttpPoster
-from synapsed.outgoing.screening import AddressScreen
-from synapsed.store.store import SqliteStore
+from synapsed.store.pushes import PushTable
 
 ACTIVE_MAX = 4096
 """Configs that are being told at once, over all tasks."""
@@ -108,21 +103,19 @@ class PushSender:
             log.error("a receiver is not told more before the daemon is restarted", task=key[0], exc_info=error)
 
 
-def push_sender(
-    policy: PushPolicy, store: SqliteStore, clock: Clock, *, outgoing: OutgoingConfig = DIRECTLY
-) -> PushSender:
-    """Call it in the running event loop."""
+def push_sender(kernel: Kernel) -> PushSender:
+    outgoing = kernel.outgoing
     return PushSender(
         SubscriptionDeps(
-            book=store.pushes,
-            store=store,
-            poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout, outgoing=outgoing),
-            policy=policy,
+            book=PushTable(kernel.store),
+            store=kernel.store,
+            poster=outgoing.poster(),
+            policy=outgoing.policy,
             lanes=Lanes(),
-            clock=clock,
-            timers=asyncio.get_running_loop(),
-            rng=random.random,
-            user_agent=f"synapsed/{__version__}",
-            texts=store.texts,
+            clock=kernel.clock,
+            timers=kernel.timers,
+            rng=outgoing.rng,
+            user_agent=outgoing.user_agent,
+            texts=kernel.texts,
         )
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from synapsed.a2a.card import CARD_PATH, agent_card
+from synapsed.a2a.card import agent_card
 from synapsed.a2a.endpoint_types import RestRequest
 from synapsed.api.a2a_http import (
     A2A_JSON,
@@ -20,47 +20,41 @@ from synapsed.api.a2a_http import (
     rpc_problem,
     said_version,
 )
+from synapsed.api.a2a_loading import A2aSdk
 from synapsed.api.body import parse_json, read_body
 from synapsed.api.caching import document
-from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, agent_of
+from synapsed.api.context import ApiContext, agent_id_of, agent_of
 from synapsed.api.describe import Response
 from synapsed.api.memory_reservation import others_first
 from synapsed.api.operation import operation
 from synapsed.api.problems import refusing_as
-from synapsed.api.security import public
+from synapsed.api.routes import tasks
 from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, SynapsedError
 
-RPC_PATH = "/a2a"
 CARD = Response("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
 
 COPIES = 2
 """A message is held as protobuf too."""
 
-
-def routes(prefix: str) -> list[web.RouteDef]:
-    return [
-        web.get(f"{prefix}{CARD_PATH}", card),
-        web.get(f"{prefix}/.well-known/agent.json", card),
-        web.get(f"{prefix}{RPC_PATH}", card),
-        web.post(f"{prefix}{RPC_PATH}", rpc),
-        web.post(f"{prefix}{RPC_PATH}/", rpc),
-        web.route("*", f"{prefix}/a2a/rest/{{path:.*}}", rest),
-    ]
+cancel = tasks.cancel
+get_task = tasks.get_task
+provide_input = tasks.provide_input
+send_priority = tasks.send_priority
+send_subscribe = tasks.send_subscribe
+send_task = tasks.send_task
+subscribe = tasks.subscribe
 
 
-@public
 @operation("The agent's A2A card", CARD)
-async def card(request: web.Request, context: ApiContext) -> web.Response:
+async def card(request: web.Request, context: ApiContext, sdk: A2aSdk) -> web.Response:
     """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used.
 
     A GET on the JSON-RPC endpoint gives it too: the compatibility kit of 0.3 looks for it there."""
     view = agent_of(request)
     base = agent_base(request, view)
     authentication = authentication_of(request)
-    told = agent_card(
-        view, base=base, version=context.version, pushes=context.sdk.pushes, authentication=authentication
-    )
+    told = agent_card(view, base=base, version=context.version, pushes=sdk.pushes, authentication=authentication)
     return document(request, context.changes, encode_json(told))
 
 
@@ -73,7 +67,7 @@ async def rpc(request: web.Request) -> web.StreamResponse:
 
 async def answer(request: web.Request, addressed: Callable[[Any], str]) -> web.StreamResponse:
     """A JSON-RPC request to the agent that `addressed` finds in the body; what that raises is told in the envelope."""
-    endpoint = (await request.app[CONTEXT].sdk.endpoints()).rpc
+    endpoint = (await A2aSdk.of(request).endpoints()).rpc
     kind = accepted_type(request, PLAIN_JSON)
     raw = await read_body(request, times=COPIES)
     try:
@@ -98,7 +92,7 @@ async def rest(request: web.Request) -> web.StreamResponse:
 
 async def answer_rest(request: web.Request, agent_id: str, path: str) -> web.StreamResponse:
     """`path` is what follows the binding's URL."""
-    endpoint = (await request.app[CONTEXT].sdk.endpoints()).rest
+    endpoint = (await A2aSdk.of(request).endpoints()).rest
     kind = accepted_type(request, A2A_JSON)
     raw = await read_body(request, times=COPIES)
     try:

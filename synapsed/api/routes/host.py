@@ -5,8 +5,9 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
-from synapsed.a2a.card import AI_CATALOG_TYPE, CARD_PATH, LINKSET_TYPE, ai_catalog, api_catalog, host_card
+from synapsed.a2a.card import AI_CATALOG_TYPE, LINKSET_TYPE, ai_catalog, api_catalog, host_card
 from synapsed.api.a2a_http import rest_problem, rpc_problem
+from synapsed.api.a2a_loading import A2aSdk
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.describe import Response
@@ -15,7 +16,6 @@ from synapsed.api.operation import operation
 from synapsed.api.problems import refusing_as
 from synapsed.api.rights import Standing
 from synapsed.api.routes.a2a import CARD, answer, answer_rest
-from synapsed.api.security import public
 from synapsed.documents.writing import encode_json
 from synapsed.errors import AmbiguousAddress, UnknownAgent
 from synapsed.interfaces import Control
@@ -25,27 +25,14 @@ _ETAG = {"ETag": "of the document"}
 VARY = f"{hdrs.HOST}, {hdrs.AUTHORIZATION}"
 
 
-def routes() -> list[web.RouteDef]:
-    return [
-        web.get(CARD_PATH, card),
-        web.get("/.well-known/agent.json", card),
-        web.get("/.well-known/ai-catalog.json", agents_catalog),
-        web.get("/.well-known/api-catalog", apis_catalog),
-        web.post("/a2a", rpc),
-        web.post("/a2a/", rpc),
-        web.route("*", "/a2a/rest/{path:.*}", rest),
-    ]
-
-
-@public
 @operation("The host's A2A card", CARD)
-async def card(request: web.Request, context: ApiContext) -> web.Response:
+async def card(request: web.Request, context: ApiContext, sdk: A2aSdk) -> web.Response:
     """Who has no token, and needs one, is not told which agents there are."""
     rights = rights_of(request)
     agents = [] if rights.standing is Standing.NONE else _agents(request)
     if rights.grant is not None:
         agents = [agent for agent in agents if rights.grant.covers(agent.name)]
-    told = host_card(agents, base=base_url(request), version=context.version, pushes=context.sdk.pushes)
+    told = host_card(agents, base=base_url(request), version=context.version, pushes=sdk.pushes)
     return document(request, context.changes, encode_json(told), vary=VARY)
 
 

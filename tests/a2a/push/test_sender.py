@@ -23,6 +23,7 @@ from synapsed.model.push import PushRecord
 from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.poster import Receipt
+from synapsed.store.pushes import PushTable
 from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock
 
@@ -102,8 +103,9 @@ class World:
     @asynccontextmanager
     async def up(self) -> AsyncGenerator[PushSender]:
         self.store = await SqliteStore.open(self.path, clock=self.clock)
+        self.book = PushTable(self.store)
         self.means = SubscriptionDeps(
-            book=self.store.pushes,
+            book=self.book,
             store=self.store,
             poster=self.poster,
             policy=self.policy,
@@ -134,7 +136,7 @@ class World:
         await self.store.commit(tasks=[task], events=[*events, status(task, state)])
 
     async def record(self, task_id: str = "t1", push_id: str = "p") -> PushRecord:
-        return next(record for record in await self.store.pushes.of_task(task_id) if record.id == push_id)
+        return next(record for record in await self.book.of_task(task_id) if record.id == push_id)
 
     async def until(self, ready: Callable[[PushRecord], bool], task_id: str = "t1") -> PushRecord:
         """The record when it is so."""
@@ -287,7 +289,7 @@ async def test_of_a_task_that_is_over_the_task_is_told_once(world: World):
         assert world.poster.taken[0][1]["task"]["id"] == task.id
         await world.until(lambda record: record.state == "done")
     async with world.up():
-        assert await world.store.pushes.active() == []
+        assert await world.book.active() == []
     assert len(world.poster.taken) == 1
 
 
@@ -371,7 +373,7 @@ async def test_a_receiver_is_given_up_and_a_person_told(world: World):
         await alert(world)
     assert len(world.poster.attempts) == 2
     async with world.up():
-        assert await world.store.pushes.active() == []
+        assert await world.book.active() == []
 
 
 async def alert(world: World) -> None:
@@ -405,7 +407,7 @@ async def test_what_is_deleted_is_not_told_any_more(world: World):
         await world.move(task, TaskState.COMPLETED)
     assert world.poster.taken == []
     async with world.up():
-        assert await world.store.pushes.active() == []
+        assert await world.book.active() == []
 
 
 async def test_a_config_that_is_replaced_goes_on_where_the_old_one_was(world: World):
@@ -460,7 +462,7 @@ async def test_dead_receivers_take_no_place_from_healthy_ones(world: World):
 async def test_a_store_that_refuses_for_a_while_costs_nothing(world: World, monkeypatch: pytest.MonkeyPatch):
     async with world.up() as sender:
         task = await world.task()
-        whole = world.store.pushes.update
+        whole = world.book.update
         refusals = iter([True, True])
 
         async def update(record: PushRecord) -> bool:
@@ -468,7 +470,7 @@ async def test_a_store_that_refuses_for_a_while_costs_nothing(world: World, monk
                 raise StoreError("full", reason="full")
             return await whole(record)
 
-        monkeypatch.setattr(world.store.pushes, "update", update)
+        monkeypatch.setattr(world.book, "update", update)
         await sender.put(a_push(task, 0))
         for _ in range(2):
             assert await world.wait_for_pause() == STORE_RETRY_S
