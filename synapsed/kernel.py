@@ -4,7 +4,7 @@ A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows no
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`), kernel modules that parts use: `aio`, `api` (what the room exports),
 `api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections), `errors`,
-`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`.
+`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `tasks.transitions`.
 """
 
 import asyncio

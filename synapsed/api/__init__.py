@@ -27,6 +27,7 @@ from synapsed.api.memory_reservation import others_first, reserve_page, reserve_
 from synapsed.api.problems import refusing_as
 from synapsed.api.query import Flag, Query, Text, Time, between, flag, one_of, some_of, text_like
 from synapsed.api.rights import Rights, Standing
+from synapsed.api.routes import tasks as task_routes
 from synapsed.api.security import JSON_TYPES, on_unix
 from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of, send
 from synapsed.api.slow_readers import respond
@@ -68,6 +69,7 @@ __all__ = [
     "send",
     "serve",
     "some_of",
+    "task_routes",
     "text_like",
     "to_the_end",
     "with_room",

@@ -13,8 +13,6 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
-from synapsed.api.a2a_loading import A2aSdk
-from synapsed.api.a2a_running import Answering
 from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.security import Security
@@ -22,6 +20,8 @@ from synapsed.api.servers import ApiServers
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.kernel import Parts, Running
+from synapsed.parts.a2a.a2a_loading import A2aSdk
+from synapsed.parts.a2a.running import Answering
 from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES

@@ -15,11 +15,11 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
-from synapsed.a2a.push.sender import push_sender
 from synapsed.clock import SystemClock
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
+from synapsed.parts.a2a.push.sender import push_sender
 from synapsed.store.store import SqliteStore
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl

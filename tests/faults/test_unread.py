@@ -17,9 +17,9 @@ import pytest
 
 from synapsed.clock import SystemClock
 from synapsed.documents.budget import BUDGET
-from synapsed.model.push import PushRecord
 from synapsed.model.task import ANSWER_ID, Artifact, Task, TaskState, TextPart
-from synapsed.store.pushes import PushTable
+from synapsed.parts.a2a.push.push_record import PushRecord
+from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.store.store import SqliteStore
 from tests.faults.house import House
 from tests.faults.test_readers import MB, SPARE, STANDS_S, settled, watched

@@ -10,12 +10,12 @@ import pytest
 from synapsed.interfaces import TaskFilter
 from synapsed.model.events import AttentionChanged, TaskStatusChanged
 from synapsed.model.follower import FollowerState
-from synapsed.model.push import PushRecord
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import TaskState
+from synapsed.parts.a2a.push.push_record import PushRecord
+from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.parts.schedules.schedule import ScheduleState
 from synapsed.parts.schedules.table import ScheduleTable
-from synapsed.store.pushes import PushTable
 from synapsed.store.schema import APPLICATION_ID, MIGRATIONS, OLDEST
 from tests.store.conftest import OpenStore
 from tests.store.samples import a_task, an_agent

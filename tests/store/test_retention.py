@@ -11,11 +11,11 @@ from synapsed.clock import iso
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged
-from synapsed.model.push import PushRecord
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import Task, TaskState
+from synapsed.parts.a2a.push.push_record import PushRecord
+from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.store import retention
-from synapsed.store.pushes import PushTable
 from synapsed.store.retention import STEP_ROWS, Cut
 from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore

@@ -1,7 +1,16 @@
 """A2A, 1.0 and 0.3, over JSON-RPC and HTTP+JSON: agents' cards, their endpoints, and push notifications.
 
-On our own engine: of the A2A SDK there are its types alone (docs/adr/0004), which take longer to import than all the
-rest: `a2a_loading` has them loaded when they are first asked for.
+`running` is the part at work, `routes` have the requests; `a2a_http` is what both bindings do with one over HTTP.
+
+- `card`: an agent's card, and what the host says of all agents, as data.
+- `operations`: what the methods do, on `Tasks`; `methods` is the one table of them, `params` reads their requests.
+- `jsonrpc`, `rest`: the bindings, which dispatch by that table; `endpoint_types` is what they give back.
+- `v03`: 0.3's methods, with `convert03`; `version`: what a request speaks; `continuing`: what a message may answer.
+- `push`: who is told of a task elsewhere.
+- `endpoints`: all of it, wired.
+
+Of the A2A SDK there are its types alone (docs/adr/0004), which take longer to import than all the rest: `a2a_loading`
+has the modules that need them loaded when they are first asked for.
 """
 
 from synapsed.config.config import PostingConfig
@@ -38,7 +47,7 @@ def _at_agent(method: str, path: str, handler: str, needs: frozenset[str] | None
 
 FACE = Face(
     name="a2a",
-    opens="synapsed.api.a2a_running",
+    opens="synapsed.parts.a2a.running",
     extends={"a2a": A2aConfig},
     routes=(
         Route(method="GET", path=CARD_PATH, handler="a2a.card", at="agent", public=True),
@@ -64,6 +73,6 @@ FACE = Face(
         Route(method="POST", path="/a2a/", handler="host.rpc", described=False),
         Route(method="*", path="/a2a/rest/{path:.*}", handler="host.rest", described=False),
     ),
-    routes_in="synapsed.api.routes",
+    routes_in="synapsed.parts.a2a.routes",
     described_by="A2A (`…/a2a`) is described by its own specification and by\nthe agents' cards.",
 )

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from synapsed.api.a2a_loading import A2aSdk
-from synapsed.api.a2a_running import Answering
 from synapsed.api.rights import Peer
+from synapsed.parts.a2a.a2a_loading import A2aSdk
+from synapsed.parts.a2a.running import Answering
 from synapsed.parts.web.records import DESK
 from tests.api.serving import TOKEN, Api
 from tests.parts.web.test_doors import ELSEWHERE, ORIGIN, PAGE, book_of, code_of, enter
