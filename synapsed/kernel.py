@@ -58,7 +58,7 @@ class Route:
     at: Literal["daemon", "agent"] = "daemon"
     """`agent`: the path is below `/agents/{agent}` at the daemon's listeners, and at the root of the agent's port."""
     described: bool = True
-    """False: it is left out of the OpenAPI document (`Face.described_by`)."""
+    """False: it is left out of the OpenAPI document, as a specification of its own describes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,6 @@ class Face:
     routes: Sequence[Route] = ()
     """Requests that the part answers."""
     routes_in: str = ""
-    described_by: str = ""
-    """A sentence for the OpenAPI document: what describes the routes that it leaves out."""
     extras_in: str = ""
     """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
     findings_in: str = ""
