@@ -21,7 +21,7 @@ from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.kernel import Parts, Running
 from synapsed.parts.a2a.a2a_loading import A2aSdk
-from synapsed.parts.a2a.running import Answering
+from synapsed.parts.a2a.running import A2aPart
 from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
@@ -96,7 +96,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     for face in (PICTURES, WEB, ATTENTION):
         await parts.open(face, kernel, opened)
     parts.started()
-    parts._running |= {"a2a": Answering(A2aSdk(control.tasks, control.events, pushes)), **running}
+    parts._running |= {"a2a": A2aPart(A2aSdk(control.tasks, control.events, pushes)), **running}
     security = limits.pop("security", None) or Security(
         directory=control.directory,
         token=TOKEN,
