@@ -41,9 +41,11 @@ TO_GO = {
         "api.routes.external",
         "api.routes.hosts",
     ),
-    "a2a": ("a2a", "api.a2a_http", "api.a2a_loading", "api.routes.a2a", "store.pushes", "model.push"),
     "fleet": ("fleet", "fleetspec", "api.routes.fleet", "store.fleet", "interfaces.fleet"),
 }
+
+LIBRARIES = ("synapsed.a2a_types", "synapsed.documents", "synapsed.outgoing")
+"""These know neither agents nor parts, and are no modules of the kernel."""
 
 WORDS = {
     "fleet": r"fleet",
@@ -106,6 +108,7 @@ class Against:
                     found.between.append(f"{module} -> {other}")
                 elif theirs is None and own is not None and other.startswith("synapsed."):
                     found.used.add(other)
+        found.used = {one for one in found.used if not one.startswith(LIBRARIES)}
         return found
 
     def __str__(self) -> str:

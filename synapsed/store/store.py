@@ -36,7 +36,6 @@ from synapsed.store.encoding import EncodedModel
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.fleet import FleetTable
 from synapsed.store.fleet import apply as apply_fleet
-from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.secret_encryption import Sealer
 from synapsed.store.tasks import (
@@ -118,7 +117,6 @@ class SqliteStore:
         self._log = log
         self._clock = clock
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
-        self._pushes = PushTable(database)
         self._fleet = FleetTable(database)
         self._with_tasks: list[RowsOfTask] = []
         self._order = asyncio.Lock()
@@ -182,10 +180,6 @@ class SqliteStore:
     @property
     def fleet(self) -> FleetTable:
         return self._fleet
-
-    @property
-    def pushes(self) -> PushTable:
-        return self._pushes
 
     async def commit(
         self,
