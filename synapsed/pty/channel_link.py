@@ -18,7 +18,7 @@ from synapsed import aio
 from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, NotTaken
 from synapsed.interfaces import Delivering, Delivery, LinkTerminal, SideChannel
-from synapsed.model.agent import Activity, Testimony
+from synapsed.model.agent import Testimony
 from synapsed.model.facts import (
     ChannelFact,
     PermissionAsked,
@@ -115,8 +115,8 @@ class StructuredLink:
             channel,
             clock=clock,
             emit=self._say,
-            over=self._turn_over,
-            press=self._press,
+            over=self._observe,
+            press=self._terminal.interrupt,
             screen=self._terminal.screen_text,
         )
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
@@ -170,8 +170,6 @@ class StructuredLink:
         match event:
             case LinkObserved():
                 self._seen = event
-                if event.activity is Activity.READY and self._channel.reach() == "busy":
-                    self._channel.rested(stopped=False)
                 self._observe()
                 return
             case LinkExited():
@@ -211,12 +209,6 @@ class StructuredLink:
             touched = self._terminal.hands_at >= self._begun_at
             event = event if touched else replace(event, reason="program")
         self._emit(event)
-
-    async def _press(self) -> bool:
-        return await self._terminal.interrupt()
-
-    def _turn_over(self) -> None:
-        self._observe()
 
     def _alert(self, message: str, state: Any) -> None:
         log.warning("link alert", agent_id=self._agent_id, code=CHANNEL_AWAY, state=state, message=message)
