@@ -8,7 +8,7 @@ is away. A turn that was begun one way ends that way: the record says which (`ch
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_turn import BY
 from synapsed.pty.channel_view import Beside, ChannelView, chosen
-from synapsed.pty.link import PtyLink
+from synapsed.pty.link import FactSink, PtyLink
 
 STOP_S = 10.0
 """How long a program may take to stop a turn that it was told to stop; then it has not confirmed it."""
@@ -48,56 +48,17 @@ CHANNEL_AWAY = "CHANNEL_AWAY"
 log = structlog.get_logger(__name__)
 
 
-class TappedChannel:
-    """A channel of which somebody else hears, too; to the terminal's link it is as any."""
-
-    def __init__(self, channel: Delivering, hear: Callable[[ChannelFact], None]) -> None:
-        self.name = channel.name
-        self._channel = channel
-        self._hear = hear
-
-    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        def both(fact: ChannelFact) -> None:
-            if isinstance(fact, ToolBegan):
-                self._hear(fact)  # first: what was said before a tool call is told before it
-                emit(fact)
-            else:
-                emit(fact)  # first: what a turn's end is told with is told before it
-                self._hear(fact)
-
-        await self._channel.open(both)
-
-    async def poll(self) -> None:
-        await self._channel.poll()
-
-    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        return await self._channel.last_answer(since_ns, is_ours)
-
-    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
-        return await self._channel.reply(request, answer)
-
-    async def rests(self) -> None:
-        await self._channel.rests()
-
-    async def settled(self, at_ns: int) -> None:
-        await self._channel.settled(at_ns)
-
-    async def close(self) -> None:
-        await self._channel.close()
-
-
 class StructuredLink:
-    """`interfaces.AgentLink`. `terminal` makes the link of the terminal, with the channels that it is given."""
+    """`interfaces.AgentLink`, around the link of the terminal, which has the channels; `channel` is one of them."""
 
     def __init__(
         self,
         *,
         agent_id: str,
         profile: Profile,
-        channels: Sequence[SideChannel],
         channel: Delivering,
         clock: Clock,
-        terminal: Callable[[Sequence[SideChannel]], PtyLink],
+        terminal: PtyLink,
         adopted: bool,
     ) -> None:
         """`adopted`: the program ran before, and its channel can be reached at once."""
@@ -106,9 +67,8 @@ class StructuredLink:
         self._clock = clock
         self._view = ChannelView(profile, coming=not adopted)
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
-        tapped = TappedChannel(channel, self._hear)
-        self._terminal = terminal([tapped if each is channel else each for each in channels])
-        self.terminal: LinkTerminal = self._terminal
+        self._terminal = terminal
+        self.terminal: LinkTerminal = terminal
         self._turns = ChannelDelivery(
             agent_id,
             profile,
@@ -116,8 +76,8 @@ class StructuredLink:
             clock=clock,
             emit=self._say,
             over=self._observe,
-            press=self._terminal.interrupt,
-            screen=self._terminal.screen_text,
+            press=terminal.interrupt,
+            screen=terminal.screen_text,
         )
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
         self._seen: LinkObserved | None = None
@@ -145,7 +105,7 @@ class StructuredLink:
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
         self._tasks.spawn(self._turns.run())
-        await self._terminal.open(self._on_event)
+        await self._terminal.open(self._on_event, tap=self._tap)
         if self._opening and not self._exited:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._reached.wait(), REACHED_S)
@@ -165,6 +125,21 @@ class StructuredLink:
         await self._terminal.close()
 
     # --- what comes in ---
+
+    def _tap(self, channel: SideChannel, emit: FactSink) -> FactSink:
+        """Hears what the channel tells the terminal's link, too."""
+        if channel is not self._channel:
+            return emit
+
+        def both(fact: ChannelFact) -> None:
+            if isinstance(fact, ToolBegan):
+                self._hear(fact)  # first: what was said before a tool call is told before it
+                emit(fact)
+            else:
+                emit(fact)  # first: what a turn's end is told with is told before it
+                self._hear(fact)
+
+        return both
 
     def _on_event(self, event: LinkEvent) -> None:
         match event:

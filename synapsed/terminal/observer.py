@@ -203,6 +203,11 @@ class TerminalObserver:
         )
         return read_prompt(spec, screen, known)
 
+    @property
+    def activity(self) -> Activity:
+        """By the last judgement."""
+        return self._activity
+
     def checkpoint(self) -> Checkpoint:
         """The screen as redraw bytes, at the offset of its last whole sequence."""
         screen = self.screen.snapshot()
