@@ -293,11 +293,6 @@ class EventStream:
         self._parser = SseParser()
         self._ready = self._feed(rest)
 
-    @property
-    def last_id(self) -> str:
-        """The cursor after the newest event."""
-        return self._parser.last_id
-
     def events(self, tick: Callable[[], float] | None = None) -> Iterator[SseEvent | None]:
         """Every event until the daemon ends the stream; None after each `tick()` seconds without one.
 

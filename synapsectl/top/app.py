@@ -15,6 +15,9 @@ from textual.binding import Binding
 from textual.containers import Container
 from textual.widgets import Input
 
+from synapsectl.commands.inbox import attach_to
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE, CtlError
 from synapsectl.inbox.items import is_hidden
 from synapsectl.inbox.model import Command, InboxAct
 from synapsectl.inbox.view import TYPING_KEYS
@@ -31,6 +34,38 @@ WIDE = 120
 PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
 LIST_MOST, BESIDE, QUESTION_SHARE = 7, 5, 2
 """In a narrow terminal: lines of the list, of tasks or events; a question has at most that part of the rows."""
+
+
+def show(ctx: CommandContext, *, hold: float, first: str | None) -> int:
+    """Runs `top` to its end, again after each attach; returns the exit code. Raises NoDaemon where no daemon runs to
+    begin with."""
+    ctx.client.get("/inbox")
+    desk, watching = Desk(hold=hold, first=first), Watching(ctx)
+    watching.start()
+    try:
+        return _until_left(ctx, desk, watching)
+    finally:
+        watching.stop()
+
+
+def _until_left(ctx: CommandContext, desk: Desk, watching: Watching) -> int:
+    while True:
+        app = TopApp(desk, watching, home=ctx.environ.get("HOME", ""))
+        agent = app.run()
+        if agent is None:
+            break
+        try:
+            attach_to(ctx, agent, held=b"\r")
+        except CtlError as error:
+            watching.tell(str(error))
+    for item, chosen in desk.inbox.held:
+        ctx.out.note(f"{item['agent']} was not answered: {chosen.label}")
+    if not watching.finish():
+        ctx.out.note("an answer is still being typed: 'synapsectl inbox' shows what became of it")
+    watching.take(desk, 0.0)
+    if desk.note:
+        ctx.out.note(desk.note)
+    return app.return_code or DONE
 
 
 class TopApp(App[str]):

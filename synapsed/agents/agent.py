@@ -137,7 +137,8 @@ class Agent:
         self.expected = False
         """This daemon has yet to start it, as it is configured to."""
         self._seen: LinkObserved | None = None
-        self._since = record.changed_at or record.created_at
+        self.since = record.changed_at or record.created_at
+        """When the state or the activity last changed, seconds since the epoch."""
         self.exit: LinkExited | None = None
         """The last end of its program."""
         self._adoption: asyncio.Future[None] | None = None
@@ -187,11 +188,6 @@ class Agent:
     def activity(self) -> Activity:
         """What its program does, UNKNOWN if it has not been looked at; `views.activity_of` says more."""
         return self._seen.activity if self._seen is not None else Activity.UNKNOWN
-
-    @property
-    def since(self) -> float:
-        """When the state or the activity last changed, seconds since the epoch."""
-        return self._since
 
     # --- the actor ---
 
@@ -418,7 +414,7 @@ class Agent:
         await self._pump()
 
     def changed(self) -> None:
-        self._since = self._clock.wall()
+        self.since = self._clock.wall()
         if self.state is not ProcessState.RUNNING:
             self._seen = None
             self.alerts.clear()
@@ -426,7 +422,7 @@ class Agent:
                 how = describe_exit(self.exit) if self.exit is not None else self.state.value
                 self._actor.post(self.tools.program_over, how)
             self.attention.believe(self.attention.over())
-            self.turns.program_gone()
+            self.turns.interruption.program_gone()
         self.parking.sweep()
 
     async def _restart_later(self) -> None:
@@ -525,7 +521,7 @@ class Agent:
             return
         before, self._seen = self._seen, seen
         if moved := before is None or before.activity is not seen.activity or before.prompt != seen.prompt:
-            self._since = self._clock.wall()
+            self.since = self._clock.wall()
         commit = self.turns.observed(seen, again=before is not None and before.asking != seen.asking)
         change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
         if moved or commit is not None or change.events:

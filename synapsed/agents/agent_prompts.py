@@ -75,7 +75,7 @@ class AgentPrompts:
 
     @contextlib.asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
-        self._turns.begin_answer()
+        self._turns.answers.begin()
         try:
             yield
         finally:

@@ -50,7 +50,9 @@ class Interruption:
         self.pending: PendingInterrupt | None = None
 
     def begin(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
-        """Stop what runs, if that is not under way already; see `AgentTurns.interrupt`."""
+        """Stop what runs, if that is not under way already; the future tells whether the program confirmed it. A task
+        that ran ends `canceled` with `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken
+        meanwhile."""
         if self.pending is None:
             self.pending = PendingInterrupt(reason, failure)
             self._actor.spawn(self._ask(self.pending))

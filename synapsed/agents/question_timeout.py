@@ -53,4 +53,4 @@ class Unanswered:
         late = self._late()
         if late is not None and late.prompt is not None and late.updated_at == asked_at:
             self._actor.log.info("a question timed out", task=late.id, after=limit)
-            self._turns.interrupt(TIMED_OUT, f"nobody answered within {limit}: {late.prompt.prompt}")
+            self._turns.interruption.begin(TIMED_OUT, f"nobody answered within {limit}: {late.prompt.prompt}")

@@ -73,7 +73,7 @@ class StopRequests:
         return await self._actor.call(self._canceled, task_id, confirmed)
 
     async def _begin_interrupt(self) -> asyncio.Future[bool] | None:
-        return self._turns.interrupt("interrupted") if await self._turns.runs_something() else None
+        return self._turns.interruption.begin("interrupted") if await self._turns.runs_something() else None
 
     async def _canceled(self, task_id: str, confirmed: bool) -> Task:
         if self._turns.ahead(task_id) is not None:  # its program ended before the message was submitted: it waits again

@@ -10,8 +10,8 @@ lost, over a kill -9 at any point:
 4. the files that go with a message are written before it is typed;
 5. the task's end is durable before the next task is taken.
 
-A task ends by what the link reports of its turn and by nothing else. What is asked of a running turn (`interrupt`) is
-an operation: its outcome is believed when the link confirms it.
+A task ends by what the link reports of its turn and by nothing else. What is asked of a running turn (`interruption`)
+is an operation: its outcome is believed when the link confirms it.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class AgentTurns:
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
-        self._interruption = Interruption(process, self, clock=clock, actor=actor)
+        self.interruption = Interruption(process, self, clock=clock, actor=actor)
         self._giving: asyncio.Task[None] | None = None
         """Gives the turn to the link."""
         self._limit: Limit | None = None
@@ -141,13 +141,13 @@ class AgentTurns:
             turn is not None
             and transitions.is_submitted(turn.record)
             and not transitions.is_command(turn.task)
-            and self._interruption.pending is None
+            and self.interruption.pending is None
         )
 
     @property
     def at_rest(self) -> bool:
         """No task waits, is worked on, or is being interrupted."""
-        return not self._mailbox and self._turn is None and self._interruption.pending is None
+        return not self._mailbox and self._turn is None and self.interruption.pending is None
 
     @property
     def open_tasks(self) -> list[str]:
@@ -199,7 +199,7 @@ class AgentTurns:
         await self._commit(commit)
         self._mailbox.push(task)
         if task.priority >= INTERRUPT_PRIORITY and await self.runs_something():
-            self.interrupt(INTERRUPTED)
+            self.interruption.begin(INTERRUPTED)
         try:
             await self.pump()
         except StoreError as error:  # it is durable: it waits, and the mailbox is looked at again
@@ -222,11 +222,6 @@ class AgentTurns:
             return seen is not None and seen.activity is Activity.BUSY
         return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
 
-    def interrupt(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
-        """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
-        `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken meanwhile."""
-        return self._interruption.begin(reason, failure)
-
     async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
         """The canceled task if it waited, else the future of its interruption. Raises TaskNotCancelable,
         StoreError."""
@@ -236,7 +231,7 @@ class AgentTurns:
             raise TaskNotCancelable(f"task {task_id} has ended just now", task=task_id)
         if self._process.link is None:
             raise TaskNotCancelable("the agent cannot be reached just now; try again", task=task_id)
-        return self.interrupt("canceled")
+        return self.interruption.begin("canceled")
 
     async def cancel_waiting(self) -> None:
         """Cancel every waiting task: the agent is being removed."""
@@ -268,10 +263,6 @@ class AgentTurns:
             task, artifact=artifact, append=append, last_chunk=last_chunk, now=self._clock.wall()
         )
         return (await self._commit(commit)).task
-
-    def begin_answer(self) -> None:
-        """An answer is about to be typed: `answered` is then the first that is told of its task; see `end_answer`."""
-        self.answers.begin()
 
     async def end_answer(self) -> None:
         """It was taken, or was not."""
@@ -319,7 +310,7 @@ class AgentTurns:
 
     async def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
-        restarts, stops = self._process.record.restart_pending, self._interruption.pending is not None
+        restarts, stops = self._process.record.restart_pending, self.interruption.pending is not None
         now = replace(self._usage.moment, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None
@@ -357,9 +348,9 @@ class AgentTurns:
         if self._turn.record.launch_id == link.launch.launch_id:
             self._deliver(link, fresh=False)
             if any(task.priority >= INTERRUPT_PRIORITY for task in self._mailbox):
-                self.interrupt(INTERRUPTED)  # as was begun, perhaps, when the last daemon ended
+                self.interruption.begin(INTERRUPTED)  # as was begun, perhaps, when the last daemon ended
             elif transitions.is_being_stopped(self._turn.record):
-                self.interrupt("canceled")
+                self.interruption.begin("canceled")
         elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
             await self.persist(commit)
 
@@ -403,15 +394,11 @@ class AgentTurns:
         turn.task = commit.task
         if commit.turn_ended is not None:
             self._turn = None
-            self._interruption.turn_ended(commit.task)
+            self.interruption.turn_ended(commit.task)
         elif commit.task.status is TaskState.SUBMITTED and commit.turn is not None:
             self._turn = None
             self._attempts[commit.task.id] = commit.turn
             self._mailbox.give_back(commit.task)
-
-    def program_gone(self) -> None:
-        """There is nothing left to interrupt."""
-        self._interruption.program_gone()
 
     async def handle(self, event: LinkEvent, link: AgentLink) -> None:
         """A fact about the turn; those of another turn are passed over."""
@@ -445,7 +432,7 @@ class AgentTurns:
                 link.settled()
             if isinstance(event, LinkTurnEnded):
                 await self._usage.forget("a turn ended")
-            self._interruption.end()
+            self.interruption.end()
             await self.pump()
 
     def limit_shown(self, limit: Limit) -> None:
@@ -457,7 +444,7 @@ class AgentTurns:
         shown = self._limit
         if not isinstance(event, LinkTurnProgress):
             self._limit = None
-        if self._interruption.pending is not None:
+        if self.interruption.pending is not None:
             return None
         return limit_met(event, shown=shown, find=self._usage.find, trouble=self._usage.trouble_in)
 
@@ -475,7 +462,7 @@ class AgentTurns:
             )
         await self.persist(commit)
         link.settled()
-        self._interruption.end()
+        self.interruption.end()
 
     async def _told(self, turn: _Turn) -> Told:
         if turn.told is None:
@@ -517,7 +504,7 @@ class AgentTurns:
             return await self._completed(event, turn)
         launch = self._process.record.launch
         keys = launch.keys if launch is not None else ""
-        return outcome(event, turn.task, asked=self._interruption.pending, keys=keys, now=self._clock.wall())
+        return outcome(event, turn.task, asked=self.interruption.pending, keys=keys, now=self._clock.wall())
 
     # --- operations ---
 

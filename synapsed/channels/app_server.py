@@ -61,7 +61,6 @@ type _Json = dict[str, Any]
 class AppServerChannel:
     """`interfaces.Delivering`, on `context.server_socket`."""
 
-    reads_commands = False
     coming = False
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
@@ -206,9 +205,6 @@ class AppServerChannel:
         except MessageRefused:
             return False  # it is over
         return True
-
-    def rested(self, *, stopped: bool) -> None:
-        """Its server tells of the end itself."""
 
     async def answer(self, request: str, option: str) -> bool:
         reply = self._questions.reply(request, option)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from synapsed.channels.app_server import AppServerChannel
-from synapsed.channels.event_files import EventFilesChannel
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.session_delivery import SessionDelivery
@@ -14,14 +13,12 @@ from synapsed.profiles.profile import Profile
 
 _DELIVERING: Mapping[str, Callable[..., Delivering]] = {
     "app-server": AppServerChannel,
-    "event-files": EventFilesChannel,
     "session-server": SessionDelivery,
 }
 """The adapters of channels that deliver."""
 
 _ADAPTERS: Mapping[str, Callable[..., SideChannel]] = {
     "app-server": AppServerChannel,
-    "event-files": EventFilesChannel,
     "hooks": HookChannel,
     "session-server": SessionServerChannel,
 }

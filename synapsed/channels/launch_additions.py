@@ -34,7 +34,7 @@ _MCP = own_python.command("synapsectl.__main__", "mcp")[1:]
 _CONTEXT_FILE = "context.json"
 _PLACEHOLDER = re.compile(
     r"\{(?:(hook|hook_json|decide|decide_json|file|sha256):([\w.-]+)"
-    r"|(port|server_socket|events_file|commands_file|agent_dir|launch_dir|inbox|conversation|python|packages|mcp_json|control_socket|instructions|instructions_json))\}"
+    r"|(port|server_socket|agent_dir|launch_dir|inbox|conversation|python|packages|mcp_json|control_socket|instructions|instructions_json))\}"
 )
 
 
@@ -66,16 +66,6 @@ class LaunchContext:
     def server_socket(self) -> Path:
         """Where that listens, in a folder that nobody else may enter."""
         return self.hooks_socket.parent / "servers" / self.agent_id / "s"
-
-    @property
-    def events_file(self) -> Path:
-        """Where a program writes what happens (`event-files`)."""
-        return self.launch_dir / "events.jsonl"
-
-    @property
-    def commands_file(self) -> Path:
-        """Where it takes messages from."""
-        return self.launch_dir / "commands.jsonl"
 
     @property
     def refused_file(self) -> Path:
@@ -239,9 +229,6 @@ def plan(
         files[name] = files.get(name, {}) | _expanded(content, expand)
     files |= {name: merged(files[name], own) for name, own in (documents or {}).items() if name in files}
     written = {name: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()}
-    if any(channel.adapter == "event-files" for channel in channels):
-        written |= {context.events_file.name: b"", context.commands_file.name: b""}
-        names |= {path.name: path for path in (context.events_file, context.commands_file)}
     if instructions is not None:
         written[INSTRUCTIONS_FILE] = instructions.encode()
 
@@ -390,8 +377,6 @@ def _expander(
     plain = {
         "port": context.port,
         "server_socket": context.server_socket,
-        "events_file": context.events_file,
-        "commands_file": context.commands_file,
         "agent_dir": context.agent_dir,
         "inbox": context.inbox,
         "conversation": context.conversation,

@@ -42,7 +42,6 @@ _log = structlog.get_logger(__name__)
 class SessionDelivery(SessionServerChannel):
     """`interfaces.Delivering`."""
 
-    reads_commands = False
     coming = False
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
@@ -115,9 +114,6 @@ class SessionDelivery(SessionServerChannel):
         if session is None:
             return False
         return await self._post(f"/session/{session}/abort", {}) is True
-
-    def rested(self, *, stopped: bool) -> None:
-        """Its server tells of the end itself."""
 
     async def answer(self, request: str, option: str) -> bool:
         asked, spec = self._asked.get(request), self._channel.decisions.get("permission.asked")

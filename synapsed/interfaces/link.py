@@ -82,9 +82,6 @@ class Delivering(SideChannel, Protocol):
     AssistantSaid, and TurnEnded, TurnFailed or TurnInterrupted with the turn's id.
     """
 
-    reads_commands: bool
-    """A message that begins like a command of the program's would be one."""
-
     coming: bool
     """It is being connected to, and has not been refused: a busy machine's program takes its time to answer."""
 
@@ -116,11 +113,6 @@ class Delivering(SideChannel, Protocol):
     async def interrupt(self, turn: str | None) -> bool:
         """Stop the turn (None: whichever runs); whether the program was told to: where there is no way, keys do it.
         Raises ChannelAway."""
-        ...
-
-    def rested(self, *, stopped: bool) -> None:
-        """The terminal shows that nothing runs, though the channel says that a turn does; `stopped`: since keys of ours
-        have stopped it."""
         ...
 
     async def answer(self, request: str, option: str) -> bool:

@@ -1,12 +1,11 @@
 """The daemon's side of a keeper: requests as coroutines, output as a stream of facts.
 
-A connection carries both. Output that the owner has not consumed is bounded by asking the keeper to pause it (FLOW),
-not by pausing the transport: answers to requests always get through, and one task may both consume and ask.
+A connection carries both. Output is held up by asking the keeper to pause it (FLOW), not by pausing the transport:
+answers to requests always get through.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,9 +41,6 @@ REPLY_TIMEOUT_S = 10.0
 STOP_MARGIN_S = 15.0
 """Beyond the grace of a stop: killing, sweeping, last output."""
 
-PAUSE_AT = 1024 * 1024
-"""Bytes of unconsumed output at which the keeper is asked to pause; a quarter of it resumes."""
-
 QUIET_MAX = 4096
 """Bytes of one write that nobody waits for: what a terminal gives at a time."""
 
@@ -53,9 +49,6 @@ UNCONFIRMED_MAX = 64
 """Of the writes that nobody waits for one in so many is confirmed, and so many may be without; beyond them whoever
 types has to wait until the program reads. Together they are far below what a keeper takes."""
 
-UNCONSUMED_LIMIT = 8 * 1024 * 1024
-"""What is under way at a pause is far below this. Beyond it the keeper ignores FLOW and is given up."""
-
 
 log = structlog.stdlib.get_logger("synapsed.keeper")
 
@@ -63,7 +56,7 @@ log = structlog.stdlib.get_logger("synapsed.keeper")
 class KeeperClient:
     """A connection to one keeper. Every request raises KeeperLost once it is broken, KeeperRefused when refused."""
 
-    def __init__(self, on_event: Callable[[KeeperEvent], None] | None) -> None:
+    def __init__(self, on_event: Callable[[KeeperEvent], None]) -> None:
         """Use `connect`."""
         self._on_event = on_event
         self._link = KeeperConnection(self._frame, self._lose)
@@ -74,24 +67,20 @@ class KeeperClient:
         self._unconfirmed = 0
         """Quiet writes that may still wait at the keeper."""
         self._lost: str | None = None
-        self._events: deque[KeeperEvent] = deque()
-        self._unconsumed = 0
         self._paused = False
-        self._wake = asyncio.Event()
 
     @classmethod
     async def connect(
         cls,
         socket_path: str | Path,
         *,
-        on_event: Callable[[KeeperEvent], None] | None = None,
+        on_event: Callable[[KeeperEvent], None] = lambda _event: None,
         timeout: float = CONNECT_TIMEOUT_S,
     ) -> "KeeperClient":
         """Connects and shakes hands. Raises KeeperSilent when nobody answers in `timeout` seconds, else KeeperLost.
 
-        With `on_event` every event is passed to it, in the loop, in order; the callback may call `pause_output`. What
-        it raises is logged.
-        Without it the events wait, bounded, for `events()`.
+        Every event is passed to `on_event`, in the loop, in order, Lost as the last; the callback may call
+        `pause_output`. What it raises is logged.
         """
         client = cls(on_event)
         client.path = socket_path
@@ -139,20 +128,6 @@ class KeeperClient:
         A second call moves the place. Raises KeeperRefused `beyond_end`.
         """
         return _int(await self._ask(frames.SUBSCRIBE, _named(channel, offset=offset), timeout=None), "offset")
-
-    async def events(self) -> AsyncIterator[KeeperEvent]:
-        """Every event, ending after Lost. For one consumer, on a client connected without `on_event`."""
-        while True:
-            while self._events:
-                event = self._events.popleft()
-                if isinstance(event, Output):
-                    self._consumed(len(event.data))
-                yield event
-                if isinstance(event, Lost):
-                    return
-            self._wake.clear()
-            if not self._events:
-                await self._wake.wait()
 
     async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
         """Writes `data` to the program; returns when the last byte is with it, however long that takes. Cancelling
@@ -369,26 +344,10 @@ class KeeperClient:
         future.set_exception(kind(message, reason=reason, written=header.get("written", 0)))
 
     def _emit(self, event: KeeperEvent) -> None:
-        if self._on_event is not None:
-            try:
-                self._on_event(event)
-            except Exception:  # a defect costs one event, never the connection, and the program with it
-                log.exception("an event of the keeper could not be handled", kind=type(event).__name__)
-            return
-        self._events.append(event)
-        self._wake.set()
-        if isinstance(event, Output):
-            self._unconsumed += len(event.data)
-            if self._unconsumed >= PAUSE_AT:
-                self.pause_output()
-            if self._unconsumed > UNCONSUMED_LIMIT:
-                self._link.abort()
-                self._lose("the keeper sent output although it was asked to pause")
-
-    def _consumed(self, size: int) -> None:
-        self._unconsumed -= size
-        if self._paused and self._unconsumed <= PAUSE_AT // 4:
-            self.resume_output()
+        try:
+            self._on_event(event)
+        except Exception:  # a defect costs one event, never the connection, and the program with it
+            log.exception("an event of the keeper could not be handled", kind=type(event).__name__)
 
     def _lose(self, reason: str) -> None:
         if self._lost is not None:

@@ -33,10 +33,6 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
-    @property
-    def count(self) -> int:
-        return sum(self.counts)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFigures:

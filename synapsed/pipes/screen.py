@@ -29,10 +29,6 @@ class TranscriptSpool:
         self.begin = max(self._spool.start, self._spool.end - SHOWN)
         """Where a screen begins that is drawn from it."""
 
-    @property
-    def end(self) -> int:
-        return self._spool.end
-
     def earlier(self) -> tuple[int, bytes]:
         """What a screen is to be drawn from at first."""
         pieces, at = [], self.begin

@@ -30,6 +30,15 @@ def _hashes_nothing(text: str) -> str:
     return text
 
 
+def _is_there(adapter: object) -> object:
+    if adapter == "event-files":
+        raise ValueError(
+            "'event-files' is no longer supported: remove this channel, and its messages are typed; 'hooks' and "
+            "'transcript' tell what happens, 'session-server' also takes messages"
+        )
+    return adapter
+
+
 Pattern = Annotated[re.Pattern[str], _compiled(re.MULTILINE)]
 """`^` and `$` are the ends of a line."""
 TextPattern = Annotated[re.Pattern[str], _compiled(re.NOFLAG)]
@@ -264,12 +273,11 @@ class Channel(_Section):
     In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the shell command that reports EVENT,
     `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{decide:EVENT}` and `{decide_json:EVENT}` the
     command that also waits for a decision (`decisions`) and prints it, `{file:NAME}` the path of a file of `files`,
-    `{sha256:NAME}` the hash of a text of `hashed`, `{port}` a free port, `{server_socket}`, `{events_file}`,
-    `{commands_file}`, `{agent_dir}`,
+    `{sha256:NAME}` the hash of a text of `hashed`, `{port}` a free port, `{server_socket}`, `{agent_dir}`,
     `{conversation}`.
     """
 
-    adapter: Literal["hooks", "session-server", "app-server", "event-files"]
+    adapter: Annotated[Literal["hooks", "session-server", "app-server"], BeforeValidator(_is_there)]
     rank: int = 10
     """The lowest is asked first."""
     delivers: bool = False
@@ -307,8 +315,6 @@ class Channel(_Section):
     """Where the messages of a server tell what they used. (Those of hooks: `transcript.usage`.)"""
     error_codes: dict[Pattern, ErrorCode] = {}
     """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
-    failed_answer: Annotated[TextPattern, has("text")] | None = None
-    """An answer that is this whole, for which no model was paid, is the program's own word for a failure: `text`."""
     transcript: Transcript | None = None
 
     def error_code(self, text: str) -> ErrorCode:

@@ -23,7 +23,6 @@ from synapsed.pty import channel_turn as turns
 from synapsed.pty.channel_turn import ChannelPhase, ChannelTurn, ChannelTurnState
 from synapsed.pty.streaming import TurnStream
 from synapsed.tasks.sender_mark import system_mark
-from synapsed.terminal.delivery import type_message
 
 TELL_EVERY_S = 0.05
 """How often it is looked whether there is a piece of the answer to tell, while one is said."""
@@ -97,10 +96,7 @@ class ChannelDelivery:
         state = ChannelTurnState.model_validate(delivery.record.link)
         note = self._profile.prompts.denial_note
         denial = system_mark(delivery.task_id) + note if note else None
-        text = delivery.text
-        if self._channel.reads_commands:
-            text = type_message(self._profile.delivery, text, bracketed=True).text
-        self.turn = ChannelTurn(delivery.task_id, text, state, denial=denial)
+        self.turn = ChannelTurn(delivery.task_id, delivery.text, state, denial=denial)
         self._delivery = delivery
         self._ended.clear()
         if self._profile.stream.enabled:
@@ -269,8 +265,8 @@ class ChannelDelivery:
 
     async def _stop(self, what: str) -> None:
         try:
-            if not await self._channel.interrupt(what) and self._channel.reach() != "idle" and await self._press():
-                self._channel.rested(stopped=True)
+            if not await self._channel.interrupt(what) and self._channel.reach() != "idle":
+                await self._press()
         except (ChannelAway, KeeperLost) as error:
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
 

@@ -8,7 +8,7 @@ is away. A turn that was begun one way ends that way: the record says which (`ch
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from synapsed import aio
 from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, NotTaken
 from synapsed.interfaces import Delivering, Delivery, LinkTerminal, SideChannel
-from synapsed.model.agent import Activity, Testimony
+from synapsed.model.agent import Testimony
 from synapsed.model.facts import (
     ChannelFact,
     PermissionAsked,
@@ -34,7 +34,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_turn import BY
 from synapsed.pty.channel_view import Beside, ChannelView, chosen
-from synapsed.pty.link import PtyLink
+from synapsed.pty.link import FactSink, PtyLink
 
 STOP_S = 10.0
 """How long a program may take to stop a turn that it was told to stop; then it has not confirmed it."""
@@ -48,56 +48,17 @@ CHANNEL_AWAY = "CHANNEL_AWAY"
 log = structlog.get_logger(__name__)
 
 
-class TappedChannel:
-    """A channel of which somebody else hears, too; to the terminal's link it is as any."""
-
-    def __init__(self, channel: Delivering, hear: Callable[[ChannelFact], None]) -> None:
-        self.name = channel.name
-        self._channel = channel
-        self._hear = hear
-
-    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        def both(fact: ChannelFact) -> None:
-            if isinstance(fact, ToolBegan):
-                self._hear(fact)  # first: what was said before a tool call is told before it
-                emit(fact)
-            else:
-                emit(fact)  # first: what a turn's end is told with is told before it
-                self._hear(fact)
-
-        await self._channel.open(both)
-
-    async def poll(self) -> None:
-        await self._channel.poll()
-
-    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        return await self._channel.last_answer(since_ns, is_ours)
-
-    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
-        return await self._channel.reply(request, answer)
-
-    async def rests(self) -> None:
-        await self._channel.rests()
-
-    async def settled(self, at_ns: int) -> None:
-        await self._channel.settled(at_ns)
-
-    async def close(self) -> None:
-        await self._channel.close()
-
-
 class StructuredLink:
-    """`interfaces.AgentLink`. `terminal` makes the link of the terminal, with the channels that it is given."""
+    """`interfaces.AgentLink`, around the link of the terminal, which has the channels; `channel` is one of them."""
 
     def __init__(
         self,
         *,
         agent_id: str,
         profile: Profile,
-        channels: Sequence[SideChannel],
         channel: Delivering,
         clock: Clock,
-        terminal: Callable[[Sequence[SideChannel]], PtyLink],
+        terminal: PtyLink,
         adopted: bool,
     ) -> None:
         """`adopted`: the program ran before, and its channel can be reached at once."""
@@ -106,18 +67,17 @@ class StructuredLink:
         self._clock = clock
         self._view = ChannelView(profile, coming=not adopted)
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
-        tapped = TappedChannel(channel, self._hear)
-        self._terminal = terminal([tapped if each is channel else each for each in channels])
-        self.terminal: LinkTerminal = self._terminal
+        self._terminal = terminal
+        self.terminal: LinkTerminal = terminal
         self._turns = ChannelDelivery(
             agent_id,
             profile,
             channel,
             clock=clock,
             emit=self._say,
-            over=self._turn_over,
-            press=self._press,
-            screen=self._terminal.screen_text,
+            over=self._observe,
+            press=terminal.interrupt,
+            screen=terminal.screen_text,
         )
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
         self._seen: LinkObserved | None = None
@@ -145,7 +105,7 @@ class StructuredLink:
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
         self._tasks.spawn(self._turns.run())
-        await self._terminal.open(self._on_event)
+        await self._terminal.open(self._on_event, tap=self._tap)
         if self._opening and not self._exited:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._reached.wait(), REACHED_S)
@@ -166,12 +126,25 @@ class StructuredLink:
 
     # --- what comes in ---
 
+    def _tap(self, channel: SideChannel, emit: FactSink) -> FactSink:
+        """Hears what the channel tells the terminal's link, too."""
+        if channel is not self._channel:
+            return emit
+
+        def both(fact: ChannelFact) -> None:
+            if isinstance(fact, ToolBegan):
+                self._hear(fact)  # first: what was said before a tool call is told before it
+                emit(fact)
+            else:
+                emit(fact)  # first: what a turn's end is told with is told before it
+                self._hear(fact)
+
+        return both
+
     def _on_event(self, event: LinkEvent) -> None:
         match event:
             case LinkObserved():
                 self._seen = event
-                if event.activity is Activity.READY and self._channel.reach() == "busy":
-                    self._channel.rested(stopped=False)
                 self._observe()
                 return
             case LinkExited():
@@ -211,12 +184,6 @@ class StructuredLink:
             touched = self._terminal.hands_at >= self._begun_at
             event = event if touched else replace(event, reason="program")
         self._emit(event)
-
-    async def _press(self) -> bool:
-        return await self._terminal.interrupt()
-
-    def _turn_over(self) -> None:
-        self._observe()
 
     def _alert(self, message: str, state: Any) -> None:
         log.warning("link alert", agent_id=self._agent_id, code=CHANNEL_AWAY, state=state, message=message)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import json
 import math
 from collections.abc import Container, Mapping
@@ -265,8 +264,7 @@ class PtyLinkFactory:
         channels = side_channels(profile, context) if context is not None else []
         command = (record.profile, profile.command or "", *profile.args, *record.args)
         kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, told=record.prompt, cwd=record.cwd)
-        terminal = functools.partial(
-            PtyLink,
+        terminal = PtyLink(
             agent_id=record.id,
             profile=profile,
             launch=launched,
@@ -279,17 +277,12 @@ class PtyLinkFactory:
             own_size=(record.cols, record.rows),
             kept_prompts=kept,
             prompts=await asyncio.to_thread(kept.load) if profile.composer.usual else (),
+            channels=channels,
         )
         if (channel := delivering(channels)) is None:
-            return terminal(channels=channels)
+            return terminal
         return StructuredLink(
-            agent_id=record.id,
-            profile=profile,
-            channels=channels,
-            channel=channel,
-            clock=self.clock,
-            terminal=lambda tapped: terminal(channels=tapped),
-            adopted=adopted,
+            agent_id=record.id, profile=profile, channel=channel, clock=self.clock, terminal=terminal, adopted=adopted
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:

@@ -89,6 +89,10 @@ FIRST_LOOK_S = 30.0
 
 log = structlog.get_logger(__name__)
 
+type FactSink = Callable[[ChannelFact], None]
+type ChannelTap = Callable[[SideChannel, FactSink], FactSink]
+"""Gives what a channel's facts go to in the place of the link's own sink."""
+
 
 class PtyLink:
     """`interfaces.AgentLink` over a keeper."""
@@ -201,7 +205,8 @@ class PtyLink:
         """Whether the composer held something when it was looked at last."""
         return self._session.last is not None and self._session.last.composer.state == "draft"
 
-    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+    async def open(self, emit: Callable[[LinkEvent], None], *, tap: ChannelTap = lambda _channel, emit: emit) -> None:
+        """As `AgentLink.open`; `tap` is asked for each channel."""
         self._program.emit = emit
         self._stage.open(self._on_stage)
         self._stage.note(self._seen.outer)
@@ -219,7 +224,7 @@ class PtyLink:
         self._program.tasks.spawn(driver.turn.run())
         self._rounds.join(self)
         for channel in self._channels:
-            await channel.open(self._on_fact)
+            await channel.open(tap(channel, self._on_fact))
         await self._program.subscribe(start.offset)
         self._program.has(start.offset)
         if start.size is None and start.offset == self.launch.spool_start:  # there is no turn to be read off the screen

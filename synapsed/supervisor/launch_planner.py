@@ -86,7 +86,7 @@ class Planner:
 
     def check(self, record: AgentRecord, profile: Profile) -> None:
         """See `LaunchPlanner.check`."""
-        self._roster.check_profile(record.profile)
+        self._roster.library.get(record.profile)
         if not (Path(record.cwd).is_dir() and os.access(record.cwd, os.X_OK)):
             raise LaunchError(f"its folder {record.cwd} is not there, or cannot be entered", cwd=record.cwd)
         self.plan(record, profile)
@@ -102,7 +102,7 @@ class Planner:
 
     def endpoint(self, record: AgentRecord) -> str:
         """The agent's base URL: never one where another program listens."""
-        if record.port is not None and (host := self._roster.host(record.port)) is not None:
+        if record.port is not None and (host := self._roster.ports.host(record.port)) is not None:
             return f"http://{host}:{record.port}"
         return f"http://{self.listen}/agents/{record.name}"
 

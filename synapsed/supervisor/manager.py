@@ -295,7 +295,7 @@ class Manager:
         await self._reply_broker.close()
         await self._background.finish()
         await self._registry.close()
-        self._roster.close()
+        self._roster.ports.close()
 
     # --- Control ---
 
@@ -442,7 +442,7 @@ class Manager:
 
     async def _announce(self, port: int | None) -> None:
         if self._server is not None and port is not None:
-            for sock in self._roster.take_sockets(port):
+            for sock in self._roster.ports.take(port):
                 await self._server.open_agent_port(announceable(sock))
 
     def _sweep_again(self) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
@@ -41,21 +40,18 @@ class Roster:
         on_config: Callable[[Config], None] = lambda _: None,
     ) -> None:
         """`on_config` is told of each configuration that follows."""
-        self._config = config
+        self.config = config
+        """The one that counts now; `become` replaces it."""
         self._on_config = on_config
-        self._library = profiles
+        self.library = profiles
         self._clock = clock
         self._names: set[str] = set()
-        self._ports = Ports(listen=config.api.agent_ports)
+        self.ports = Ports(listen=config.api.agent_ports)
 
     def config_of(self, record: AgentRecord) -> AgentConfig:
         """What is configured for the agent; for one that was started by hand the defaults, and what was asked for."""
-        found = self._config.agents.get(record.name) if record.from_config else None
+        found = self.config.agents.get(record.name) if record.from_config else None
         return found or (RESUMING if record.resume_at_reset else DEFAULTS)
-
-    def check_profile(self, name: str) -> None:
-        """Raises UnknownProfile."""
-        self._library.get(name)
 
     def restore(self, known: list[AgentRecord]) -> list[AgentRecord]:
         """The agents of the last daemon, brought up to date with the configuration, and the newly configured ones,
@@ -64,10 +60,10 @@ class Roster:
             record.from_config = False
             self._names.add(record.name)
             if record.port is not None:
-                self._ports.reclaim(record.name, record.port)
+                self.ports.reclaim(record.name, record.port)
         by_name = {record.name: record for record in known}
         records = list(known)
-        for name, config in self._config.agents.items():
+        for name, config in self.config.agents.items():
             try:
                 if name not in by_name:
                     by_name[name] = self._configured(name, config)
@@ -77,19 +73,15 @@ class Roster:
                 log.error("a configured agent cannot be made", agent=name, why=error.message)  # noqa: TRY400
         return records
 
-    @property
-    def config(self) -> Config:
-        return self._config
-
     def become(self, config: Config) -> None:
         """Have `config` from now on; `configured` makes records of it."""
-        self._config = config
+        self.config = config
         self._on_config(config)
 
     def configured(self, name: str, record: AgentRecord | None) -> AgentRecord:
         """The record of an agent as it is to be now: a new one's, or `record` brought up to date; it may not be
         configured any more. Raises InvalidRequest, PortsExhausted."""
-        if (config := self._config.agents.get(name)) is None:
+        if (config := self.config.agents.get(name)) is None:
             assert record is not None, "only an agent that is there is left out of a new configuration"
             return record.model_copy(update={"from_config": False})
         made = self._configured(name, config) if record is None else record.model_copy()
@@ -116,7 +108,7 @@ class Roster:
             self._release(port)
             raise NameTaken(f"there is an agent {name!r} already: choose another name with --name", name=name)
         if port is not None:
-            self._ports.rename(port, name)
+            self.ports.rename(port, name)
         identity = agent_id(profile.name, port, name)
         self._names.add(name)
         return AgentRecord(
@@ -145,17 +137,6 @@ class Roster:
         self._names.discard(record.name)
         self._release(record.port)
 
-    def take_sockets(self, port: int) -> list[socket.socket]:
-        """The bound sockets of an agent's port, which are the caller's from here on."""
-        return self._ports.take(port)
-
-    def host(self, port: int) -> str | None:
-        """As `Ports.host`."""
-        return self._ports.host(port)
-
-    def close(self) -> None:
-        self._ports.close()
-
     def _free_name(self, profile: str, port: int | None, cwd: Path) -> str:
         """The profile's name; where that is taken, with its folder behind it. Where the folder says nothing, the port
         stands there, or a number where there is no port."""
@@ -174,7 +155,7 @@ class Roster:
 
     def _release(self, port: int | None) -> None:
         if port is not None:
-            self._ports.release(port)
+            self.ports.release(port)
 
     def _claim(self, name: str, port: int | Literal[False] | None, profile: Profile) -> int | None:
         """The port that the agent has from now on: `port`, or one of the profile's range, or of the common one; None
@@ -182,15 +163,15 @@ class Roster:
         if port is False:
             return None
         if port is not None:
-            return self._ports.claim(name, [port], listed=str(port))
+            return self.ports.claim(name, [port], listed=str(port))
         low, high = profile.ports
         own = range(low, high + 1)
         wanted = chain(own, (one for one in COMMON if one not in own))
         listed = f"{low} to {high} (profile {profile.name}) or {COMMON[0]} to {COMMON[-1]}"
-        return self._ports.claim(name, wanted, listed=listed)
+        return self.ports.claim(name, wanted, listed=listed)
 
     def _configured(self, name: str, config: AgentConfig) -> AgentRecord:
-        profile = self._library.get(config.profile or name)
+        profile = self.library.get(config.profile or name)
         port = self._claim(name, config.port, profile)
         self._names.add(name)
         return AgentRecord(

@@ -190,11 +190,6 @@ class TerminalObserver:
         self._changed_at = now
         return self
 
-    @property
-    def prompt(self) -> str:
-        """What stands at the cursor before a message."""
-        return self._composer(self.screen.snapshot()).prompt
-
     def _composer(self, screen: ScreenSnapshot) -> ComposerState:
         spec = self._profile.composer
         if not spec.usual:
@@ -207,11 +202,6 @@ class TerminalObserver:
             offset=self.offset,
         )
         return read_prompt(spec, screen, known)
-
-    @property
-    def changed_at(self) -> float:
-        """When the screen was last seen to be another one."""
-        return self._changed_at
 
     @property
     def activity(self) -> Activity:

@@ -202,7 +202,7 @@ async def test_an_interruption_of_which_the_link_told_late_does_not_end_the_next
     async def interrupt_next() -> None:
         assert agent.turns.current is not None
         assert agent.turns.current.id == following.id
-        agent.turns.interrupt("interrupted")
+        agent.turns.interruption.begin("interrupted")
 
     world.link.end("finished")  # all three wait for the actor at once, in this order
     agent._actor.post(interrupt_next)
@@ -211,7 +211,7 @@ async def test_an_interruption_of_which_the_link_told_late_does_not_end_the_next
         await canceling
     await until(lambda: world.link.interrupts == 2)
     unconfirmed.set_result(False)
-    await until(lambda: agent.turns._interruption.pending is None)
+    await until(lambda: agent.turns.interruption.pending is None)
     assert (await world.manager.tasks.find(following.id)).status is TaskState.WORKING
 
 
@@ -261,7 +261,7 @@ async def test_cancel_while_the_message_s_files_are_being_written(
     parts = [FilePart(file=FileContent(name="a.txt", bytes="aGVsbG8="))]
     task = await world.manager.tasks.send(AGENT, SendRequest(message=Message(parts=parts)))
     canceling = asyncio.ensure_future(world.manager.tasks.cancel(task.id))
-    await until(lambda: world.manager._agents[AGENT].turns._interruption.pending)
+    await until(lambda: world.manager._agents[AGENT].turns.interruption.pending)
     written.set()
     assert (await canceling).status is TaskState.CANCELED
     assert (len(world.link.deliveries), world.link.interrupts) == (1, 1)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -21,11 +22,34 @@ DEADLINE_S = 60.0
 """Generous: what it bounds takes milliseconds on an idle machine."""
 
 
+class Told:
+    """Events in the order in which they came, for one reader; it is what a client passes them to."""
+
+    def __init__(self) -> None:
+        self._events: deque[KeeperEvent] = deque()
+        self._came = asyncio.Event()
+
+    def __call__(self, event: KeeperEvent) -> None:
+        self._events.append(event)
+        self._came.set()
+
+    async def events(self) -> AsyncIterator[KeeperEvent]:
+        """Ends after Lost."""
+        while True:
+            while self._events:
+                yield (event := self._events.popleft())
+                if isinstance(event, Lost):
+                    return
+            self._came.clear()
+            await self._came.wait()
+
+
 class Watcher:
     """Everything a client was told, and a way to wait for some of it."""
 
-    def __init__(self, client: KeeperClient) -> None:
+    def __init__(self, client: KeeperClient, told: Told) -> None:
         self.client = client
+        self._told = told
         self.events: list[KeeperEvent] = []
         self.output = bytearray()
         self.start: int | None = None
@@ -33,7 +57,7 @@ class Watcher:
         self._task = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
-        async for event in self.client.events():
+        async for event in self._told.events():
             async with self._changed:
                 self.events.append(event)
                 if isinstance(event, Output) and event.channel != "stderr":
@@ -68,7 +92,8 @@ class Lab:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.launched: list[LaunchedKeeper] = []
-        self._clients: list[KeeperClient] = []
+        self.told: dict[KeeperClient, Told] = {}
+        """What each client was told."""
 
     def spec(self, *argv: str, launch_id: str | None = None, **options: object) -> LaunchSpec:
         # Unique on the machine, as in life: `sweep_launch` ends whatever carries the id.
@@ -97,17 +122,21 @@ class Lab:
         return await self.launch(sys.executable, "-S", "-E", "-c", code, **options)
 
     async def connect(self, keeper: LaunchedKeeper) -> KeeperClient:
-        client = await KeeperClient.connect(keeper.socket_path, timeout=DEADLINE_S)
-        self._clients.append(client)
+        told = Told()
+        client = await KeeperClient.connect(keeper.socket_path, on_event=told, timeout=DEADLINE_S)
+        self.told[client] = told
         return client
+
+    def watcher(self, client: KeeperClient) -> Watcher:
+        return Watcher(client, self.told[client])
 
     async def watch(self, keeper: LaunchedKeeper, offset: int | None = 0) -> Watcher:
         client = await self.connect(keeper)
         await client.subscribe(offset)
-        return Watcher(client)
+        return self.watcher(client)
 
     async def close(self) -> None:
-        for client in self._clients:
+        for client in self.told:
             client.close()
         for keeper in self.launched:
             await sweep_launch(keeper.launch_id)

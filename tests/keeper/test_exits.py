@@ -16,7 +16,7 @@ from synapsed.keeper.spool import SpoolReader
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import KeeperRefused
 from synapsed.keepers.launchers import KeeperAddress, age_of, find_keepers, sweep_launch
-from tests.keeper.conftest import DEADLINE_S, Lab, Watcher, kill, living, until_file, until_gone
+from tests.keeper.conftest import DEADLINE_S, Lab, kill, living, until_file, until_gone
 
 # --- exits ------------------------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ async def test_an_exit_while_nobody_is_connected_waits_to_be_acknowledged(lab: L
     assert client.hello.exit is not None
     assert client.hello.exit.code == 7
     assert start_mark(client.hello.pid) is None
-    watcher = Watcher(client)
+    watcher = lab.watcher(client)
     await client.subscribe(0)
     await watcher.until_exit()
     assert b"bye" in watcher.output

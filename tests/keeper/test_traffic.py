@@ -13,7 +13,7 @@ import pytest
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.events import KeeperBusy, KeeperEvent, KeeperRefused, Output
-from tests.keeper.conftest import DEADLINE_S, Lab, Watcher, until_file
+from tests.keeper.conftest import DEADLINE_S, Lab, until_file
 
 # --- output -----------------------------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ async def test_ten_megabytes_are_the_same_over_many_broken_connections(lab: Lab)
         await client.subscribe(cursor)
         connections += 1
         budget = 50_000 * connections  # break at ever other places
-        async for event in client.events():
+        async for event in lab.told[client].events():
             if isinstance(event, Output):
                 assert event.offset == cursor
                 cursor = event.end
@@ -58,12 +58,15 @@ async def test_ten_megabytes_are_the_same_over_many_broken_connections(lab: Lab)
 async def test_a_client_that_does_not_read_costs_nothing_and_loses_nothing(lab: Lab) -> None:
     keeper = await lab.python(TEN_MB)
     slow = await lab.connect(keeper)
-    await slow.subscribe(0)  # nobody consumes its events: FLOW holds the keeper back
+    slow.pause_output()
+    await slow.subscribe(0)
+    late = lab.watcher(slow)
     quick = await lab.watch(keeper)
     record = await quick.until_exit()
     assert record.final_offset == len(quick.output) == 10_000_000
     assert (await slow.ping()).spool_end == 10_000_000  # answers get through a paused connection
-    late = Watcher(slow)
+    assert not late.output
+    slow.resume_output()
     await late.until_exit()
     assert late.output == quick.output
 

@@ -70,6 +70,10 @@ def test_profile_of_ones_own(tmp_path: Path) -> None:
         ),
         ("[composer]\nline = '('\n", r"x\.toml:2: composer\.line: .*not a regular expression"),
         ("[channels.h]\nadapter = 'smoke signals'\n", r"x\.toml:2: channels\.h\.adapter"),
+        (
+            "[channels.h]\nadapter = 'event-files'\nfailed_answer = 'x'\n",
+            r"x\.toml:2: channels\.h\.adapter: .*no longer supported: remove this channel",
+        ),
         ("[channels.h]\nadapter = 'hooks'\nevents = { Stop = 'over' }\n", r"x\.toml:3: channels\.h\.events\.Stop"),
         ("[channels.h]\nadapter = 'hooks'\n[channels.h.transcript]\nlines = []\n", r"x\.toml:4: unknown key"),
         ("command = \n", r"x\.toml:1: Invalid value"),

@@ -30,7 +30,6 @@ class FakeChannel:
     """A program that takes messages; the test says what it does with them."""
 
     name = "server"
-    reads_commands = False
     coming = False
 
     def __init__(self) -> None:
@@ -48,7 +47,6 @@ class FakeChannel:
         self._changed: Callable[[], None] = lambda: None
         self._emit: Callable[[ChannelFact], None] = lambda _fact: None
         self._keys = 0
-        self.rests = 0
         self.stops = True
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -78,9 +76,6 @@ class FakeChannel:
     async def interrupt(self, turn: str | None) -> bool:
         self.stopped.append(turn)
         return self.stops
-
-    def rested(self, *, stopped: bool) -> None:
-        self.rests += 1
 
     async def answer(self, request: str, option: str) -> bool:
         self.answers.append((request, option))
@@ -335,18 +330,6 @@ async def test_a_program_that_has_no_command_for_it_is_stopped_by_keys(played: P
     await played.until(LinkTurnAccepted)
     played.channel.stops, played.channel.now = False, "busy"
     stopping = asyncio.create_task(played.turns.interrupt(10))
-    await until(lambda: played.channel.rests == 1)
-    assert played.pressed == 1
+    await until(lambda: played.pressed == 1)
     played.tell(TurnInterrupted)
     assert await stopping
-
-
-async def test_a_message_that_would_be_a_command_is_none(played: Played) -> None:
-    played.channel.reads_commands = True
-    played.turns._profile = Profile.model_validate(
-        {"name": "x", "command": "x", "delivery": {"neutralise": "^/", "neutral_prefix": "[message] "}}
-    )
-    record = played.turns.record(TurnRecord(task_id="task", launch_id="launch"))
-    played.turns.begin(Delivery(task_id="task", text="/quit now", record=record, fresh=True))
-    await played.until(LinkTurnAccepted)
-    assert [text for _, text in played.channel.given] == ["[message] /quit now"]

@@ -32,7 +32,7 @@ from synapsed.model.link import (
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_link import CHANNEL_AWAY, StructuredLink
-from synapsed.pty.link import PtyLink
+from synapsed.pty.link import ChannelTap, PtyLink
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.link import FakeLink
 from tests.pty.test_channel_delivery import FakeChannel
@@ -63,10 +63,10 @@ class FakeTerminal(FakeLink):
         self.order: list[Any] = []
         """What the channels told it, and what the link around it has told."""
 
-    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+    async def open(self, emit: Callable[[LinkEvent], None], *, tap: ChannelTap = lambda _channel, emit: emit) -> None:
         await super().open(emit)
         for channel in self.channels:
-            await channel.open(self._hear)
+            await channel.open(tap(channel, self._hear))
         self.emit(self.seen)
 
     def _hear(self, fact: Any) -> None:
@@ -81,22 +81,15 @@ class Linked:
     def __init__(self, *, adopted: bool = False) -> None:
         self.channel = FakeChannel()
         self.events: list[LinkEvent] = []
-        made: list[FakeTerminal] = []
-
-        def terminal(channels: Sequence[SideChannel]) -> PtyLink:
-            made.append(FakeTerminal(channels))
-            return cast("PtyLink", made[0])
-
+        self.terminal = FakeTerminal([cast("SideChannel", self.channel)])
         self.link = StructuredLink(
             agent_id="agent",
             profile=Profile(name="x", command="x"),
-            channels=[self.channel],
             channel=cast("Delivering", self.channel),
             clock=FakeClock(),
-            terminal=terminal,
+            terminal=cast("PtyLink", self.terminal),
             adopted=adopted,
         )
-        self.terminal = made[0]
 
     def emit(self, event: LinkEvent) -> None:
         self.events.append(event)

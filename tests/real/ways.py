@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tests.support.daemon import Daemon
 
-__all__ = ["ACP", "FILES", "OFF", "PIPES", "STRUCTURED", "TYPED", "WAYS", "Way", "note", "typed", "write"]
+__all__ = ["ACP", "OFF", "PIPES", "STRUCTURED", "TYPED", "WAYS", "Way", "note", "typed", "write"]
 
-SUITES = ("tests/real/test_ways.py", "tests/real/test_event_files.py")
+SUITES = ("tests/real/test_ways.py",)
 
 RESULTS = "SYNAPSED_WAYS"
 """Names a file to which each outcome is appended, a JSON line."""
@@ -56,9 +56,6 @@ TYPED = (Way("codex", "keys"), Way("opencode", "keys"), Way("claude", "keys"), W
 
 WAYS = (*STRUCTURED, *PIPES, *TYPED)
 
-FILES = Way("qwen", "structured")
-"""By files of events and commands, with a profile of a user's (`test_event_files.py`)."""
-
 
 def typed(cli: str, daemon: Daemon) -> None:
     """Have the program's messages typed at its terminal, also where it could take them beside it."""
@@ -80,7 +77,7 @@ HEAD = """\
 # Ways to a program
 
 What was shown of each program, by the way in which its messages go: `keys` are typed at its terminal, `structured` go
-over its own server, or files, beside the terminal ([how](how-it-works.md#beside-the-terminal)), `pipes` over the Agent
+over its own server, beside the terminal ([how](how-it-works.md#beside-the-terminal)), `pipes` over the Agent
 Client Protocol, without a terminal ([how](acp.md#programs-without-a-terminal)). One contract runs over all of them
 (`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes this page.
 A cell is empty where nothing was shown yet.
@@ -106,7 +103,7 @@ def shown(page: str) -> list[Shown]:
 
 def table(told: Sequence[Shown]) -> str:
     """The page, of what was noted; of two outcomes of one thing it has the later one."""
-    ways = map(str, (*STRUCTURED, FILES, *PIPES, *TYPED))
+    ways = map(str, WAYS)
     columns = [way for way in ways if any(way == each[0] for each in told)]
     rows = list(dict.fromkeys(what for _, what, _ in told))
     outcomes = {(way, what): outcome for way, what, outcome in told}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG
-from synapsectl.checkup.outgoing import look_at_proxy
+from synapsectl.checkup.surroundings import look_at_proxy
 from synapsectl.errors import NoDaemon
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy

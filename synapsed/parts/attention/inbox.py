@@ -116,12 +116,6 @@ class PersonInbox(WaitingHere):
         view = self._view(item.agent_id) if item is not None else None
         return item if item is not None and view is not None and _counts(item, view) else None
 
-    def shown(self, item: OpenItem) -> AttentionItem:
-        """The item as it is shown to people; its agent may be gone by now."""
-        view = self._view(item.agent_id)
-        name, cwd = (view.name, view.cwd) if view is not None else (item.agent_id, "")
-        return _as_shown(item, _About(name, cwd, self._looked_at(item.agent_id)))
-
     def outcome(self, item_id: str) -> dict[str, str | None]:
         """What became of an item that is not open any more."""
         told = self._board.outcome(item_id)

@@ -5,9 +5,9 @@ from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
-from synapsectl.exports import as_csv, as_markdown, as_transcript
 from synapsectl.output import one_line, short_id
 from synapsectl.times import moment, shown
+from synapsed.parts.history.ctl.exports import as_csv, as_markdown, as_transcript
 
 EXAMPLES = (
     ("synapsectl history 'race condition' --since 7d", "who said something of it"),

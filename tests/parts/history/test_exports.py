@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from synapsectl.exports import COLUMNS, as_csv, as_markdown, as_transcript
 from synapsectl.times import moment
+from synapsed.parts.history.ctl.exports import COLUMNS, as_csv, as_markdown, as_transcript
 
 NAMES = {"synapse-claude-8100": "claude"}
 
