@@ -25,8 +25,8 @@ from synapsed.config.paths import Paths
 from synapsed.fleet.member_files import Home
 from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest
-from synapsed.model.fleet import FleetChange
 from synapsed.model.task import Message, Task, TextPart
+from synapsed.store.fleet import FleetTable
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
 from tests.fleet.member import AGENT, Agents, AheadClock, Control, Plan
@@ -72,7 +72,9 @@ async def member(paths: Paths, urls: Sequence[str] = ()) -> AsyncIterator[tuple[
     store = await SqliteStore.open(paths.database, clock=clock)
     agents = Taking(store, clock, Plan())
     control: Any = Control(agents, agents)
-    fleet = Fleet(config, Home(paths), store=store, control=control, clock=clock, version="bench")
+    fleet = Fleet(
+        config, Home(paths), store=store, table=FleetTable(store), control=control, clock=clock, version="bench"
+    )
     try:
         await fleet.start()
         yield fleet, store
@@ -85,7 +87,7 @@ async def commit(store: SqliteStore, text: str) -> None:
     """A task as a message makes one, as durable as what the fleet keeps."""
     task = Task(agent_id=AGENT, message=Message.of(text), created_at="", updated_at="")
     accepted = transitions.accepted(task)
-    await store.commit(events=accepted.events, tasks=[task], fleet=FleetChange())
+    await store.commit(events=accepted.events, tasks=[task], durable=True)
 
 
 # --- the process -----------------------------------------------------------------------------------------------------

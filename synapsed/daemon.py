@@ -319,13 +319,11 @@ class Daemon:
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
         await externals.restore()
-        fleet: Fleet | None = None
-        if config.fleet is not None:
-            opening = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.entry_point")
-            fleet, carriers.problem = await up.enter_async_context(
-                opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
-            )
-            carriers.fleet = None if fleet is None else fleet.carrier
+        opening = importlib.import_module("synapsed.fleet.entry_point")
+        fleet, carriers.problem = await up.enter_async_context(
+            opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
+        )
+        carriers.fleet = None if fleet is None else fleet.carrier
         alerts: list[str] = []
         kernel = Kernel(
             control=manager,

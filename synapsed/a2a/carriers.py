@@ -7,7 +7,6 @@ from synapsed.clock import Clock
 from synapsed.errors import TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import Elsewhere, OutboundQuestion, SendRequest, Store
 from synapsed.model.external import carried_by_fleet, is_any
-from synapsed.model.fleet import FleetChange
 from synapsed.model.task import Message, Task
 from synapsed.tasks import transitions
 
@@ -69,7 +68,8 @@ class Carriers:
             events=commit.events,
             tasks=[commit.task],
             turn_ended=commit.turn_ended,
-            fleet=FleetChange(given_up=(now.id,)),
+            also=[lambda connection, _: connection.execute("DELETE FROM fleet_out WHERE task_id = ?", (now.id,))],
+            durable=True,
         )
         return commit.task
 

@@ -133,7 +133,7 @@ class FleetCarrier:
             row = OutRow(id=task.id, dst=dst, kind="work" if there is None else "msg", task_id=task.id)
             with asking(task, wait=request.wait) as reply:
                 commit = transitions.accepted(task)
-                await self._store.commit(events=commit.events, tasks=[task], reply=reply, fleet=FleetChange(put=(row,)))
+                await self._table.commit(task, FleetChange(put=(row,)), events=commit.events, reply=reply)
         self._due()
         return task
 
@@ -208,12 +208,8 @@ class FleetCarrier:
     async def _canceled(self, task: Task, open_row: OutRow | None, asked: OutRow | None) -> Task:
         commit = transitions.canceled(task, reason="canceled", now=self._clock.wall())
         closed = () if open_row is None else ((open_row.id, open_row.n, open_row.dst),)
-        await self._store.commit(
-            events=commit.events,
-            tasks=[commit.task],
-            turn_ended=commit.turn_ended,
-            fleet=FleetChange(put=() if asked is None else (asked,), closed=closed),
-        )
+        change = FleetChange(put=() if asked is None else (asked,), closed=closed)
+        await self._table.commit(commit.task, change, events=commit.events, turn_ended=commit.turn_ended)
         self._due()
         return commit.task
 

@@ -1,4 +1,4 @@
-"""The way from the daemon into this room: the one module that it loads, and only where there is `[fleet]`."""
+"""The way from the daemon into this room: the one module that it loads; the others only where there is `[fleet]`."""
 
 import asyncio
 import importlib
@@ -13,8 +13,8 @@ from synapsed.clock import Clock
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.fleetspec import FleetConfig
-from synapsed.interfaces import Control
-from synapsed.store.store import SqliteStore
+from synapsed.interfaces import Control, Store
+from synapsed.store.fleet import FleetTable
 
 if TYPE_CHECKING:
     from synapsed.fleet.service import Fleet
@@ -25,12 +25,17 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 @asynccontextmanager
 async def opened(
-    config: FleetConfig, paths: Paths, *, store: SqliteStore, control: Control, clock: Clock
+    config: FleetConfig | None, paths: Paths, *, store: Store, control: Control, clock: Clock
 ) -> "AsyncGenerator[tuple[Fleet | None, str | None]]":
-    """This host's part in its fleet, which is to be started; or why it has none. Credentials that cannot be read, and a
+    """This host's part in its fleet, which is to be started; or why it has none, where it has one. Tasks of other
+    hosts are written with what these are owed also where this one has left. Credentials that cannot be read, and a
     client that is not installed, do not keep the daemon down: its own agents are worth more than the way to others."""
+    table = FleetTable(store)
+    if config is None:
+        yield None, None
+        return
     try:
-        fleet = await _made(config, paths, store=store, control=control, clock=clock)
+        fleet = await _made(config, paths, store=store, table=table, control=control, clock=clock)
     except ConfigError as error:
         log.error("this host takes no part in its fleet", why=error.message)  # noqa: TRY400 - told in words
         yield None, error.message
@@ -41,7 +46,9 @@ async def opened(
         await fleet.close()
 
 
-async def _made(config: FleetConfig, paths: Paths, *, store: SqliteStore, control: Control, clock: Clock) -> "Fleet":
+async def _made(
+    config: FleetConfig, paths: Paths, *, store: Store, table: FleetTable, control: Control, clock: Clock
+) -> "Fleet":
     """Raises ConfigError."""
     try:
         service = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.service")
@@ -54,6 +61,6 @@ async def _made(config: FleetConfig, paths: Paths, *, store: SqliteStore, contro
             "configuration"
         ) from error
     fleet: Fleet = service.Fleet(
-        config, home.Home(paths), store=store, control=control, clock=clock, version=__version__
+        config, home.Home(paths), store=store, table=table, control=control, clock=clock, version=__version__
     )
     return fleet

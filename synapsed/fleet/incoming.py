@@ -262,7 +262,7 @@ class Incoming:
     async def hand_over(self, agent_id: str, request: SendRequest) -> Task:
         """The message becomes a task of the agent, and is taken by that."""
         task = await self._tasks.send(agent_id, request)
-        origin = request.origin
+        origin = FleetOrigin.of(request.marks)
         if origin is not None and await self._table.taken(*origin) is None:
             # The task is there, and not that it was taken: an older program has written the row since.
             row = InRow(src=origin.src, id=origin.id, kind=MailKind.MESSAGE, task_id=task.id)
@@ -320,12 +320,8 @@ class Incoming:
         after = task if commit is None else commit.task
         told = {**(after.metadata.get(EXTERNAL) or {}), **learned}
         after = after.model_copy(update={"metadata": {**after.metadata, EXTERNAL: told}})
-        await self._store.commit(
-            events=() if commit is None else commit.events,
-            tasks=[after],
-            turn_ended=None if commit is None else commit.turn_ended,
-            fleet=change,
-        )
+        events, turn_ended = ((), None) if commit is None else (commit.events, commit.turn_ended)
+        await self._table.commit(after, change, events=events, turn_ended=turn_ended)
 
     async def _check_host(self, task: Task, src: str) -> None:
         """Raises BadEnvelope unless the task was sent to that host, or that host has claimed it."""

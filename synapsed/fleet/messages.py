@@ -111,7 +111,7 @@ def read_message(document: Mapping[str, Any], origin: FleetOrigin, *, persons: f
         metadata=metadata,
         key=f"{origin.src}/{origin.id}",
         of_agent=not person,
-        origin=origin,
+        marks={FLEET: origin._asdict()},
     )
     return Addressed(asked.tenant, request)
 

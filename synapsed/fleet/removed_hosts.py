@@ -103,12 +103,8 @@ class RemovedHosts:
                 message=f"{host} was removed from the fleet: {had}",
                 now=self._clock.wall(),
             )
-            await self._store.commit(
-                events=commit.events,
-                tasks=[commit.task],
-                turn_ended=commit.turn_ended,
-                fleet=FleetChange(given_up=(task_id,)),
-            )
+            change = FleetChange(given_up=(task_id,))
+            await self._table.commit(commit.task, change, events=commit.events, turn_ended=commit.turn_ended)
 
 
 def _is_at(task: Task, host: str) -> bool:

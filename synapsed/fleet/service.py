@@ -43,13 +43,13 @@ from synapsed.fleet.task_inquiries import Questions
 from synapsed.fleet.views import FleetTold
 from synapsed.fleet.wakeup import Bell
 from synapsed.fleetspec import FleetConfig
-from synapsed.interfaces import Control
+from synapsed.interfaces import Control, Store
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import carried_by_fleet
 from synapsed.model.fleet import FleetChange, OutRow
 from synapsed.model.fleetviews import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
-from synapsed.store.store import SqliteStore
+from synapsed.store.fleet import FleetTable
 
 RECEIPTS_AFTER_S: Final = 0.02
 """What is taken within so long has its receipt in one message."""
@@ -74,7 +74,15 @@ class Fleet:
     """`start` it once, `close` it before the store. `version` is this program's."""
 
     def __init__(
-        self, config: FleetConfig, home: Home, *, store: SqliteStore, control: Control, clock: Clock, version: str
+        self,
+        config: FleetConfig,
+        home: Home,
+        *,
+        store: Store,
+        table: FleetTable,
+        control: Control,
+        clock: Clock,
+        version: str,
     ) -> None:
         """Raises ConfigError where there are no credentials."""
         self._config = config
@@ -84,7 +92,7 @@ class Fleet:
         self._identity = home.identity()
         me = Speaker(fleet=self._identity.trust.fleet, name=self._identity.name, pair=self._identity.pair)
         self._me = me
-        self._table = table = store.fleet
+        self.table = table
         self._agents = agents = OfferedAgents(control, config)
         inbox = f"_INBOX_{me.name}"
         self.link = Link(lambda: self._identity.options(config.urls), inbox, on_up=self._connected)
@@ -237,8 +245,7 @@ class Fleet:
         await self._peers.load()
         await self.parcels.load()
         await self._peers.learn(self._me.name, self._identity.token)
-        store = self._store
-        store.on_owed = self._due.set
+        self.table.on_owed = self._due.set
         loops: list[tuple[str, Callable[[], Awaitable[None]]]] = [
             ("connection", self.link.run),
             ("mail", self._pull.run),
@@ -263,7 +270,7 @@ class Fleet:
 
     async def close(self) -> None:
         """Let go of it: what is under way is kept."""
-        self._store.on_owed = None
+        self.table.on_owed = None
         await self.presence.bye()
         for loop in self._loops:
             loop.cancel()
@@ -377,7 +384,7 @@ class Fleet:
 
     async def _forget(self) -> None:
         while True:
-            await self._table.forget_taken()
+            await self.table.forget_taken()
             await self._fetching.sweep()
             await asyncio.sleep(FORGET_EVERY_S)
 
@@ -461,17 +468,17 @@ class Fleet:
 
     async def outbox_retry(self, row_id: str) -> bool:
         """Publish it again now; False where there is no such row."""
-        row = await self._table.row(row_id)
+        row = await self.table.row(row_id)
         if row is None:
             return False
-        await self._table.again([row])
+        await self.table.again([row])
         self._outgoing.pacing.worked(row.dst)
         self._due.set()
         return True
 
     async def outbox_cancel(self, row_id: str) -> bool:
         """Cancel the task of the row, or drop the row where it has no open task here; False for no such row."""
-        row = await self._table.row(row_id)
+        row = await self.table.row(row_id)
         if row is None:
             return False
         task = await self._store.task(row.task_id)
@@ -482,5 +489,5 @@ class Fleet:
                 log.info("a task of the outbox is not canceled", task=task.id, why=error.message)
             else:
                 return True
-        await self._table.change(FleetChange(closed=((row.id, row.n, row.dst),)))
+        await self.table.change(FleetChange(closed=((row.id, row.n, row.dst),)))
         return True

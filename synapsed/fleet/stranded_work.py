@@ -99,12 +99,8 @@ class LostWork:
                 "it was taken back, and is done nowhere",
                 now=self._clock.wall(),
             )
-            await self._store.commit(
-                events=commit.events,
-                tasks=[commit.task],
-                turn_ended=commit.turn_ended,
-                fleet=FleetChange(closed=((now.id, 0, work_class(now.agent_id, now.priority)),)),
-            )
+            change = FleetChange(closed=((now.id, 0, work_class(now.agent_id, now.priority)),))
+            await self._table.commit(commit.task, change, events=commit.events, turn_ended=commit.turn_ended)
 
     async def _again(self, task_id: str, host: str) -> None:
         async with self._incoming.lock(task_id):
@@ -122,7 +118,7 @@ class LostWork:
                 task_id=now.id,
                 attempt=round_ * ROUND_ATTEMPTS,
             )
-            await self._store.commit(tasks=[after], fleet=FleetChange(put=(row,)))
+            await self._table.commit(after, FleetChange(put=(row,)))
         log.warning("work is sent again, since its host is lost: it may be done twice", task=task_id, host=host)
         self._due()
 

@@ -15,7 +15,6 @@ from synapsed.interfaces.store import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, StartedAgent, Testimony
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
-from synapsed.model.fleet import FleetOrigin
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Artifact, Message, Task
@@ -94,8 +93,6 @@ class SendRequest:
     """An agent wrote it, here or on another host; else it is a person's."""
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Marks of the part that sends it: its task keeps them by keys that no client sets (`released_names`)."""
-    origin: FleetOrigin | None = None
-    """The host of the fleet that has sent it, and what it is called there."""
     named: bool = False
     """The message's id is its sender's own: the same message again is the same task."""
     where: Where | None = None

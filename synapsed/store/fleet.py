@@ -5,14 +5,17 @@ with its id there (which so is never taken twice); each change of such a task, w
 host; a task for another host, with the row by which it is sent. All of it is durable against power failure.
 """
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from synapsed.aio import at_once
+from synapsed.interfaces import NewEvent, Seal, Store
 from synapsed.model.fleet import FleetChange, FleetOrigin, InRow, OutRow, Quarantined, WorkCandidate, update_row
-from synapsed.store.database import Database
-from synapsed.store.secret_encryption import Sealer
+from synapsed.model.records import ReplyRecord
+from synapsed.model.task import Task
 
 TAKEN_KEPT: Final = 1_000_000
 """Ids of what was taken and has no task here any more: what comes again after so many others is taken for new."""
@@ -24,15 +27,23 @@ _PUT: Final = "id, dst, kind, task_id, n, body, state, stream, seq, attempt"
 _OUT: Final = f"{_PUT}, at"
 
 
-def task_put(connection: sqlite3.Connection, origin: FleetOrigin, task_id: str, *, new: bool) -> None:
-    """A task from another host is put. Raises IntegrityError where that host's id has been taken before."""
-    if new:
-        connection.execute(
-            "INSERT INTO fleet_in (src, id, kind, n, task_id, receipted) VALUES (?, ?, 'msg', 0, ?, 0)",
-            (origin.src, origin.id, task_id),
-        )
-    else:
-        owe_update(connection, origin, task_id)
+def rows_of_task(task: Task) -> Callable[[sqlite3.Connection, bool], None] | None:
+    """Returns what notes that a task of another host is taken, or owes that host an update, with the task; it raises
+    IntegrityError where that host's id has been taken before. None for a task that no other host has sent."""
+    if (origin := FleetOrigin.of(task.metadata)) is None:
+        return None
+    task_id = task.id
+
+    def put(connection: sqlite3.Connection, new: bool) -> None:
+        if new:
+            connection.execute(
+                "INSERT INTO fleet_in (src, id, kind, n, task_id, receipted) VALUES (?, ?, 'msg', 0, ?, 0)",
+                (*origin, task_id),
+            )
+        else:
+            owe_update(connection, origin, task_id)
+
+    return put
 
 
 def owe_update(connection: sqlite3.Connection, origin: FleetOrigin, task_id: str) -> bool:
@@ -49,10 +60,10 @@ def owe_update(connection: sqlite3.Connection, origin: FleetOrigin, task_id: str
     return bool(found)
 
 
-def apply(connection: sqlite3.Connection, change: FleetChange, sealer: Sealer) -> None:
+def apply(connection: sqlite3.Connection, change: FleetChange, seal: Seal) -> None:
     """Do it in the open transaction."""
     for row in change.put:
-        body = None if row.body is None else sealer.seal(row.body)
+        body = None if row.body is None else seal(row.body)
         connection.execute(
             f"INSERT OR REPLACE INTO fleet_out ({_PUT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
             (row.id, row.dst, row.kind, row.task_id, row.n, body, row.state, row.stream, row.seq, row.attempt),
@@ -69,21 +80,55 @@ def apply(connection: sqlite3.Connection, change: FleetChange, sealer: Sealer) -
     for work in change.candidates:
         connection.execute(
             "INSERT OR REPLACE INTO fleet_work (src, id, class, round, body) VALUES (?, ?, ?, ?, ?)",
-            (work.src, work.id, work.cls, work.round, sealer.seal(work.body)),
+            (work.src, work.id, work.cls, work.round, seal(work.body)),
         )
     connection.executemany("DELETE FROM fleet_work WHERE src = ? AND id = ?", change.decided)
 
 
 class FleetTable:
-    """Every method may raise StoreError; what was begun completes though the caller is cancelled."""
+    """Every method may raise StoreError; what was begun completes though the caller is cancelled. Make one before any
+    task is put: from then on each task of another host is written with its rows."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.on_owed: Callable[[], None] | None = None
+        """Is called when other hosts may be owed something: tasks of theirs, or for them, have changed."""
+        store.with_tasks(rows_of_task, durable=True, after=self._owed)
+
+    async def commit(
+        self,
+        task: Task,
+        change: FleetChange,
+        *,
+        events: Sequence[NewEvent] = (),
+        turn_ended: str | None = None,
+        reply: ReplyRecord | None = None,
+    ) -> None:
+        """The task, with the rows that change with it."""
+
+        async def write() -> None:
+            await self._store.commit(
+                events=events,
+                tasks=[task],
+                turn_ended=turn_ended,
+                reply=reply,
+                also=[lambda connection, seal: apply(connection, change, seal)],
+                durable=True,
+            )
+            self._owed()
+
+        await asyncio.shield(at_once(write()))
 
     async def change(self, change: FleetChange) -> None:
         """Without a task."""
-        sealer = self._database.sealer
-        await self._database.write(lambda connection: apply(connection, change, sealer), durable=True)
+        await self._store.commit(also=[lambda connection, seal: apply(connection, change, seal)], durable=True)
+
+    def _owed(self) -> None:
+        if self.on_owed is not None:
+            self.on_owed()
+
+    async def _write(self, job: Callable[[sqlite3.Connection], object]) -> None:
+        await self._store.commit(also=[lambda connection, _: job(connection)])
 
     # --- what is under way ---
 
@@ -94,7 +139,7 @@ class FleetTable:
             f"SELECT {_OUT} FROM fleet_out WHERE state = 'new' "  # noqa: S608 - a constant
             "AND dst NOT IN (SELECT value FROM json_each(?)) ORDER BY seq_no LIMIT ?"
         )
-        return await self._database.read(lambda connection: _rows(connection.execute(query, (hosts, limit))))
+        return await self._store.read(lambda connection: _rows(connection.execute(query, (hosts, limit))))
 
     async def piped(self, rows: Sequence[OutRow]) -> None:
         """The broker has these, as they were published; one that was changed meanwhile stays to be published."""
@@ -105,7 +150,7 @@ class FleetTable:
                 [(row.stream, row.seq, row.attempt, row.id, row.n) for row in rows],
             )
 
-        await self._database.write(write)
+        await self._write(write)
 
     async def open_rows(self, *, state: str | None = None, dst: str | None = None, limit: int = 10_000) -> list[OutRow]:
         """Rows that no receipt has closed, oldest first."""
@@ -114,7 +159,7 @@ class FleetTable:
             "ORDER BY seq_no LIMIT ?"
         )
         values = (state, state, dst, dst, limit)
-        return await self._database.read(lambda connection: _rows(connection.execute(query, values)))
+        return await self._store.read(lambda connection: _rows(connection.execute(query, values)))
 
     async def again(self, rows: Sequence[OutRow]) -> None:
         """What the broker may have lost is to be published once more."""
@@ -125,16 +170,16 @@ class FleetTable:
                 [(row.id, row.n) for row in rows],
             )
 
-        await self._database.write(write)
+        await self._write(write)
 
     async def row(self, row_id: str) -> OutRow | None:
         query = f"SELECT {_OUT} FROM fleet_out WHERE id = ?"  # noqa: S608 - a constant
-        found = await self._database.read(lambda connection: _rows(connection.execute(query, (row_id,))))
+        found = await self._store.read(lambda connection: _rows(connection.execute(query, (row_id,))))
         return found[0] if found else None
 
     async def oldest(self) -> float | None:
         """Since when the oldest row is open, in seconds since the epoch."""
-        (found,) = await self._database.read(
+        (found,) = await self._store.read(
             lambda connection: connection.execute("SELECT min(at) FROM fleet_out").fetchone()
         )
         return None if found is None else float(found)
@@ -148,13 +193,13 @@ class FleetTable:
                 found.setdefault(dst, {})[state] = count
             return found
 
-        return await self._database.read(query)
+        return await self._store.read(query)
 
     # --- what has come ---
 
     async def taken(self, src: str, id_: str) -> InRow | None:
         """What was made of it when it came before."""
-        found = await self._database.read(
+        found = await self._store.read(
             lambda connection: connection.execute(
                 "SELECT src, id, kind, n, task_id, refused FROM fleet_in WHERE src = ? AND id = ?", (src, id_)
             ).fetchone()
@@ -165,7 +210,7 @@ class FleetTable:
 
     async def owed(self, limit: int) -> list[InRow]:
         """What has not had its receipt."""
-        found = await self._database.read(
+        found = await self._store.read(
             lambda connection: connection.execute(
                 "SELECT src, id, kind, n, task_id, refused FROM fleet_in WHERE receipted = 0 LIMIT ?", (limit,)
             ).fetchall()
@@ -174,7 +219,7 @@ class FleetTable:
 
     async def owe(self, src: str, id_: str) -> None:
         """It came again: its receipt was lost, or was not there yet."""
-        await self._database.write(
+        await self._write(
             lambda connection: connection.execute(
                 "UPDATE fleet_in SET receipted = 0 WHERE src = ? AND id = ?", (src, id_)
             )
@@ -189,20 +234,23 @@ class FleetTable:
                 [(row.src, row.id, row.n) for row in rows],
             )
 
-        await self._database.write(write)
+        await self._write(write)
 
     async def tell_again(self, src: str, ids: Sequence[str]) -> list[str]:
         """The host `src` asks what became of its tasks: it is owed an update, or the receipt, of each. Returns those
         that are not known here."""
 
-        def write(connection: sqlite3.Connection) -> list[str]:
-            return [id_ for id_ in ids if not _tell(connection, FleetOrigin(src, id_))]
+        unknown: list[str] = []
 
-        return await self._database.write(write, durable=True)
+        def write(connection: sqlite3.Connection, _: Seal) -> None:
+            unknown[:] = [id_ for id_ in ids if not _tell(connection, FleetOrigin(src, id_))]
+
+        await self._store.commit(also=[write], durable=True)
+        return unknown
 
     async def forget_taken(self) -> None:
         """Remove the oldest ids whose tasks are gone, beyond TAKEN_KEPT."""
-        await self._database.write(
+        await self._write(
             lambda connection: connection.execute(
                 "DELETE FROM fleet_in WHERE seq_no <= (SELECT max(seq_no) FROM fleet_in) - ? AND receipted = 1 "
                 "AND (task_id IS NULL OR task_id NOT IN (SELECT id FROM tasks))",
@@ -213,7 +261,7 @@ class FleetTable:
     # --- work for any ---
 
     async def candidates(self) -> list[WorkCandidate]:
-        found = await self._database.read(
+        found = await self._store.read(
             lambda connection: connection.execute("SELECT src, id, class, round, body FROM fleet_work").fetchall()
         )
         return [WorkCandidate(src=r[0], id=r[1], cls=r[2], round=r[3], body=r[4]) for r in found]
@@ -221,25 +269,25 @@ class FleetTable:
     # --- cursors, peers, quarantine ---
 
     async def cursor(self, name: str) -> int | None:
-        found = await self._database.read(
+        found = await self._store.read(
             lambda connection: connection.execute("SELECT cursor FROM fleet_pub WHERE name = ?", (name,)).fetchone()
         )
         return None if found is None else int(found[0])
 
     async def keep_cursor(self, name: str, cursor: int) -> None:
-        await self._database.write(
+        await self._write(
             lambda connection: connection.execute("INSERT OR REPLACE INTO fleet_pub VALUES (?, ?)", (name, cursor))
         )
 
     async def peers(self) -> dict[str, str]:
         """The hosts that were met, each with its certificate."""
-        found = await self._database.read(
+        found = await self._store.read(
             lambda connection: connection.execute("SELECT host, jwt FROM fleet_peer").fetchall()
         )
         return dict(found)
 
     async def keep_peer(self, host: str, jwt: str) -> None:
-        await self._database.write(
+        await self._write(
             lambda connection: connection.execute("INSERT OR REPLACE INTO fleet_peer VALUES (?, ?)", (host, jwt))
         )
 
@@ -252,11 +300,11 @@ class FleetTable:
             assert done.lastrowid is not None
             connection.execute("DELETE FROM fleet_quarantine WHERE seq_no <= ?", (done.lastrowid - QUARANTINE_KEPT,))
 
-        await self._database.write(write)
+        await self._write(write)
 
     async def quarantined(self) -> list[Quarantined]:
         """Newest first."""
-        found: list[Any] = await self._database.read(
+        found: list[Any] = await self._store.read(
             lambda connection: connection.execute(
                 "SELECT at, subject, reason, headers, size FROM fleet_quarantine ORDER BY seq_no DESC"
             ).fetchall()

@@ -28,7 +28,6 @@ from synapsed.interfaces import PERSON, Elsewhere, NewEvent, SendRequest, Store,
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
-from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.released_names import METADATA
 from synapsed.model.sender import Sender, Tier
@@ -151,7 +150,6 @@ class Dispatcher:
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {transitions.COMMAND: True} if request.command else {}
         metadata |= request.marks
-        metadata |= {FLEET: request.origin._asdict()} if request.origin is not None else {}
         current = None if metadata.get(NEW_CONVERSATION) is True else agent.context_id
         return Task(
             id=task_id,

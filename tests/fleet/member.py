@@ -29,6 +29,7 @@ from synapsed.interfaces import SendRequest, TaskFilter, task_cursor
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.task import Message, Task, TaskState
+from synapsed.store.fleet import FleetTable
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
@@ -179,7 +180,9 @@ async def _serve(plan: Plan) -> None:
     store = await SqliteStore.open(paths.database, clock=clock)
     agents = Agents(store, clock, plan)
     control: Any = Control(agents, agents)
-    fleet = Fleet(config, Home(paths), store=store, control=control, clock=clock, version="test")
+    fleet = Fleet(
+        config, Home(paths), store=store, table=FleetTable(store), control=control, clock=clock, version="test"
+    )
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     try:
@@ -203,7 +206,7 @@ async def _send(fleet: Fleet, store: SqliteStore, plan: Plan, name: str) -> None
     sent = await store.database.read(
         lambda connection: connection.execute("SELECT count(*) FROM tasks WHERE agent_id <> ?", (AGENT,)).fetchone()[0]
     )
-    table = store.fleet
+    table = fleet.table
     for begin in range(max(0, sent - AT_ONCE), plan.count, AT_ONCE):
         while sum(sum(states.values()) for states in (await table.counts()).values()) > OPEN_AT_ONCE:
             await asyncio.sleep(PAUSE_S)
@@ -327,8 +330,9 @@ async def counted(members: Sequence[Member]) -> Counted:
     found = Counted()
     for member in members:
         store = await SqliteStore.open(member.home.paths.database, clock=SystemClock())
-        found.open_rows += len(await store.fleet.open_rows()) + len(await store.fleet.candidates())
-        found.quarantined += [f"{one.subject}: {one.reason}" for one in await store.fleet.quarantined()]
+        table = FleetTable(store)
+        found.open_rows += len(await table.open_rows()) + len(await table.candidates())
+        found.quarantined += [f"{one.subject}: {one.reason}" for one in await table.quarantined()]
         before: str | None = None
         while True:
             page, _ = await store.tasks(TaskFilter(limit=1000, before=before))

@@ -103,7 +103,7 @@ async def test_chunks_that_are_none_though_they_are_sent_again_are_refused(world
         world.broker.forget_who_has_what()
         await box.turn()
         await asyncio.sleep(0.01)  # what is fetched is fetched beside
-        refused = await box.store.fleet.taken("laptop", "task-0001")
+        refused = await box.table.taken("laptop", "task-0001")
     assert "is not the one that it names" in (refused.refused or "")
     assert await box.tasks() == []
     assert coming(world, "box") == []

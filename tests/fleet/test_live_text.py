@@ -277,7 +277,7 @@ async def test_what_its_host_has_not_said_is_not_told(world: World) -> None:
     piece = SaidPiece(turn.here.id, 99, 0, "false")
     forged = await _told_by(laptop, turn.box, turn.here.id, piece, pair=other.pair)
     await laptop.hears.take(forged)  # the box's name, another's key
-    assert [row.reason for row in await laptop.store.fleet.quarantined()] == ["its signature is not its sender's"]
+    assert [row.reason for row in await laptop.table.quarantined()] == ["its signature is not its sender's"]
     await laptop.hears.take(await _told_by(laptop, other, turn.here.id, piece))  # a member that does not have the task
     elsewhere = await _told_by(other, turn.box, turn.here.id, piece)
     await laptop.hears.take(Stored("syn.say.laptop.box", elsewhere.headers, elsewhere.body, 0))
@@ -321,7 +321,7 @@ async def test_what_is_wrong_with_live_text_is_kept_once_in_a_while(world: World
     laptop = world.hosts["laptop"]
     for _ in range(5):
         await laptop.hears.take(Stored("syn.say.laptop.box", {}, b"", 0))
-    assert len(await laptop.store.fleet.quarantined()) == 1
+    assert len(await laptop.table.quarantined()) == 1
     world.clock.advance(2)
     await laptop.hears.take(Stored("syn.say.laptop.box", {}, b"", 0))
-    assert len(await laptop.store.fleet.quarantined()) == 2
+    assert len(await laptop.table.quarantined()) == 2

@@ -233,7 +233,7 @@ async def test_a_member_that_names_a_file_which_it_does_not_send_is_refused(worl
         said = laptop.outgoing.sign(subject, f"task-000{n}", json.dumps(body).encode())
         world.broker.put(said, first=False)
         await world.rest(audits=1)
-        refused = await box.store.fleet.taken("laptop", f"task-000{n}")
+        refused = await box.table.taken("laptop", f"task-000{n}")
         assert refused is not None
         assert "did not come with it" in (refused.refused or "")
     assert await box.tasks() == []

@@ -13,6 +13,7 @@ from synapsed.fleet import streams
 from synapsed.fleet.envelope import encoded
 from synapsed.fleet.names import MailKind, MailSubject
 from synapsed.model.external import KEY as EXTERNAL
+from synapsed.model.fleet import KEY, FleetOrigin
 from synapsed.model.task import TaskState
 from tests.fleet.fakebroker import Kept, Killed
 from tests.fleet.world import ANSWER, Host, World
@@ -57,10 +58,10 @@ async def delivered(world: World, sender: Host, count: int) -> None:
     for host in world.hosts.values():
         if host is not sender:
             taken += await world.tasks_of(host, TaskState.COMPLETED)
-            assert await host.store.fleet.candidates() == []
+            assert await host.table.candidates() == []
     assert taken == count, "taken once each"
     assert await world.open_rows() == 0
-    assert [await host.store.fleet.quarantined() for host in world.hosts.values()] == [[] for _ in world.hosts]
+    assert [await host.table.quarantined() for host in world.hosts.values()] == [[] for _ in world.hosts]
 
 
 @pytest.mark.slow
@@ -316,14 +317,14 @@ async def test_a_send_does_not_look_at_all_that_is_under_way(world: World, monke
     await world.host("box")
     world.broker.away = True
     looked = 0
-    count = laptop.store.fleet.counts
+    count = laptop.table.counts
 
     async def counts() -> dict[str, dict[str, int]]:
         nonlocal looked
         looked += 1
         return await count()
 
-    monkeypatch.setattr(laptop.store.fleet, "counts", counts)
+    monkeypatch.setattr(laptop.table, "counts", counts)
     for n in range(20):
         await laptop.send("codex@box", "hello", key=str(n))
     assert looked == 1
@@ -358,7 +359,7 @@ def put(world: World, subject: str, headers: dict[str, str], body: bytes) -> Non
 async def forged(world: World, host: Host, count: int) -> None:
     """So many are in quarantine, nothing was done, and nothing is stuck."""
     await world.rest()
-    assert len(await host.store.fleet.quarantined()) == count
+    assert len(await host.table.quarantined()) == count
     assert await host.store.open_tasks() == []
     assert world.broker.streams[streams.IN].messages == []
 
@@ -405,7 +406,7 @@ async def test_what_a_host_says_whose_token_has_ended_waits_until_it_has_another
         world.broker.forget_who_has_what()
         await box.turn()
     assert await box.store.open_tasks() == []
-    assert await box.store.fleet.quarantined() == []
+    assert await box.table.quarantined() == []
     world.trust.ended.clear()
     await world.rest()
     told = await laptop.store.task(task.id)
@@ -423,7 +424,7 @@ async def test_what_is_said_again_is_not_done_again(world: World) -> None:
         put(world, said.subject, dict(said.headers), said.body)
     await world.rest()
     assert await world.tasks_of(box, TaskState.COMPLETED) == 1
-    assert await box.store.fleet.quarantined() == []
+    assert await box.table.quarantined() == []
 
 
 async def test_only_the_host_that_has_a_task_says_what_becomes_of_it(world: World) -> None:
@@ -436,12 +437,12 @@ async def test_only_the_host_that_has_a_task_says_what_becomes_of_it(world: Worl
     await attic.wire.publish(attic.outgoing.sign("syn.to.laptop.attic.rcpt", "receipt-1", encoded({"ids": [task.id]})))
     while (given := await laptop.wire.next(streams.IN, "laptop", wait=0)) is not None:
         await laptop.incoming.take(given)
-    (aside,) = await laptop.store.fleet.quarantined()
+    (aside,) = await laptop.table.quarantined()
     assert "does not have" in aside.reason
     told = await laptop.store.task(task.id)
     assert told is not None
     assert told.status is TaskState.SUBMITTED
-    assert len(await laptop.store.fleet.open_rows()) == 1, "a receipt of another host closes nothing"
+    assert len(await laptop.table.open_rows()) == 1, "a receipt of another host closes nothing"
     await world.rest()
     told = await laptop.store.task(task.id)
     assert told is not None
@@ -457,7 +458,7 @@ async def test_a_later_version_is_refused_by_name(world: World) -> None:
     later = signed(replace(later, version="3"), world.trust.fleet, laptop.pair)
     put(world, subject, {**later.headers(), "Syn-Enc": "x"}, later.body)
     await world.rest()
-    refused = await box.store.fleet.taken("laptop", "task-0001")
+    refused = await box.table.taken("laptop", "task-0001")
     assert refused is not None
     assert "UNSUPPORTED" in (refused.refused or "")
 
@@ -465,7 +466,6 @@ async def test_a_later_version_is_refused_by_name(world: World) -> None:
 async def test_an_agent_of_another_host_is_never_a_person_and_interrupts_nobody(world: World) -> None:
     from synapsed.errors import InvalidRequest
     from synapsed.fleet.messages import read_message
-    from synapsed.model.fleet import FleetOrigin
 
     def said(metadata: dict[str, object]) -> dict[str, object]:
         message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hi"}], "metadata": metadata}
@@ -477,7 +477,7 @@ async def test_an_agent_of_another_host_is_never_a_person_and_interrupts_nobody(
     assert taken.metadata == {"sender": {"sender_id": "person@laptop", "verified": False, "tier": "external"}}, (
         "nothing of it is believed"
     )
-    assert (taken.of_agent, taken.origin) == (True, origin)
+    assert (taken.of_agent, taken.marks) == (True, {KEY: origin._asdict()})
     lying = read_message(said({"sender": {"sender_id": "codex@attic", "tier": "person"}}), origin, persons=frozenset())
     assert lying.request.metadata["sender"]["sender_id"] == "codex@laptop"
     person = read_message(said({}), origin, persons=frozenset({"laptop"})).request

@@ -63,7 +63,7 @@ async def test_what_is_under_way_to_a_removed_host_ends_and_nothing_more_is_sent
     told = [task.error.message for task in found if task is not None and task.error is not None]
     assert told[0] == "box was removed from the fleet: whether its agent has done anything cannot be told"
     assert told[2] == "box was removed from the fleet: it never had the message"
-    assert await laptop.store.fleet.open_rows(dst="box") == []
+    assert await laptop.table.open_rows(dst="box") == []
     assert laptop.carrier.find("codex@box") is None
     assert laptop.carrier.find("codex@shed") == "codex@shed"
     world.hosts.pop("box")
@@ -83,7 +83,7 @@ async def test_what_a_removed_host_has_sent_is_not_begun_and_owes_nothing(world:
     await looked(world, laptop)
     assert await world.tasks_of(laptop, TaskState.CANCELED) == 1
     await laptop.removed.look()
-    assert await laptop.store.fleet.open_rows() == []
+    assert await laptop.table.open_rows() == []
 
 
 async def test_a_host_that_is_invited_again_keeps_what_is_under_way_to_it(world: World) -> None:

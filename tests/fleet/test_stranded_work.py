@@ -85,7 +85,7 @@ async def test_what_nobody_has_taken_for_long_is_taken_back_and_done_nowhere(wor
     await world.rest()
     assert await world.tasks_of(box, TaskState.COMPLETED) == 0
     assert await world.open_rows() == 0
-    assert await box.store.fleet.candidates() == []
+    assert await box.table.candidates() == []
 
 
 @pytest.mark.parametrize("jump", JUMPS)
@@ -156,7 +156,7 @@ async def test_work_of_a_lost_host_is_done_by_another_and_the_first_is_told_to_s
     await world.rest()
     assert (await now(laptop, task)).answer == ANSWER
     assert await world.open_rows() == 0
-    assert await laptop.store.fleet.quarantined() == []
+    assert await laptop.table.quarantined() == []
 
 
 async def test_what_a_lost_host_says_does_not_count_while_another_works_on_it(world: World) -> None:
@@ -176,7 +176,7 @@ async def test_what_a_lost_host_says_does_not_count_while_another_works_on_it(wo
     assert not (await now(laptop, task)).terminal
     await world.rest()
     assert (await now(laptop, task)).answer == ANSWER
-    assert await laptop.store.fleet.quarantined() == []
+    assert await laptop.table.quarantined() == []
     assert await world.open_rows() == 0
 
 

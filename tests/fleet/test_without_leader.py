@@ -81,9 +81,9 @@ async def test_one_row_is_tried_until_the_broker_takes_something(world: World) -
     assert laptop.outgoing.pacing.resting(world.clock.monotonic()) > 0, "nor is it asked about its streams at once"
     world.broker.away = False
     assert await laptop.outgoing.publish()
-    assert len(await laptop.store.fleet.open_rows(state="piped")) == 1
+    assert len(await laptop.table.open_rows(state="piped")) == 1
     assert await laptop.outgoing.publish()
-    assert len(await laptop.store.fleet.open_rows(state="piped")) == 5
+    assert len(await laptop.table.open_rows(state="piped")) == 5
 
 
 async def test_who_could_not_be_asked_is_asked_later(world: World) -> None:
@@ -93,7 +93,7 @@ async def test_who_could_not_be_asked_is_asked_later(world: World) -> None:
         pass
     assert await world.tasks_of(laptop, TaskState.SUBMITTED) == 1
     questions = Questions(
-        store=laptop.store, table=laptop.store.fleet, outgoing=laptop.outgoing, clock=world.clock, later_s=0.0
+        store=laptop.store, table=laptop.table, outgoing=laptop.outgoing, clock=world.clock, later_s=0.0
     )
     bell, tries = Bell(), 0
 

@@ -37,6 +37,7 @@ from synapsed.interfaces import SendRequest
 from synapsed.model.fleet import KEY, OutRow
 from synapsed.model.kept_file import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, Task, TaskState
+from synapsed.store.fleet import FleetTable
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
@@ -50,14 +51,11 @@ ANSWER = "done"
 
 def as_task(task_id: str, agent_id: str, request: SendRequest) -> Task:
     """What a mailbox makes of a message."""
-    metadata = dict(request.metadata)
-    if request.origin is not None:
-        metadata[KEY] = request.origin._asdict()
     return Task(
         id=task_id,
         agent_id=agent_id,
         message=request.message,
-        metadata=metadata,
+        metadata={**request.metadata, **request.marks},
         created_at="2026-01-01T00:00:00.000Z",
         updated_at="2026-01-01T00:00:00.000Z",
     )
@@ -115,7 +113,6 @@ class FusedStore:
     def __init__(self, real: SqliteStore, fuse: Fuse) -> None:
         self.real = real
         self._fuse = fuse
-        self.fleet = FusedTable(real.fleet, fuse)
         self.events = real.events
 
     async def commit(self, **what: Any) -> Any:
@@ -217,7 +214,8 @@ class Host:
         fused = FusedStore(self.store, self.fuse)
         me = Speaker(fleet=world.trust.fleet, name=self.name, pair=self.pair)
         self.wire = Wire(world.broker, self.fuse)
-        table: Any = fused.fleet
+        self.table = FleetTable(self.store)
+        table: Any = FusedTable(self.table, self.fuse)
         store: Any = fused
         self.peers = Peers(table, world.trust, world.clock)  # type: ignore[arg-type]
         files = world.folder / f"{self.name}.files"
@@ -410,7 +408,7 @@ class Host:
                     await self.working.take(given)
             await self.working.resume()
             did = (answers and await self.mailbox.work()) or did
-            if await self.store.fleet.owed(1):
+            if await self.table.owed(1):
                 did = True
                 await self.outgoing.receipts()
         return did
@@ -459,7 +457,7 @@ class World:
         return len(tasks)
 
     async def open_rows(self) -> int:
-        return sum([len(await each.store.fleet.open_rows()) for each in self.hosts.values()])
+        return sum([len(await each.table.open_rows()) for each in self.hosts.values()])
 
 
 async def _all(store: SqliteStore) -> list[Task]:
