@@ -6,6 +6,7 @@ How it is read from its files, and what must fit together over several sections:
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -18,6 +19,17 @@ from synapsed.outgoing import OutgoingConfig, PushPolicy
 
 
 @dataclass(frozen=True, slots=True)
+class SectionFile:
+    """A file `name` beside config.toml, which a verb of the part writes: a section's keys at the top level. A key that
+    stands in config.toml wins; tables are taken key by key. `lacking` says, of the section and the file's path, what is
+    in neither and has to be there."""
+
+    name: str
+    kind: type[BaseModel]
+    lacking: Callable[[Any, Path], str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigKey:
     """A key of the configuration: what it may be, as pydantic understands it, and what it is without one."""
 
@@ -27,6 +39,8 @@ class ConfigKey:
     """Another value of it counts when the daemon begins again."""
     changes: Callable[[Any, Any], Sequence[str]] | None = None
     """Says, of the value before and another one that counts at once, what has changed; None: just that it has."""
+    file: SectionFile | None = None
+    """What completes the section, which is None where neither file has it."""
 
 
 class Section(BaseModel):
