@@ -22,14 +22,14 @@ from aiohttp import web
 from synapsed.clock import SystemClock
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
-from synapsed.fleet.member_files import Home
-from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message, Task, TextPart
-from synapsed.store.fleet import FleetTable
+from synapsed.parts.fleet.fleet_table import FleetTable
+from synapsed.parts.fleet.member_files import Home
+from synapsed.parts.fleet.service import Fleet
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
-from tests.fleet.member import AGENT, Agents, AheadClock, Control, Plan
+from tests.parts.fleet.member import AGENT, Agents, AheadClock, Control, Plan
 
 PATIENCE_S = 60.0
 HTTP = "http"

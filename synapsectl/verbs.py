@@ -77,7 +77,9 @@ VERBS = {
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
-    "fleet": Verb("fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE),
+    "fleet": Verb(
+        "fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE, "synapsed.parts.fleet.ctl"
+    ),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),

@@ -186,8 +186,8 @@ def _broker(args: argparse.Namespace) -> int:
     from synapsed.config.config_files import load_config
     from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
-    from synapsed.fleet.broker import serve
-    from synapsed.fleet.member_files import Home
+    from synapsed.parts.fleet.broker import serve
+    from synapsed.parts.fleet.member_files import Home
     from synapsed.parts.loading import config_model
     from synapsed.process.logging import configure
     from synapsed.process.open_files import raise_limit
@@ -216,8 +216,8 @@ def _fleet(what: str) -> int:
     try:
         if not has_fleet():
             raise InvalidRequest(f"the client of NATS is not installed: {FLEET_INSTALL}")
-        from synapsed.fleet.member_files import Home
-        from synapsed.fleet.operations import OPERATIONS, perform
+        from synapsed.parts.fleet.member_files import Home
+        from synapsed.parts.fleet.operations import OPERATIONS, perform
 
         if what not in OPERATIONS:
             raise InvalidRequest(f"{what!r} is nothing that is done for a fleet")

@@ -87,7 +87,7 @@ from synapsed.time_zone import LocalZone
 from synapsed.upkeep import Upkeep, watch_loop
 
 if TYPE_CHECKING:
-    from synapsed.fleet.service import Fleet
+    from synapsed.parts.fleet.service import Fleet
 
 FAILED = 1
 """The exit code of a daemon that could not go on."""
@@ -319,7 +319,7 @@ class Daemon:
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
         await externals.restore()
-        opening = importlib.import_module("synapsed.fleet.entry_point")
+        opening = importlib.import_module("synapsed.parts.fleet.entry_point")
         fleet, carriers.problem = await up.enter_async_context(
             opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
         )

@@ -16,7 +16,6 @@ from synapsed.api.routes import (
     control,
     events,
     external,
-    fleet,
     health,
     host,
     hosts,
@@ -27,6 +26,7 @@ from synapsed.api.routes import (
     tasks,
     terminal,
 )
+from synapsed.parts.fleet import routes as fleet
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",

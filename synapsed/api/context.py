@@ -30,12 +30,12 @@ from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
 from synapsed.interfaces import Control, WaitingHere, WaitingSource
-from synapsed.interfaces.fleet import FleetControl
 from synapsed.kernel import Face, Parts
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
+from synapsed.parts.fleet.fleet_control import FleetControl
 from synapsed.store.acts import ActLog
 
 PIECES_AT_ONCE = 8

@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.config.api_section import ApiConfig
-from synapsed.fleetspec import FleetConfig
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
+from synapsed.parts.fleet.fleet_config import FleetConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from synapsed.config.paths import Paths
 from synapsed.config.toml_errors import describe_syntax, describe_validation, unreadable
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
-from synapsed.fleetspec import FleetConfig, overlaid
 from synapsed.model.agent import validate_name
+from synapsed.parts.fleet.fleet_config import FleetConfig, overlaid
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:

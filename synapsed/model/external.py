@@ -5,8 +5,8 @@ from pydantic import BaseModel, ConfigDict
 
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
-from synapsed.model.fleet import VIA
 from synapsed.model.task import Task
+from synapsed.parts.fleet.fleet_rows import VIA
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
