@@ -31,7 +31,6 @@ TO_GO = {
         "a2a.hosts",
         "a2a.externals",
         "a2a.courier",
-        "a2a.carriers",
         "a2a.addressbook",
         "a2a.remote",
         "a2a.remote_protocol",

@@ -27,7 +27,6 @@ import structlog
 
 from synapsed import __version__
 from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.carriers import Carriers
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
@@ -47,10 +46,10 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import NewEvent, WaitingHere
+from synapsed.interfaces import AgentSource, Carrier, NewEvent, WaitingHere, WaitingSource
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
-from synapsed.kernel import Kernel, Parts, open_parts
+from synapsed.kernel import Kernel, Parts, Running, open_parts
 from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
@@ -61,6 +60,7 @@ from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
+from synapsed.parts.fleet.no_member import NoMember
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
 from synapsed.pipes.factory import AcpLinks
 from synapsed.process.collector import collecting
@@ -78,6 +78,7 @@ from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
 from synapsed.store.backups import Backups
 from synapsed.store.store import SqliteStore
+from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
@@ -141,6 +142,14 @@ class _Parts:
     parts: Parts
     hooks: Mapping[str, HookSocket]
     """By their names among the premises."""
+
+
+class _Reaching(Running):
+    """What is no part yet, and reaches agents elsewhere."""
+
+    def __init__(self, carrier: Carrier, provides: Mapping[type, object]) -> None:
+        self.carrier = carrier
+        self.provides = provides
 
 
 class Daemon:
@@ -282,7 +291,7 @@ class Daemon:
             outgoing=config.outgoing,
         )
         up.push_async_callback(externals.close)
-        carriers = Carriers(externals, store, self._clock)
+        carriers = Carriers(store, self._clock)
         screens = ScreenPool()
         up.push_async_callback(screens.close)
         manager = Manager(
@@ -313,17 +322,16 @@ class Daemon:
             timers=asyncio.get_running_loop(),
             rng=random.random,
             on_shutdown=lambda keep_agents: self._shut_down(stop, keep_agents),
-            elsewhere=carriers,
+            carriers=carriers,
         )
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
         await externals.restore()
         opening = importlib.import_module("synapsed.parts.fleet.entry_point")
-        fleet, carriers.problem = await up.enter_async_context(
+        fleet, fleet_problem = await up.enter_async_context(
             opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
         )
-        carriers.fleet = None if fleet is None else fleet.carrier
         alerts: list[str] = []
         kernel = Kernel(
             control=manager,
@@ -348,6 +356,12 @@ class Daemon:
             settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
+        parts.admit("elsewhere", _Reaching(externals, {WaitingSource: hosts, AgentSource: hosts}))
+        if fleet is not None:
+            parts.admit("fleet", _Reaching(fleet.carrier, {WaitingSource: fleet, AgentSource: fleet}))
+        else:
+            parts.admit("fleet", _Reaching(NoMember(store, self._clock, fleet_problem), {}))
+        carriers.become(parts.carriers)
         security = Security(
             directory=manager.directory,
             bearers=parts.bearers,
@@ -376,13 +390,13 @@ class Daemon:
             faces=faces(),
             parts=parts,
             fleet=fleet,
-            fleet_problem=carriers.problem,
+            fleet_problem=fleet_problem,
             alerts=alerts,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
         up.push_async_callback(servers.close)
-        for alert in _left_out(parts, carriers.problem):
+        for alert in _left_out(parts, fleet_problem):
             servers.alert(alert)
         retention = Retention(
             store,

@@ -24,7 +24,7 @@ from synapsed.clock import Clock
 from synapsed.config.config import ConfigKey
 from synapsed.config.paths import Paths
 from synapsed.errors import NotReady
-from synapsed.interfaces import Control, Store
+from synapsed.interfaces import Carrier, Control, Store
 from synapsed.model.figures import DaemonFigures
 from synapsed.model.grants import Grant, Token, TokenKind
 from synapsed.model.released_names import AutomatedKind
@@ -208,6 +208,8 @@ class Running:
     """By the path of a route of the part, a file in the state directory with a token that opens this route and nothing
     else; it is made if it is not there."""
     bearers: Bearers | None = None
+    carrier: Carrier | None = None
+    """What brings messages to agents elsewhere. `metadata.external.via` of their tasks is the part's name."""
     addresses: Sequence[str] = ()
     """URLs at which listeners of the part's serve what the daemon serves, those first that others reach by them."""
     off: str = ""
@@ -295,6 +297,11 @@ class Parts:
         return next((running.bearers for running in self._running.values() if running.bearers is not None), Bearers())
 
     @property
+    def carriers(self) -> dict[str, Carrier]:
+        """Returns those of all parts, by their names."""
+        return {name: part.carrier for name, part in self._running.items() if part.carrier is not None}
+
+    @property
     def addresses(self) -> list[str]:
         return [address for running in self._running.values() for address in running.addresses]
 
@@ -316,6 +323,10 @@ class Parts:
         if found := self.all(kind):
             return found[0]
         raise NotReady(why_not or f"no part that is open has a {kind.__name__}")
+
+    def admit(self, name: str, running: Running) -> None:
+        """Takes one that somebody else opens and closes, behind those that there are."""
+        self._running[name] = running
 
     async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:
         """A part that does not open is left out: agents are worth more."""

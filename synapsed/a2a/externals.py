@@ -32,10 +32,10 @@ from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
 from synapsed.interfaces import OutboundQuestion, SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX, validate_name
-from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, carried_by_fleet, external_id, host_of
+from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, external_id, host_of, part_of_task
 from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
-from synapsed.model.released_names import METADATA
+from synapsed.model.released_names import CARRIER, METADATA
 from synapsed.model.task import Message, Task, new_id
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
@@ -61,6 +61,8 @@ def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyR
 
 class Externals:
     """Errors are those of `synapsed.errors`; `restore` it once, then `resume`, and `close` it before the store."""
+
+    hint = ""
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Externals:
     async def resume(self) -> None:
         """Go on with what was under way."""
         for task in await self._store.open_tasks():
-            if (alias := alias_of(task)) is None or carried_by_fleet(task):
+            if (alias := alias_of(task)) is None or not self.carries(task):
                 continue
             if self.knows(alias):
                 await self._carry(task)
@@ -244,6 +246,9 @@ class Externals:
             log.warning("an external agent's file is out of date", alias=alias, error=error.message)
 
     # --- messages ---
+
+    def carries(self, task: Task) -> bool:
+        return part_of_task(task) == CARRIER
 
     async def send(
         self,

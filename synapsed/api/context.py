@@ -29,7 +29,7 @@ from synapsed.config.paths import Paths
 from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
-from synapsed.interfaces import Control, WaitingHere, WaitingSource
+from synapsed.interfaces import Control, WaitingHere
 from synapsed.kernel import Face, Parts
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
@@ -195,12 +195,6 @@ class ApiContext:
     def waiting(self) -> WaitingHere:
         """Returns what waits for the person on this host."""
         return next(iter(self.parts.all(WaitingHere)), WaitingHere())
-
-    @property
-    def waiting_elsewhere(self) -> list[WaitingSource]:
-        """Returns who knows what waits on other hosts, those first that know more and where a person can answer."""
-        fleet = [self.fleet] if self.fleet is not None else []
-        return [self.hosts, *fleet, *self.parts.all(WaitingSource)]
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)

@@ -7,10 +7,10 @@ tests as the real one.
 from synapsed.interfaces.control import (
     PERSON,
     Bringing,
+    Carrier,
     ConfigChange,
     Control,
     Directory,
-    Elsewhere,
     OutboundQuestion,
     OutputPiece,
     Processes,
@@ -49,7 +49,7 @@ from synapsed.interfaces.store import (
     task_cursor,
 )
 from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
-from synapsed.interfaces.waiting import WaitingHere, WaitingSource
+from synapsed.interfaces.waiting import AgentSource, WaitingHere, WaitingSource
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.attention import HostSaid, PutAway
 from synapsed.model.events import NewEvent
@@ -67,9 +67,11 @@ __all__ = [
     "Activity",
     "AgentFigures",
     "AgentLink",
+    "AgentSource",
     "AgentView",
     "Attachment",
     "Bringing",
+    "Carrier",
     "ConfigChange",
     "Control",
     "DaemonFigures",
@@ -80,7 +82,6 @@ __all__ = [
     "Directory",
     "Drawn",
     "DrawnForm",
-    "Elsewhere",
     "EventFilter",
     "EventLog",
     "EventPage",

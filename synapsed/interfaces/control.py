@@ -337,11 +337,21 @@ class OutboundQuestion(Protocol):
     def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
 
 
-class Elsewhere(Protocol):
-    """Agents that are not this daemon's, under the names that they have here (`model.external.alias_of`)."""
+class Carrier(Protocol):
+    """One way to agents that are not this daemon's, under the names that they have here (`model.external.alias_of`): it
+    finds them, sends to them, and cancels and answers what it has sent."""
+
+    @property
+    def hint(self) -> str:
+        """What it says to whom an address leads to no host that it knows: where those are listed. May be empty."""
+        ...
 
     def find(self, address: str) -> str | None:
         """The id of the agent elsewhere that `address` means. Raises UnknownAgent for a host that is not known."""
+        ...
+
+    def carries(self, task: Task) -> bool:
+        """Returns whether the task, which is one of agents elsewhere, is its own: it stays so."""
         ...
 
     async def send(

@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict
 
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
+from synapsed.model.released_names import ADDRESSES, CARRIER
 from synapsed.model.task import Task
 from synapsed.parts.fleet.fleet_rows import VIA
 
@@ -42,10 +43,23 @@ def is_any(address: str) -> bool:
     return address.startswith(ANY)
 
 
+def part_of(address: str) -> str | None:
+    """Returns the part without which nobody reaches `address`; None for a plain name, which may be any part's."""
+    address = address.removeprefix("@")
+    if is_any(address):
+        return ADDRESSES[ANY]
+    return CARRIER if alias_of(address) is not None else None
+
+
+def part_of_task(task: Task) -> str:
+    """Returns the part that carries the task of an agent elsewhere."""
+    told = task.metadata.get(KEY)
+    return str(told.get("via", CARRIER)) if isinstance(told, dict) else CARRIER
+
+
 def carried_by_fleet(task: Task) -> bool:
     """Whether the task is under way by the fleet: it stays so."""
-    told = task.metadata.get(KEY)
-    return isinstance(told, dict) and told.get("via") == VIA
+    return part_of_task(task) == VIA
 
 
 def host_of(address: str) -> tuple[str, str] | None:

@@ -24,6 +24,12 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""
 
+CARRIER: Final = "elsewhere"
+"""The part that carries a task for an agent elsewhere, if `metadata.external.via` names none."""
+
+ADDRESSES: Final[Mapping[str, str]] = MappingProxyType({"any:": "fleet"})
+"""By the beginning of an address, the part that alone knows whom it means."""
+
 AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
 """What `/control/automation` tells of."""
 

@@ -19,6 +19,7 @@ from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
+from synapsed.interfaces import AgentSource, WaitingSource
 from synapsed.kernel import Parts, Running
 from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.loading import config_model, faces
@@ -93,6 +94,9 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     )
     for face in (PICTURES, WEB, ATTENTION):
         await parts.open(face, kernel, opened)
+    of_hosts = Running()
+    of_hosts.provides = {WaitingSource: hosts, AgentSource: hosts}
+    parts.admit("elsewhere", of_hosts)
     parts.started()
     parts._running |= running
     security = limits.pop("security", None) or Security(

@@ -159,6 +159,10 @@ class Hosts:
         found = await asyncio.gather(*(self._tunnels[name].agents() for name in self.names()))
         return [agent for each in found for agent in each]
 
+    async def teams(self) -> dict[str, list[str]]:
+        """Returns none: hosts do not tell theirs over ssh."""
+        return {}
+
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
         """What waits for a person there, and what each host said."""
         return await inboxes.everywhere([self._tunnels[name] for name in self.names()])

@@ -1,4 +1,4 @@
-"""The fleet as a carrier of tasks: `agent@host` for its members, and `any:CLASS` (`interfaces.Elsewhere`).
+"""The fleet as a carrier of tasks: `agent@host` for its members, and `any:CLASS` (`interfaces.Carrier`).
 
 A message becomes a task here, as one for any agent elsewhere, and in the same commit the row by which it is sent. No
 task of asyncio's follows it: what becomes of it comes by the mail (`incoming`).
@@ -57,6 +57,8 @@ class FleetCarrier:
     """`due` is called when a row waits to be published; `classes` before the first work of a class is sent; `files`
     raises InvalidRequest unless those that the parts name were given here; `taken` tells which classes of work some
     host takes, None where that is not known."""
+
+    hint = "whom this host knows of its fleet: 'synapsectl fleet hosts'"
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The fleet, put together for the daemon: one connection, and what is done over it for as long as the daemon lives.
 
 The daemon loads this module only where there is `[fleet]`. What it gives: `carrier`, by which messages go to members
-(`interfaces.Elsewhere`), and what people ask of the fleet.
+(`interfaces.Carrier`), and what people ask of the fleet.
 """
 
 import asyncio

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from synapsed.errors import Busy, NotReady, TaskNotFound
+from synapsed.interfaces import AgentSource, WaitingSource
+from synapsed.kernel import Running
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.host import HostState
@@ -110,6 +112,9 @@ class FakeFleet:
 def fleet(api: Api) -> FakeFleet:
     made = FakeFleet()
     api.servers._context.fleet = made
+    running = Running()
+    running.provides = {WaitingSource: made, AgentSource: made}
+    api.servers._context.parts.admit("fleet", running)
     return made
 
 
