@@ -49,6 +49,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.kernel import Parts
     from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
+    from synapsed.parts.a2a.face import FACE as A2A
     from synapsed.parts.attention.face import FACE as ATTENTION
     from synapsed.parts.loading import config_model
     from synapsed.process.collector import collecting
@@ -119,18 +120,19 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             control=control,
             store=store,
             clock=SystemClock(),
-            config=config_model()(),
+            config=config_model().model_validate({"a2a": {"push": {"enabled": False}}}),
             paths=paths,
             timers=asyncio.get_running_loop(),
         )
         parts = Parts()
-        await parts.open(ATTENTION, kernel, stack)
+        for face in (ATTENTION, A2A):
+            await parts.open(face, kernel, stack)
         parts.started()
         context = ApiContext(
             control=control,
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
-            faces=(),
+            faces=(A2A,),
             parts=parts,
             security=Security(directory=control.directory, token="bench"),
             clock=SystemClock(),

@@ -40,7 +40,6 @@ TO_GO = {
         "api.routes.external",
         "api.routes.hosts",
     ),
-    "a2a": ("a2a", "api.a2a_http", "api.a2a_loading", "api.routes.a2a", "store.pushes", "model.push"),
     "fleet": ("fleet", "fleetspec", "api.routes.fleet", "store.fleet", "interfaces.fleet"),
 }
 

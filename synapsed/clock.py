@@ -163,7 +163,7 @@ def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> 
 
 
 def iso(wall: float) -> str:
-    """`wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, as A2A and the seeds' Task want it."""
+    """`wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, as the seeds' Task wants it."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

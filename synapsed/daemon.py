@@ -30,7 +30,6 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
-from synapsed.a2a.push.sender import PushSender, push_sender
 from synapsed.agents.figures import figures_of
 from synapsed.agents.parking import check_parking
 from synapsed.agents.views import summary_of
@@ -383,8 +382,6 @@ class Daemon:
             version=__version__,
             commit=await asyncio.to_thread(commit),
             proxies=[] if config.outgoing.proxy else proxies_in(self._environ),
-            pushes=await self._pushes(up, config, store),
-            repeats=config.a2a.repeats,
             sampling=sampling,
             texts=store.texts,
             faces=faces(),
@@ -449,14 +446,6 @@ class Daemon:
         up.push_async_callback(hosts.close)
         await hosts.restore()
         return hosts
-
-    async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
-        if not config.a2a.push.enabled:
-            return None
-        sender = push_sender(config.a2a.push, store, self._clock, outgoing=config.outgoing)
-        up.push_async_callback(sender.close)
-        await sender.start()
-        return sender
 
     def _shut_down(self, stop: _Stop, keep_agents: bool) -> None:
         if keep_agents and self._agent_units:

@@ -1,7 +1,7 @@
 """A2A's errors (specification 5.4, 9.5, 11.6) as one class and a table, and which of `synapsed.errors` becomes which.
 
-Needs no SDK: refusals of the gate take A2A's form before it is loaded. tests/a2a/test_errors.py holds the table against
-the SDK's.
+Needs no SDK: refusals of the gate take A2A's form before it is loaded. tests/parts/a2a/test_errors.py holds the table
+against the SDK's.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The Task of `synapsed.model` as A2A's ProtoJSON, and messages the other way.
 
 Outward the JSON is written as it is defined (specification 5.5–5.7), not by way of protobuf messages, which costs ten
-times as much; tests/a2a/test_convert.py holds every document against the SDK's types. Inward the SDK parses.
+times as much; tests/parts/a2a/test_convert.py holds every document against the SDK's types. Inward the SDK parses.
 
 What A2A has no place for goes into the task's `metadata.synapsed`: `exact`, `priority`, the error's code and details,
 and the prompt with its options. An answer's blocks are left out: they are the artifact `answer` once more, and most

@@ -119,7 +119,7 @@ def unpacked(struct: Struct) -> Any | None:
 
 
 SEARCH: Final = "_UNPAIRED_SURROGATE_PATTERN"
-"""The parser's name for that expression; tests/a2a/test_quick.py holds a new protobuf against it."""
+"""The parser's name for that expression; tests/parts/a2a/test_quick.py holds a new protobuf against it."""
 
 
 class _Nothing:

@@ -11,13 +11,11 @@ from synapsed.api.memory_reservation import reserving
 from synapsed.api.problems import problems
 from synapsed.api.route_rights import OF_AGENT_PORT
 from synapsed.api.routes import (
-    a2a,
     agents,
     control,
     events,
     external,
     health,
-    host,
     hosts,
     messages,
     openapi,
@@ -36,11 +34,10 @@ _HARDENING = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-_AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
+_AGENT_ROUTES = (status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
     health,
-    host,
     openapi,
     agents,
     external,
@@ -53,6 +50,8 @@ _DAEMON_ROUTES = (
 def build_main_app(context: ApiContext) -> web.Application:
     """All agents under `/agents/{agent}`, and the daemon's own routes."""
     app = _application(context)
+    for face in context.faces:
+        app.add_routes(part_routes.routes(face, at="agent", prefix="/agents/{agent}"))
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
     for resource in _DAEMON_ROUTES:
@@ -66,6 +65,8 @@ def build_main_app(context: ApiContext) -> web.Application:
 def build_agent_app(context: ApiContext) -> web.Application:
     """One agent's routes at the root; which agent it is, the port of the connection says."""
     app = _application(context)
+    for face in context.faces:
+        app.add_routes(part_routes.routes(face, at="agent"))
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes(""))
     app[OF_AGENT_PORT] = True

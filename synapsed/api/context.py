@@ -7,7 +7,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, Literal
 
@@ -15,9 +15,7 @@ from aiohttp import web
 
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
-from synapsed.a2a.push.sender import PushSender
 from synapsed.aio import Pace, at_once, cancel_all
-from synapsed.api.a2a_loading import A2aSdk
 from synapsed.api.caching import ChangeTimes
 from synapsed.api.idempotent_input import Acts
 from synapsed.api.live_screens import LiveScreens
@@ -155,15 +153,11 @@ class ApiContext:
     limits: RequestLimits = field(default_factory=RequestLimits)
     texts: Texts = field(default_factory=Texts)
     """The store's, so that what it has encoded is not encoded again."""
-    pushes: InitVar[PushSender | None] = None
-    repeats: InitVar[bool] = True
-    """See `a2a.operations`."""
     fleet: FleetControl | None = None
     """None: this host is in no fleet."""
     fleet_problem: str | None = None
     """Why it takes no part in the one that is configured."""
     sampling: Sampling = field(default_factory=Sampling)
-    sdk: A2aSdk = field(init=False)
     acts: Acts = field(init=False)
     streams: Streams = field(init=False)
     changes: ChangeTimes = field(init=False)
@@ -183,8 +177,7 @@ class ApiContext:
     alerts: list[str] = field(default_factory=list)
     """What is wrong with the daemon itself, for people."""
 
-    def __post_init__(self, pushes: PushSender | None, repeats: bool) -> None:
-        self.sdk = A2aSdk(self.control.tasks, self.control.events, pushes, repeats=repeats)
+    def __post_init__(self) -> None:
         self.acts = Acts(ActLog(self.paths.acts, self.clock))
         self.streams = Streams(self.limits.streams)
         self.changes = ChangeTimes(self.clock)

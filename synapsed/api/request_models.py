@@ -13,7 +13,7 @@ from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, Tex
 from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX
 
 PARTS_MAX = 256
-"""Parts of a message, as in A2A's requests."""
+"""Parts of a message."""
 COLS_MAX = 1000
 ROWS_MAX = 1000
 VIEWER_MAX = 65_535

@@ -70,7 +70,7 @@ class Rights:
             raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
 
     def require_send(self) -> None:
-        """Raise Forbidden where it is a grant that allows no sending: A2A names what it wants in the body."""
+        """Raise Forbidden where it is a grant that allows no sending, for what is named in the body."""
         if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
                 f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",

@@ -30,22 +30,15 @@ _TYPE: Final[frozenset[Right]] = frozenset({"type"})
 _ANY: Final[frozenset[Right]] = frozenset({"look", "send", "answer", "type"})
 
 
-def _of_tasks(base: str) -> dict[str, frozenset[Right]]:
-    return {
-        f"POST {base}/tasks/send": _SEND,
-        f"POST {base}/tasks/send-priority": _SEND,
-        f"POST {base}/tasks/sendSubscribe": _SEND,
-        f"GET {base}/tasks/{{task}}": _TASK,
-        f"GET {base}/tasks/{{task}}/subscribe": _TASK,
-        f"POST {base}/tasks/{{task}}/cancel": _ANSWER,
-        f"POST {base}/tasks/{{task}}/input": _ANSWER,
-    }
-
-
 _OF_AGENTS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
     {
-        **_of_tasks(""),
-        **_of_tasks("/a2a"),
+        "POST /tasks/send": _SEND,
+        "POST /tasks/send-priority": _SEND,
+        "POST /tasks/sendSubscribe": _SEND,
+        "GET /tasks/{task}": _TASK,
+        "GET /tasks/{task}/subscribe": _TASK,
+        "POST /tasks/{task}/cancel": _ANSWER,
+        "POST /tasks/{task}/input": _ANSWER,
         "GET /tasks": _LOOK,
         "POST /message": _SEND,
         "GET /status": _LOOK,
@@ -53,10 +46,6 @@ _OF_AGENTS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /screen/live": _LOOK,
         "GET /terminal": _LOOK | _TYPE,  # keys need `type`, which the route asks for
         "GET /events": _LOOK,
-        "GET /a2a": _ANY,
-        "POST /a2a": _TASK,  # JSON-RPC: what its methods need, the rights say
-        "POST /a2a/": _TASK,
-        **{f"{method} /a2a/rest/{{path}}": _TASK for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")},
     }
 )
 """Below an agent, or at the root of its port."""

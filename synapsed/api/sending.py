@@ -2,7 +2,7 @@
 
 Which trace a message belongs to, as its sender says or as the evidence has it (`model.trace`).
 
-What the message itself says (`metadata.traceparent`, where A2A's clients put it) counts first, then the headers of the
+What the message itself says (`metadata.traceparent`) counts first, then the headers of the
 request, which a client that is traced sends along; else an agent's message is part of the task that the agent works on.
 What is not well-formed is passed over, as the recommendation wants it.
 """

@@ -58,7 +58,7 @@ async def serve(
     `Limits.write_stall` (for a large event as much longer as `patience` says) is told `truncated`, and gets as long
     again, `Limits.keepalive` at least, to read the rest of that event and this. The log has what it missed.
 
-    Without `comments` nothing but events of A2A is written (some old clients of it stumble over comments).
+    Without `comments` nothing but events is written (some old clients stumble over comments).
     """
     context = request.app[CONTEXT]
     limits = context.limits

@@ -84,11 +84,9 @@ class AttachConfig(Section):
     """Which key, after the first of those that detach, does what, where it is not the usual one."""
 
 
-class A2aConfig(Section):
-    """`[a2a]`."""
+class PostingConfig(Section):
+    """`[a2a]`, whose name was released: how receivers elsewhere are told, whoever tells them."""
 
-    repeats: bool = True
-    """The same message again, by its `messageId`, is the same task; not for clients that use an id more than once."""
     push: PushPolicy = PushPolicy()
 
 
@@ -297,7 +295,7 @@ class Config(Section):
     instructions: InstructionsConfig = InstructionsConfig()
     environment: EnvironmentConfig = EnvironmentConfig()
 
-    a2a: A2aConfig = A2aConfig()
+    a2a: PostingConfig = PostingConfig()
     outgoing: OutgoingConfig = OutgoingConfig()
     hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()

@@ -31,8 +31,8 @@ def describe_validation(
     line = line_of(text, steps[:-1] if first["type"] == "missing" else steps)
     where = f"{path}:{line}" if line else str(path)
     dotted = ".".join(location)
-    name = dotted if len(location) == 2 else key
-    if first["type"] == "extra_forbidden" and len(location) <= 3 and (part := CONFIG_KEYS.get(name)) is not None:
+    name = key if len(location) == 3 and location[0] == "agents" else dotted
+    if first["type"] == "extra_forbidden" and (part := CONFIG_KEYS.get(name)) is not None:
         return f"{where}: {dotted!r} belongs to the part {part}, which is not installed: take it out"
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, _known_keys(model, location[len(inside) : -1]), n=1)

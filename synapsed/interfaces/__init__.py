@@ -50,11 +50,11 @@ from synapsed.interfaces.store import (
 )
 from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
 from synapsed.interfaces.waiting import AgentSource, WaitingHere, WaitingSource
-from synapsed.model.agent import Activity, AgentView, ProcessState
+from synapsed.model.agent import Activity, AgentView, ProcessState, ProfileAnswer
 from synapsed.model.attention import HostSaid, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
-from synapsed.model.follower import FollowerState
+from synapsed.model.follower import FollowerState, LogProgress
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 
@@ -93,12 +93,14 @@ __all__ = [
     "HostSaid",
     "Ink",
     "LinkTerminal",
+    "LogProgress",
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
     "Picture",
     "ProcessState",
     "Processes",
+    "ProfileAnswer",
     "PushPlace",
     "PutAway",
     "Reach",

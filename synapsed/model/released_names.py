@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "a2a.push.enabled": "a2a",
+        "a2a.repeats": "a2a",
         "history": "history",
         "metrics": "telemetry",
         "moods": "moods",

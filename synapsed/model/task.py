@@ -1,7 +1,5 @@
-"""The Task and what it is made of, in the seeds' shape (S15): the form in which a task is kept and shown.
-
-The A2A forms (1.0 and 0.3) are derived from it in `synapsed.a2a`.
-"""
+"""The Task and what it is made of, in the seeds' shape (S15): the form in which a task is kept and shown, and
+from which those of protocols are derived."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal

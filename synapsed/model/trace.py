@@ -2,7 +2,7 @@
 
 Nothing is drawn at random: the ids of a task's trace and spans are made of the task's id, so that every daemon that has
 to do with it, before and after a kill, gives them the same ones. What came from outside stands in the task's metadata,
-as `traceparent` and `tracestate`, where A2A's clients put it.
+as `traceparent` and `tracestate`.
 """
 
 import hashlib

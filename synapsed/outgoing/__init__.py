@@ -133,11 +133,10 @@ def _networks(value: list[str]) -> list[str]:
 
 
 class PushPolicy(BaseModel):
-    """`[a2a.push]`: notifications to clients' webhooks. Times are seconds."""
+    """`[a2a.push]`: which receivers elsewhere may be told, and how they are tried again. Times are seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    enabled: bool = True
     allow: Annotated[list[str], AfterValidator(_networks)] = []
     """Networks that may be notified although they are not public ones."""
     timeout: float = Field(default=10.0, gt=0, le=120)

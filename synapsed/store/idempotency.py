@@ -2,10 +2,9 @@
 
 The key becomes the task's id, so that the task is the record of it: there is no moment in which the one is durable and
 the other is not. A key is forgotten with its task, and stands for its agent and what was said: with another one it is
-refused. Where a sender gives no key but an id to its message (A2A does), the
-key is made of that: who sends, to whom, in which context, the id, and what the message says. So a client that numbers
-its messages from 1 at each start gets a task for each that says something else. Agents are those of now: one that was
-removed has other keys than the next with its id.
+refused. Where a sender gives no key but an id to its message, the key is made of that: who sends, to whom, in which
+context, the id, and what the message says. So a client that numbers its messages from 1 at each start gets a task for
+each that says something else. Agents are those of now: one that was removed has other keys than the next with its id.
 """
 
 import asyncio

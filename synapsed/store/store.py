@@ -33,7 +33,6 @@ from synapsed.store.agents import put_agents, select_born
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
-from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.secret_encryption import Sealer
 from synapsed.store.tasks import (
@@ -115,7 +114,6 @@ class SqliteStore:
         self._log = log
         self._clock = clock
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
-        self._pushes = PushTable(database)
         self._with_tasks: list[PartsRows] = []
         self._order = asyncio.Lock()
         self._in_order = 0
@@ -172,10 +170,6 @@ class SqliteStore:
     def failed(self) -> asyncio.Future[str]:
         """See `Database.failed`."""
         return self._database.failed
-
-    @property
-    def pushes(self) -> PushTable:
-        return self._pushes
 
     async def commit(
         self,

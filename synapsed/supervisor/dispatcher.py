@@ -1,6 +1,6 @@
 """The one place where "send this from X to Y" becomes tasks: a mailbox's, or those of a reply.
 
-Who X is has been settled before (`metadata.sender`, by `senders.settle_sender`): HTTP, A2A and whatever else takes
+Who X is has been settled before (`metadata.sender`, by `senders.settle_sender`): HTTP and whatever else takes
 messages for agents comes through here.
 """
 

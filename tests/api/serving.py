@@ -21,6 +21,8 @@ from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.interfaces import AgentSource, WaitingSource
 from synapsed.kernel import Parts, Running
+from synapsed.parts.a2a.a2a_loading import A2aSdk
+from synapsed.parts.a2a.running import Answering
 from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
@@ -98,7 +100,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     of_hosts.provides = {WaitingSource: hosts, AgentSource: hosts}
     parts.admit("elsewhere", of_hosts)
     parts.started()
-    parts._running |= running
+    parts._running |= {"a2a": Answering(A2aSdk(control.tasks, control.events, pushes)), **running}
     security = limits.pop("security", None) or Security(
         directory=control.directory,
         token=TOKEN,
@@ -116,7 +118,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         version="1.2.3",
         limits=RequestLimits(**limits),
-        pushes=pushes,
         alerts=alerts,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))

@@ -15,14 +15,17 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
-from synapsed.a2a.push.sender import push_sender
 from synapsed.clock import SystemClock
 from synapsed.outgoing import PushPolicy
+from synapsed.outgoing.poster import HttpPoster
+from synapsed.outgoing.screening import AddressScreen
+from synapsed.parts.a2a.push.sender import push_sender
 from synapsed.store.store import SqliteStore
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
 from tests.fakes.served import served
 from tests.support.daemon import ANY_PORTS, Answer, Daemon, eventually
+from tests.support.kernels import posting_kernel
 from tests.support.webhook import Webhook
 
 CONFIG = f"""{ANY_PORTS}
@@ -50,7 +53,11 @@ async def pushing(control: FakeControl, home: Path) -> AsyncGenerator[Api]:
     """The API over a store and a sender that are real."""
     policy = PushPolicy(**tomllib.loads(CONFIG)["a2a"]["push"])
     control.store = store = await SqliteStore.open(home / "state" / "synapsed.db", clock=SystemClock())
-    sender = push_sender(policy, store, SystemClock())
+    kernel = posting_kernel(
+        lambda: HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout), clock=SystemClock(), policy=policy
+    )
+    kernel.store, kernel.timers, kernel.texts = store, asyncio.get_running_loop(), store.texts
+    sender = push_sender(kernel)
     try:
         await sender.start()
         async with serving(control, home, pushes=sender) as api:

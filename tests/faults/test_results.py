@@ -18,8 +18,8 @@ import pytest
 
 from synapsed.documents.budget import BUDGET
 from synapsed.interfaces import SendRequest
-from synapsed.model.push import PushRecord
 from synapsed.model.task import ANSWER_ID, Artifact, Message, Task, TaskState, TextPart
+from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.store.idempotency import task_id_of
 from tests.faults.house import PATIENT_S, House
 from tests.faults.test_readers import ANSWER as SMALLER

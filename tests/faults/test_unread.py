@@ -17,8 +17,9 @@ import pytest
 
 from synapsed.clock import SystemClock
 from synapsed.documents.budget import BUDGET
-from synapsed.model.push import PushRecord
 from synapsed.model.task import ANSWER_ID, Artifact, Task, TaskState, TextPart
+from synapsed.parts.a2a.push.push_record import PushRecord
+from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.store.store import SqliteStore
 from tests.faults.house import House
 from tests.faults.test_readers import MB, SPARE, STANDS_S, settled, watched
@@ -69,7 +70,7 @@ async def _put(path: Path, tasks: list[Task], pushes: Sequence[PushRecord]) -> N
     for task in tasks:
         await store.commit(tasks=[task])
     for push in pushes:
-        await store.pushes.put(push)
+        await PushTable(store).put(push)
     await store.close()
 
 

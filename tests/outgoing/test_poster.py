@@ -11,7 +11,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing.poster import HttpPoster, Receipt, ThreadedResolver
 from synapsed.outgoing.screening import AddressScreen
-from tests.a2a.push.receiver import Receiver, receiving
+from tests.parts.a2a.push.receiver import Receiver, receiving
 
 HEADERS = {"Content-Type": "application/a2a+json", "Authorization": "Bearer secret"}
 

@@ -8,8 +8,8 @@ from synapsed.errors import InvalidRequest
 from synapsed.outgoing import OutgoingConfig
 from synapsed.outgoing.poster import HttpPoster, Receipt
 from synapsed.outgoing.screening import AddressScreen
-from tests.a2a.push.receiver import Receiver, receiving
 from tests.outgoing.test_poster import FakeResolver
+from tests.parts.a2a.push.receiver import Receiver, receiving
 from tests.support.proxy import PASSWORD, Proxy
 
 UNKNOWN = FakeResolver([])

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.model.push import PushRecord
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.retrying import RETRY_AFTER_MAX, accepted, failed, retry_after, waiting
+from synapsed.parts.a2a.push.push_record import PushRecord
 from tests.fakes.clock import JUMPS
 
 NOW = 1_700_000_000.0

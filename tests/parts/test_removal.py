@@ -18,6 +18,7 @@ from tests.support.daemon import Daemon
 COPIED = ("synapsed", "synapsectl", "profiles", "scripts", "docs", "examples", "packaging")
 
 GONE = {
+    "a2a": {"alert-codes.txt", "config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt"},
     "attention": {
         "alert-codes.txt",
         "config-errors.txt",
@@ -38,6 +39,7 @@ GONE = {
 """The files of the surface that have lines of the part."""
 
 WORDS = {
+    "a2a": "a2a|A2A|well-known|PUSH_GIVEN_UP|tag host",
     "attention": "notify|NOTIFY_FAILING|DBUS|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
     "moods": "moods",
     "pictures": "pictures",
@@ -95,9 +97,10 @@ def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> No
     config = daemon.home / "config" / "config.toml"
     before = config.read_text()
     for name in (name for name, of in CONFIG_KEYS.items() if of == part):
-        section, _, key = name.partition(".")
-        of_kernel = before.replace(f"[{section}]\n", f"[{section}]\n{key} = true\n")
-        config.write_text(of_kernel if key else f"{before}\n[{section}]\nenabled = true\n")
+        section, _, key = name.rpartition(".")
+        of_kernel = before if f"[{section}]\n" in before else f"{before}\n[{section}]\n"
+        of_kernel = of_kernel.replace(f"[{section}]\n", f"[{section}]\n{key} = true\n")
+        config.write_text(of_kernel if section else f"{before}\n[{name}]\nenabled = true\n")
         refused = tool(daemon, source, "up").stderr
         assert f"'{name}' belongs to the part {part}, which is not installed: take it out" in refused
 

@@ -10,9 +10,10 @@ import pytest
 from synapsed.interfaces import TaskFilter
 from synapsed.model.events import AttentionChanged, TaskStatusChanged
 from synapsed.model.follower import FollowerState
-from synapsed.model.push import PushRecord
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import TaskState
+from synapsed.parts.a2a.push.push_record import PushRecord
+from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.parts.schedules.schedule import ScheduleState
 from synapsed.parts.schedules.table import ScheduleTable
 from synapsed.store.schema import APPLICATION_ID, MIGRATIONS, OLDEST
@@ -114,7 +115,7 @@ async def test_nothing_is_lost(open_store: OpenStore, tmp_path: Path, schema: in
     checkpoint = await store.checkpoint(AGENT.id)
     assert checkpoint is not None
     assert (checkpoint.offset, checkpoint.redraw) == (3, b"drawn")
-    assert await store.pushes.of_task(TASK.id) == ([PUSH] if "pushes" in before else [])
+    assert await PushTable(store).of_task(TASK.id) == ([PUSH] if "pushes" in before else [])
     assert await store.replies() == ([REPLY] if "replies" in before else [])
     assert list(await ScheduleTable(store).schedules()) == (["file:s"] if "schedules" in before else [])
     assert await store.follower("f") == (FOLLOWER if "followers" in before else None)

@@ -11,9 +11,10 @@ from synapsed.clock import iso
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged
-from synapsed.model.push import PushRecord
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import Task, TaskState
+from synapsed.parts.a2a.push.push_record import PushRecord
+from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.store import retention
 from synapsed.store.retention import STEP_ROWS, Cut
 from synapsed.store.store import SqliteStore
@@ -99,11 +100,11 @@ async def test_what_receivers_are_not_told_yet_stays(open_store: OpenStore):
     told, untold = await fill(store, 2)
     for task, state in ((told, "done"), (untold, "active")):
         record = PushRecord(task_id=task.id, id="p", agent_id=AGENT, url="https://x", cursor=0)
-        await store.pushes.put(record.model_copy(update={"state": state}))
+        await PushTable(store).put(record.model_copy(update={"state": state}))
     await prune(store, Cut(LATER))
     assert await numbers(store) == {1}
-    assert await store.pushes.of_task(told.id) == []
-    await store.pushes.delete(untold.id, "p")
+    assert await PushTable(store).of_task(told.id) == []
+    await PushTable(store).delete(untold.id, "p")
     await prune(store, Cut(LATER))
     assert await numbers(store) == set()
 
@@ -239,9 +240,9 @@ async def test_what_is_looked_for_is_found_by_an_index(open_store: OpenStore, mo
     for statement, plan in plans.items():
         assert "SCAN" not in plan or "events_outside" in plan, (statement, plan)
         assert "TEMP B-TREE" not in plan, (statement, plan)
-    for plan in await plans_of(store, lambda store: store.pushes.active()):
+    for plan in await plans_of(store, lambda store: PushTable(store).active()):
         assert "pushes_active" in plan
-    for plan in await plans_of(store, lambda store: store.pushes.of_task("t")):
+    for plan in await plans_of(store, lambda store: PushTable(store).of_task("t")):
         assert "sqlite_autoindex_pushes" in plan
 
 

@@ -74,8 +74,8 @@ def become(job: Job) -> None:
 def main() -> int:
     gc.disable()  # as the daemon does it
     from synapsed import cli, daemon  # noqa: F401
-    from synapsed.a2a import endpoints  # noqa: F401 - a daemon imports it when it is first asked
     from synapsed.config import paths  # noqa: F401
+    from synapsed.parts.a2a import endpoints  # noqa: F401 - a daemon imports it when it is first asked
     from synapsed.process import logging, open_files  # noqa: F401
     from synapsed.profiles import library
     from tests.support import spare_screens

@@ -35,12 +35,17 @@ def kernel_of(*, alerts: list[str] | None = None, **given: Any) -> Kernel:
 
 
 def posting_kernel(
-    poster: Callable[[], HttpPoster], *, clock: Clock, environ: Mapping[str, str] | None = None, folder: Path = Path()
+    poster: Callable[[], HttpPoster],
+    *,
+    clock: Clock,
+    environ: Mapping[str, str] | None = None,
+    folder: Path = Path(),
+    policy: PushPolicy | None = None,
 ) -> Kernel:
     """Returns one for what posts, and nothing else. Secrets are in `environ`, and in files in `folder`."""
     outgoing = Posting(
         poster=poster,
-        policy=PushPolicy(),
+        policy=policy or PushPolicy(),
         secrets=SecretPlaces(environ=environ or {}, config=folder),
         clock=clock,
         rng=lambda: 0.0,

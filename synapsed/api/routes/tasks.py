@@ -15,7 +15,6 @@ from synapsed.api.operation import WithHeaders, operation
 from synapsed.api.query import Query, Resumed, Text, between, some_of, text_like
 from synapsed.api.request_models import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.response_models import InputProvided, ShownTask, TaskAnswer
-from synapsed.api.routes.a2a import RPC_PATH
 from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, answered, expect_reply, reply, send
 from synapsed.api.sse import serve
 from synapsed.api.task_stream import frames_until_end, has_frames
@@ -59,24 +58,17 @@ STREAM = Streamed("the task's events, from its first or after the cursor, up to 
 
 def routes(prefix: str) -> list[web.RouteDef]:
     return [
-        *(route for base in (prefix, f"{prefix}{RPC_PATH}") for route in _of_one_task(base)),
+        web.post(f"{prefix}/tasks/send", send_task),
+        web.post(f"{prefix}/tasks/send-priority", send_priority),
+        web.post(f"{prefix}/tasks/sendSubscribe", send_subscribe),
+        web.get(f"{prefix}/tasks/{{task}}", get_task),
+        web.get(f"{prefix}/tasks/{{task}}/subscribe", subscribe),
+        web.post(f"{prefix}/tasks/{{task}}/cancel", cancel),
+        web.post(f"{prefix}/tasks/{{task}}/input", provide_input),
         web.post(f"{prefix}/tasks/create", create_task),
         web.post(f"{prefix}/tasks/reply", reply_task),
         web.get(f"{prefix}/tasks", get_tasks),
         web.post(f"{prefix}/tasks/{{task}}/artifacts", hand_over),
-    ]
-
-
-def _of_one_task(base: str) -> list[web.RouteDef]:
-    """Below the card's `url` too: synapse-a2a's client appends its paths to that, whatever the card's protocol is."""
-    return [
-        web.post(f"{base}/tasks/send", send_task),
-        web.post(f"{base}/tasks/send-priority", send_priority),
-        web.post(f"{base}/tasks/sendSubscribe", send_subscribe),
-        web.get(f"{base}/tasks/{{task}}", get_task),
-        web.get(f"{base}/tasks/{{task}}/subscribe", subscribe),
-        web.post(f"{base}/tasks/{{task}}/cancel", cancel),
-        web.post(f"{base}/tasks/{{task}}/input", provide_input),
     ]
 
 

@@ -1,0 +1,229 @@
+"""An agent's card (specification 4.4.1, 8; S18), as the JSON that is served. Pure, and without the SDK.
+
+It is a visiting card: who this is and how to talk to it, never its instructions.
+
+What the host says of all its agents: its own card, and the catalogs by which they are found. Pure, without the SDK.
+
+The card is of A2A's form, so that any client can read it: one interface for each agent, all at one URL, told apart by
+`tenant`, which the SDK's clients send along; and one skill for each. docs/adr/0009 says why these catalogs.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit
+
+from synapsed.a2a_types.extensions import declared
+from synapsed.interfaces import AgentView, ProfileAnswer
+from synapsed.parts.a2a.face import CARD_PATH
+
+TEXT = "text/plain"
+INPUT = [TEXT, "application/json", "application/octet-stream"]
+"""Text is typed, data as JSON, a file given to the program by its path."""
+_MODES = {"inputModes": INPUT, "outputModes": [TEXT]}
+"""Of a skill: those of the agent, said again for clients that do not look there."""
+type Authentication = Literal["none", "optional", "required"]
+"""Whether a caller need prove who it is: not where the connection tells that already."""
+
+
+def agent_card(
+    view: AgentView, *, base: str, version: str, pushes: bool = False, authentication: Authentication = "none"
+) -> dict[str, Any]:
+    """The card of `view`, whose routes the client reaches below `base`.
+
+    It is one of 1.0 and one of 0.3 at once: each version ignores what it does not know of the other's. `extensions` at
+    its top and `capabilities.multiTurn` are of neither: the seeds' clients look there.
+    """
+    rpc_url = f"{base}/a2a"
+    return {
+        "name": view.name,
+        "description": f"{view.type} in a terminal, kept running and made reachable by synapsed",
+        "version": version,
+        "supportedInterfaces": [
+            {"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": f"{base}/a2a/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+        ],
+        **_legacy(rpc_url),
+        "capabilities": capabilities(pushes=pushes),
+        **_security(authentication),
+        "defaultInputModes": INPUT,
+        "defaultOutputModes": [TEXT],
+        "skills": [
+            {
+                "id": "chat",
+                "name": "Chat",
+                "description": f"Types a message into {view.type} and gives its answer back",
+                "tags": ["chat", "terminal", view.type],
+                **_MODES,
+            },
+            {
+                "id": "interrupt",
+                "name": "Interrupt",
+                "description": "A message of priority 5 interrupts the running turn and goes first",
+                "tags": ["interrupt", "priority"],
+                **_MODES,
+            },
+        ],
+        "extensions": {
+            "synapse": {
+                "agent_id": view.id,
+                "pty_wrapped": True,
+                "priority_interrupt": True,
+                "at_agent_syntax": True,
+            }
+        },
+    }
+
+
+def _legacy(rpc_url: str) -> dict[str, Any]:
+    """What a client of 0.3 finds the endpoint by (its section 5.5); HTTP+JSON of 0.3 is not served."""
+    return {
+        "protocolVersion": "0.3.0",
+        "url": rpc_url,
+        "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [{"url": rpc_url, "transport": "JSONRPC"}],
+        "supportsAuthenticatedExtendedCard": True,
+    }
+
+
+def _security(authentication: Authentication) -> dict[str, Any]:
+    """In the forms of both versions. What is not asked for is not declared: 0.3 has declared schemes enforced."""
+    if authentication == "none":
+        return {}
+    free = authentication == "optional"
+    return {
+        "securitySchemes": {
+            "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}, "type": "http", "scheme": "bearer"}
+        },
+        "securityRequirements": [*([{"schemes": {}}] if free else []), {"schemes": {"bearer": {"list": []}}}],
+        "security": [*([{}] if free else []), {"bearer": []}],
+    }
+
+
+def capabilities(*, pushes: bool) -> dict[str, Any]:
+    """What all agents can; `multiTurn` is the seeds'."""
+    return {
+        "streaming": True,
+        "pushNotifications": pushes,
+        "extendedAgentCard": True,
+        "multiTurn": True,
+        "extensions": declared(),
+    }
+
+
+def extended_card(
+    view: AgentView,
+    profile: ProfileAnswer | None,
+    *,
+    base: str,
+    version: str,
+    pushes: bool,
+    rights: str,
+    authentication: Authentication = "none",
+) -> dict[str, Any]:
+    """The card for those who authenticate: with the skills of the program's profile, and who and where it is now.
+    `rights` is what the caller has."""
+    card = agent_card(view, base=base, version=version, pushes=pushes, authentication=authentication)
+    known = profile.model_dump(include={"name", "description", "command", "verified"}) if profile is not None else {}
+    card["skills"] = [
+        *card["skills"],
+        *({**_MODES, **skill} for skill in (profile.skills if profile is not None else ())),
+    ]
+    card["extensions"]["synapse"] |= {
+        "profile": known,
+        "cwd": view.cwd,
+        "endpoint": view.endpoint,
+        "state": view.state.value,
+        "activity": view.activity.value,
+        "queue": view.queue,
+        "rights": rights,
+    }
+    return card
+
+
+AI_CATALOG_TYPE = "application/ai-catalog+json"
+AGENT_CARD_TYPE = "application/a2a-agent-card+json"
+LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+OPENAPI_TYPE = "application/vnd.oai.openapi+json;version=3.1"
+
+
+def host_card(agents: Sequence[AgentView], *, base: str, version: str, pushes: bool = False) -> dict[str, Any]:
+    """The card of the host at `base` (`http://host:port`). Without agents it is still whole: one interface, which then
+    refuses what comes."""
+    rpc = {"url": f"{base}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    rest = {"url": f"{base}/a2a/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+    listed = {
+        "id": "list-agents",
+        "name": "Agents of this host",
+        "description": f"GET {base}/agents lists them; a message names its agent as `tenant`",
+        "tags": ["agents", "catalog"],
+    }
+    return {
+        "name": "synapsed",
+        "description": "Command-line agents in terminals, kept running and made reachable by synapsed",
+        "version": version,
+        "url": rpc["url"],
+        "supportedInterfaces": [{**each, "tenant": agent.name} for agent in agents for each in (rpc, rest)] or [rpc],
+        "capabilities": capabilities(pushes=pushes),
+        "defaultInputModes": [TEXT],
+        "defaultOutputModes": [TEXT],
+        "skills": [listed, *map(_skill, agents)],
+        "extensions": {
+            "synapse": {
+                "agents": [
+                    {"name": agent.name, "agent_id": agent.id, "type": agent.type, "card": card_url(base, agent)}
+                    for agent in agents
+                ]
+            }
+        },
+    }
+
+
+def _skill(agent: AgentView) -> dict[str, Any]:
+    return {
+        "id": agent.id,
+        "name": agent.name,
+        "description": f"{agent.type} in a terminal; send with tenant {agent.name!r}",
+        "tags": ["agent", agent.type],
+    }
+
+
+def card_url(base: str, agent: AgentView) -> str:
+    return f"{base}/agents/{quote(agent.name)}{CARD_PATH}"
+
+
+def ai_catalog(agents: Sequence[AgentView], *, base: str) -> dict[str, Any]:
+    """`/.well-known/ai-catalog.json` (AI Catalog 1.0): an entry for each agent, which points at its card."""
+    host = urlsplit(base).hostname or "localhost"
+    return {
+        "specVersion": "1.0",
+        "host": {"displayName": "synapsed", "identifier": host},
+        "entries": [
+            {
+                "identifier": f"urn:air:{host}:agent:{agent.id}",
+                "type": AGENT_CARD_TYPE,
+                "url": card_url(base, agent),
+                "tags": [agent.type],
+            }
+            for agent in agents
+        ],
+    }
+
+
+def api_catalog(agents: Sequence[AgentView], *, base: str) -> dict[str, Any]:
+    """`/.well-known/api-catalog` (RFC 9727), a linkset: what describes the HTTP API, and each agent's endpoint."""
+    own = {
+        "anchor": f"{base}/",
+        "service-desc": [{"href": f"{base}/openapi.json", "type": OPENAPI_TYPE}],
+        "status": [{"href": f"{base}/healthz", "type": "application/json"}],
+    }
+    described = [
+        {
+            "anchor": f"{base}/agents/{quote(agent.name)}/a2a",
+            "service-desc": [{"href": card_url(base, agent), "type": AGENT_CARD_TYPE}],
+        }
+        for agent in agents
+    ]
+    items = [{"href": entry["anchor"]} for entry in described]
+    listing = {"anchor": f"{base}/.well-known/api-catalog", "item": [{"href": own["anchor"]}, *items]}
+    return {"linkset": [listing, own, *described]}

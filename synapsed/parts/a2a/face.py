@@ -1,0 +1,78 @@
+"""A2A, 1.0 and 0.3, over JSON-RPC and HTTP+JSON: agents' cards, their endpoints, and push notifications.
+
+`running` is the part at work, `routes` have the requests; `a2a_http` is what both bindings do with one over HTTP.
+
+- `card`: an agent's card, and what the host says of all agents, as data.
+- `operations`: what the methods do, on `Tasks`; `methods` is the one table of them, `params` reads their requests.
+- `jsonrpc`, `rest`: the bindings, which dispatch by that table; `endpoint_types` is what they give back.
+- `v03`: 0.3's methods, with `convert03`; `version`: what a request speaks; `continuing`: what a message may answer.
+- `push`: who is told of a task elsewhere.
+- `endpoints`: all of it, wired.
+
+Of the A2A SDK there are its types alone (docs/adr/0004), which take longer to import than all the rest: `a2a_loading`
+has the modules that need them loaded when they are first asked for.
+"""
+
+from synapsed.config.config import PostingConfig
+from synapsed.kernel import Face, Route
+from synapsed.outgoing import PushPolicy
+
+CARD_PATH = "/.well-known/agent-card.json"
+CARD_PATH_03 = "/.well-known/agent.json"
+
+
+class PushConfig(PushPolicy):
+    """`[a2a.push]`: notifications to clients' webhooks."""
+
+    enabled: bool = True
+
+
+class A2aConfig(PostingConfig):
+    """`[a2a]`."""
+
+    repeats: bool = True
+    """The same message again, by its `messageId`, is the same task; not for clients that use an id more than once."""
+    push: PushConfig = PushConfig()
+
+
+_SEND = frozenset({"send", "answer"})
+_TASK = frozenset({"look", "send", "answer"})
+_ANSWER = frozenset({"answer"})
+
+
+def _at_agent(method: str, path: str, handler: str, needs: frozenset[str] | None) -> Route:
+    """What A2A's specification describes, below an agent."""
+    return Route(method=method, path=path, handler=f"a2a.{handler}", needs=needs, at="agent", described=False)
+
+
+FACE = Face(
+    name="a2a",
+    opens="synapsed.parts.a2a.running",
+    extends={"a2a": A2aConfig},
+    routes=(
+        Route(method="GET", path=CARD_PATH, handler="a2a.card", at="agent", public=True),
+        Route(method="GET", path=CARD_PATH_03, handler="a2a.card", at="agent", public=True),
+        Route(method="GET", path="/a2a", handler="a2a.card", at="agent", public=True, described=False),
+        # What methods of JSON-RPC need, the rights say.
+        _at_agent("POST", "/a2a", "rpc", _TASK),
+        _at_agent("POST", "/a2a/", "rpc", _TASK),
+        _at_agent("*", "/a2a/rest/{path:.*}", "rest", _TASK),
+        # Clients of synapse-a2a append their paths to the card's `url`, whatever its protocol is.
+        _at_agent("POST", "/a2a/tasks/send", "send_task", _SEND),
+        _at_agent("POST", "/a2a/tasks/send-priority", "send_priority", _SEND),
+        _at_agent("POST", "/a2a/tasks/sendSubscribe", "send_subscribe", _SEND),
+        _at_agent("GET", "/a2a/tasks/{task}", "get_task", _TASK),
+        _at_agent("GET", "/a2a/tasks/{task}/subscribe", "subscribe", _TASK),
+        _at_agent("POST", "/a2a/tasks/{task}/cancel", "cancel", _ANSWER),
+        _at_agent("POST", "/a2a/tasks/{task}/input", "provide_input", _ANSWER),
+        Route(method="GET", path=CARD_PATH, handler="host.card", public=True),
+        Route(method="GET", path=CARD_PATH_03, handler="host.card", public=True),
+        Route(method="GET", path="/.well-known/ai-catalog.json", handler="host.agents_catalog"),
+        Route(method="GET", path="/.well-known/api-catalog", handler="host.apis_catalog"),
+        Route(method="POST", path="/a2a", handler="host.rpc", described=False),
+        Route(method="POST", path="/a2a/", handler="host.rpc", described=False),
+        Route(method="*", path="/a2a/rest/{path:.*}", handler="host.rest", described=False),
+    ),
+    routes_in="synapsed.parts.a2a.routes",
+    described_by="A2A (`…/a2a`) is described by its own specification and by\nthe agents' cards.",
+)

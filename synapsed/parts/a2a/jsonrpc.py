@@ -1,0 +1,162 @@
+"""A2A over JSON-RPC 2.0 (specification 9): envelope, version, dispatch. Knows nothing of HTTP but a status.
+
+Whether a request speaks 1.0 or 0.3, `A2A-Version` says and nothing else (3.6.2): each has methods of its own.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+
+from synapsed.a2a_types.a2a_errors import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    A2aError,
+    from_synapsed,
+    invalid_params,
+    rpc_failure,
+)
+from synapsed.a2a_types.extensions import activated
+from synapsed.documents.writing import has_large
+from synapsed.errors import Busy, Forbidden, SynapsedError, Unauthorized
+from synapsed.parts.a2a.endpoint_types import MessageReply, StreamReply, retry_after
+from synapsed.parts.a2a.methods import Method
+from synapsed.parts.a2a.operations import RequestScope
+from synapsed.parts.a2a.params import parse
+from synapsed.parts.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
+from synapsed.parts.a2a.version import V03, V10, require_version
+
+type RequestId = str | int | float | None
+NAME_SHOWN: Final = 60
+"""Characters of an unknown method that are shown."""
+
+log = structlog.get_logger("synapsed.a2a")
+
+
+class JsonRpc:
+    """The endpoint of every agent. `methods03` are the operations for those who ask in 0.3."""
+
+    def __init__(self, methods: Iterable[Method], methods03: Iterable[Method]) -> None:
+        self._methods = {method.name: method for method in methods}
+        self._v03 = Dialect03(methods03)
+
+    async def handle(
+        self, agent_id: str, caller: RequestScope, body: Any, version: str | None
+    ) -> MessageReply | StreamReply:
+        """Answer one request, which is any JSON value. `version` is what the client said (3.6): none means 0.3."""
+        request_id: RequestId = None
+        streams = False
+        try:
+            request_id = _request_id(body)
+            name, params = _envelope(body)
+            activated(caller.extensions)
+            if require_version(version, V10, V03) == V03:
+                streams = name in STREAMING_03
+                answer = await self._v03.answer(agent_id, caller, name, params)
+            else:
+                _require_10(body)
+                answer = await self._answer(agent_id, caller, name, params)
+            if isinstance(answer, AsyncGenerator):
+                return StreamReply(_envelopes(request_id, answer))
+            return MessageReply(_result(request_id, answer))
+        except (A2aError, SynapsedError) as error:
+            reply = _refusal(request_id, error)
+            # A client of 0.3 that asked for a stream takes nothing else, a refusal neither.
+            return StreamReply(_only(reply.body)) if streams and reply.status == HTTPStatus.OK else reply
+        except Exception:  # noqa: BLE001 - the boundary of a protocol with a shape of its own for what nobody foresaw
+            return MessageReply(_internal(request_id))
+
+    async def _answer(self, agent_id: str, caller: RequestScope, name: str, params: dict[str, Any]) -> Any:
+        method = self._methods.get(name)
+        if method is None:
+            shown = name[:NAME_SHOWN]
+            hint = "; it is one of 0.3: send 'A2A-Version: 0.3'" if name in METHODS_03 else ""
+            raise A2aError(METHOD_NOT_FOUND, f"there is no method {shown!r}{hint}", metadata={"method": shown})
+        request = parse(params, method.request)
+        if has_large(params):
+            await asyncio.sleep(0)  # that took long, and so does what follows
+        if method.stream is not None:
+            return await method.stream(agent_id, caller, request)
+        assert method.call is not None
+        return await method.call(agent_id, caller, request)
+
+    @staticmethod
+    def parse_error(message: str) -> MessageReply:
+        """The answer to a body that is no JSON."""
+        return MessageReply(rpc_failure(None, A2aError(PARSE_ERROR, message)))
+
+    @staticmethod
+    def refused(body: Any, error: SynapsedError) -> MessageReply:
+        """The answer to a request that reaches no agent."""
+        return _refusal(_request_id(body), error)
+
+
+def _request_id(body: Any) -> RequestId:
+    """The id to answer with; null where the request has none that can be given back."""
+    found = body.get("id") if isinstance(body, dict) else None
+    return found if isinstance(found, str | int | float) and not isinstance(found, bool) else None
+
+
+def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
+    """Method and parameters; the method is empty where it is no string."""
+    if not isinstance(body, dict):
+        what = "batches are not part of A2A" if isinstance(body, list) else "a request is a JSON object"
+        raise A2aError(INVALID_REQUEST, what)
+    if body.get("jsonrpc") != "2.0":
+        raise A2aError(INVALID_REQUEST, "jsonrpc: must be exactly '2.0'")
+    if isinstance(body.get("id"), bool | dict | list):
+        raise A2aError(INVALID_REQUEST, "id: must be a string, a number or null")
+    method = body.get("method")
+    if not method:
+        raise A2aError(INVALID_REQUEST, "method: is required")
+    params = body.get("params", {})
+    if not isinstance(params, dict):
+        raise invalid_params("params", "must be an object")
+    return method if isinstance(method, str) else "", params
+
+
+def _require_10(body: dict[str, Any]) -> None:
+    """What JSON-RPC wants, and the kit of 0.3 does not: it sends requests without an id, and objects as methods, and
+    looks for what else is wrong with them."""
+    if "id" not in body:
+        raise A2aError(INVALID_REQUEST, "id: is required; A2A has no notifications")
+    if not isinstance(body["method"], str):
+        raise A2aError(INVALID_REQUEST, "method: must be a string")
+
+
+async def _only(body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+    yield body
+
+
+async def _envelopes(request_id: RequestId, results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
+    try:
+        async for result in results:
+            yield _result(request_id, result)
+            del result  # it may be large, and the next one may be long in coming
+    except (A2aError, SynapsedError) as error:
+        yield _refusal(request_id, error).body
+    except Exception:  # noqa: BLE001 - the head of the response is out: the envelope is the only way left to say it
+        yield _internal(request_id)
+    finally:
+        await results.aclose()
+
+
+def _result(request_id: RequestId, result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def _refusal(request_id: RequestId, error: A2aError | SynapsedError) -> MessageReply:
+    """Who may not is told by HTTP's status too, as the specification has it for authentication (7), and who may come
+    again by HTTP's header."""
+    status = error.http if isinstance(error, Forbidden | Unauthorized | Busy) else 200
+    told = error if isinstance(error, A2aError) else from_synapsed(error)
+    return MessageReply(rpc_failure(request_id, told), status, retry_after(error))
+
+
+def _internal(request_id: RequestId) -> dict[str, Any]:
+    log.exception("request failed")
+    return rpc_failure(request_id, A2aError(INTERNAL_ERROR, "the daemon failed on this request; its log says why"))

@@ -1,0 +1,64 @@
+"""Push notification configs: rows that go with their task. The file they are in is 0600: they hold credentials."""
+
+import sqlite3
+
+from synapsed.interfaces import Seal, Store
+from synapsed.parts.a2a.push.push_record import PushRecord
+
+
+class PushTable:
+    """Every method may raise StoreError; what was begun completes though the caller is cancelled."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def put(self, record: PushRecord) -> None:
+        """Add it, or replace the one with its id. The task must be known."""
+        data, active = record.model_dump_json(), record.state == "active"
+
+        def write(connection: sqlite3.Connection, seal: Seal) -> None:
+            connection.execute(
+                "INSERT INTO pushes (task_id, id, active, data) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (task_id, id) DO UPDATE SET active = excluded.active, data = excluded.data",
+                (record.task_id, record.id, active, seal(data)),
+            )
+
+        await self._store.commit(also=[write])
+
+    async def update(self, record: PushRecord) -> bool:
+        """Replace it; False where it is not there any more."""
+        data, active = record.model_dump_json(), record.state == "active"
+
+        there = False
+
+        def write(connection: sqlite3.Connection, seal: Seal) -> None:
+            nonlocal there
+            done = connection.execute(
+                "UPDATE pushes SET active = ?, data = ? WHERE task_id = ? AND id = ?",
+                (active, seal(data), record.task_id, record.id),
+            )
+            there = done.rowcount > 0
+
+        await self._store.commit(also=[write])
+        return there
+
+    async def delete(self, task_id: str, push_id: str) -> None:
+        """Nothing happens if there is no such config."""
+
+        def write(connection: sqlite3.Connection, _: Seal) -> None:
+            connection.execute("DELETE FROM pushes WHERE task_id = ? AND id = ?", (task_id, push_id))
+
+        await self._store.commit(also=[write])
+
+    async def of_task(self, task_id: str) -> list[PushRecord]:
+        """In the order in which they were first put."""
+        return await self._records("SELECT data FROM pushes WHERE task_id = ? ORDER BY seq", task_id)
+
+    async def active(self) -> list[PushRecord]:
+        """Those whose receivers are not told everything yet."""
+        return await self._records("SELECT data FROM pushes WHERE active = 1 ORDER BY seq")
+
+    async def _records(self, query: str, *values: str) -> list[PushRecord]:
+        return await self._store.read(
+            lambda connection: [PushRecord.model_validate_json(data) for (data,) in connection.execute(query, values)]
+        )

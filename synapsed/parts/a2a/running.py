@@ -1,0 +1,27 @@
+"""The part at work: what answers A2A's requests, and what tells receivers elsewhere of tasks."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from synapsed.kernel import Kernel, Running
+from synapsed.parts.a2a.a2a_loading import A2aSdk
+from synapsed.parts.a2a.push.sender import push_sender
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Running]:
+    """Goes on telling what the last daemon had not told; what is told ends after the agents."""
+    config = kernel.config.a2a
+    pushes = push_sender(kernel) if config.push.enabled else None
+    try:
+        if pushes is not None:
+            await pushes.start()
+        yield Answering(A2aSdk(kernel.control.tasks, kernel.control.events, pushes, repeats=config.repeats))
+    finally:
+        if pushes is not None:
+            await pushes.close()
+
+
+class Answering(Running):
+    def __init__(self, sdk: A2aSdk) -> None:
+        self.provides = {A2aSdk: sdk}

@@ -1,0 +1,6 @@
+"""The API over real sockets, in front of the fake control: as for the API's own tests."""
+
+from tests.api.conftest import api, control
+from tests.store.conftest import hands, open_store
+
+__all__ = ["api", "control", "hands", "open_store"]
