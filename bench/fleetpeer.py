@@ -27,6 +27,7 @@ from synapsed.model.task import Message, Task, TextPart
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.member_files import Home
 from synapsed.parts.fleet.service import Fleet
+from synapsed.parts.loading import config_model
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
 from tests.parts.fleet.member import AGENT, Agents, AheadClock, Control, Plan
@@ -64,8 +65,8 @@ def words(message: Message) -> str:
 @asynccontextmanager
 async def member(paths: Paths, urls: Sequence[str] = ()) -> AsyncIterator[tuple[Fleet, SqliteStore]]:
     """A host with its store and its connection, for as long as the block runs."""
-    config = (await asyncio.to_thread(load_config, paths)).fleet
-    assert config is not None
+    whole: Any = await asyncio.to_thread(load_config, paths, config_model())
+    config = whole.fleet
     if urls:
         config = config.model_copy(update={"urls": list(urls)})
     clock = AheadClock(0.0)

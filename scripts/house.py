@@ -40,7 +40,6 @@ TO_GO = {
         "api.routes.external",
         "api.routes.hosts",
     ),
-    "fleet": ("fleet", "fleetspec", "api.routes.fleet", "store.fleet", "interfaces.fleet"),
 }
 
 WORDS = {

@@ -40,6 +40,18 @@ class Verb(NamedTuple):
         return told
 
 
+class DaemonVerb(NamedTuple):
+    """A verb of `synapsed`, in a part's table `DAEMON_VERBS`. `module` has its `configure`, for its parser, and `run`,
+    which is given what was parsed, the daemon's paths, a function that reads the configuration, and what tells the
+    service manager of it; it may raise SynapsedError. `log`: it serves until SIGTERM or SIGINT, and its log is called
+    so. `internal`: it is for `synapsectl`, and tells what is wrong as JSON, too."""
+
+    module: str
+    help: str
+    log: str = ""
+    internal: bool = False
+
+
 AGENTS = "agents"
 LOOKING = "what they do"
 MESSAGES = "messages and answers"
@@ -77,9 +89,6 @@ VERBS = {
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
-    "fleet": Verb(
-        "fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE, "synapsed.parts.fleet.ctl"
-    ),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
@@ -123,6 +132,7 @@ SYNONYMS = {
 """What people who come from other tools type, and the verb that they mean."""
 
 RELEASED = {
+    "fleet": "fleet",
     "history": "history",
     "notify": "attention",
     "schedule": "schedules",
@@ -135,6 +145,9 @@ RELEASED = {
 
 NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
 """Verbs of this tool that show what a part knows."""
+
+OPTIONS = {"fleet": "fleet"}
+"""Options of its verbs that ask for what a part knows."""
 
 
 @cache
@@ -165,16 +178,33 @@ def is_installed(part: str) -> bool:
 @cache
 def all_verbs() -> dict[str, Verb]:
     """Returns all verbs. A part of another distribution whose verbs cannot be loaded adds none."""
+    found = verbs()
+    for package in _outside():
+        with suppress(Exception):
+            found = _with(found, package)
+    return found
+
+
+def daemon_verbs() -> dict[str, DaemonVerb]:
+    """Returns the verbs that parts add to `synapsed`."""
+    found: dict[str, DaemonVerb] = {}
+    for package in (*packages_with("verbs"), *_outside()):
+        with suppress(Exception):
+            found = getattr(import_module(f"{package}.verbs"), "DAEMON_VERBS", {}) | found
+    return found
+
+
+def _outside() -> list[str]:
+    """The packages for this tool of other distributions' parts."""
     from importlib.util import find_spec
 
     from synapsed.parts.outside import packages
 
-    found = verbs()
+    ours = []
     for package in packages().values():
         with suppress(Exception):
-            if find_spec(f"{package}.ctl") is not None:
-                found = _with(found, f"{package}.ctl")
-    return found
+            ours += [f"{package}.ctl"] if find_spec(f"{package}.ctl.verbs") is not None else []
+    return ours
 
 
 def _with(found: dict[str, Verb], package: str) -> dict[str, Verb]:

@@ -8,7 +8,6 @@ opposite order.
 
 import asyncio
 import contextlib
-import importlib
 import os
 import random
 import resource
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import structlog
 
@@ -45,7 +44,7 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import AgentSource, Carrier, NewEvent, WaitingHere, WaitingSource
+from synapsed.interfaces import AgentSource, Carrier, NewEvent, WaitingSource
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, Running, open_parts
@@ -53,13 +52,13 @@ from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
+from synapsed.model.released_names import CONFIG_FILES
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import proxies_in
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.parts.fleet.no_member import NoMember
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
 from synapsed.pipes.factory import AcpLinks
 from synapsed.process.collector import collecting
@@ -85,9 +84,6 @@ from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
 from synapsed.time_zone import LocalZone
 from synapsed.upkeep import Upkeep, watch_loop
-
-if TYPE_CHECKING:
-    from synapsed.parts.fleet.service import Fleet
 
 FAILED = 1
 """The exit code of a daemon that could not go on."""
@@ -137,7 +133,6 @@ class _Parts:
     token: str
     backups: Backups
     lag: Histogram
-    fleet: "Fleet | None"
     parts: Parts
     hooks: Mapping[str, HookSocket]
     """By their names among the premises."""
@@ -327,10 +322,6 @@ class Daemon:
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
         await externals.restore()
-        opening = importlib.import_module("synapsed.parts.fleet.entry_point")
-        fleet, fleet_problem = await up.enter_async_context(
-            opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
-        )
         alerts: list[str] = []
         kernel = Kernel(
             control=manager,
@@ -356,10 +347,6 @@ class Daemon:
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
         parts.admit("elsewhere", _Reaching(externals, {WaitingSource: hosts, AgentSource: hosts}))
-        if fleet is not None:
-            parts.admit("fleet", _Reaching(fleet.carrier, {WaitingSource: fleet, AgentSource: fleet}))
-        else:
-            parts.admit("fleet", _Reaching(NoMember(store, self._clock, fleet_problem), {}))
         carriers.become(parts.carriers)
         security = Security(
             directory=manager.directory,
@@ -386,14 +373,12 @@ class Daemon:
             texts=store.texts,
             faces=faces(),
             parts=parts,
-            fleet=fleet,
-            fleet_problem=fleet_problem,
             alerts=alerts,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
         up.push_async_callback(servers.close)
-        for alert in _left_out(parts, fleet_problem):
+        for alert in _left_out(parts, paths):
             servers.alert(alert)
         retention = Retention(
             store,
@@ -417,7 +402,6 @@ class Daemon:
             token=token,
             backups=backups,
             lag=kernel.figures.lag,
-            fleet=fleet,
             parts=parts,
             hooks=hooks,
         )
@@ -461,9 +445,6 @@ class Daemon:
             await parts.manager.autostart()
             await parts.externals.resume()
             parts.hosts.start()
-            if parts.fleet is not None:
-                parts.fleet.waiting.source = next((here.items for here in parts.parts.all(WaitingHere)), None)
-                await parts.fleet.start()
             parts.parts.started()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
@@ -516,12 +497,14 @@ def _reconfigure(config: Config, kernel: Kernel, parts: Parts) -> None:
     parts.reconfigured()
 
 
-def _left_out(parts: Parts, fleet_problem: str | None) -> Iterator[str]:
+def _left_out(parts: Parts, paths: Paths) -> Iterator[str]:
     """Yields, in words for people, each thing that does not work since the daemon came up."""
     for name, problem in {**LEFT_OUT, **parts.problems}.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
-    if fleet_problem is not None:
-        yield f"this host takes no part in its fleet: {fleet_problem}; then restart the daemon"
+    there = {face.name for face in faces()}
+    for file, part in CONFIG_FILES.items():
+        if part not in there and (paths.config / file).exists():
+            yield f"{paths.config / file} belongs to the part {part}, which is not installed"
 
 
 def _tool_directory() -> Path | None:

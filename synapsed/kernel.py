@@ -4,7 +4,8 @@ A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows no
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`), kernel modules that parts use: `aio`, `api` (what the room exports),
 `api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections), `errors`,
-`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `tasks.transitions`.
+`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`, `store.lookup`,
+`tasks` (what it exports), `tasks.transitions`.
 """
 
 import asyncio
@@ -332,8 +333,8 @@ class Parts:
         raise NotReady(why_not or f"no part that is open has a {kind.__name__}")
 
     def admit(self, name: str, running: Running) -> None:
-        """Takes one that somebody else opens and closes, behind those that there are."""
-        self._running[name] = running
+        """Takes one that somebody else opens and closes, before those that there are."""
+        self._running = {name: running, **self._running}
 
     async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:
         """A part that does not open is left out: agents are worth more."""

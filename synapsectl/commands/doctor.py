@@ -92,6 +92,5 @@ def _one_by_one(ctx: CommandContext, findings: Iterator[Finding]) -> Iterator[Fi
 def _findings(ctx: CommandContext) -> Iterator[Finding]:
     from synapsectl.checkup.home import look_inside, stale_entries
     from synapsectl.checkup.surroundings import look_around
-    from synapsed.parts.fleet.ctl.checks import look_at_fleet
 
-    return chain(look_around(ctx), look_inside(ctx, stale_entries(ctx)), look_at_fleet(ctx))
+    return chain(look_around(ctx), look_inside(ctx, stale_entries(ctx)))

@@ -32,6 +32,7 @@ from synapsed.api.security import JSON_TYPES, on_unix
 from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of, send
 from synapsed.api.slow_readers import respond
 from synapsed.api.sse import SseFrame, serve
+from synapsed.api.websocket import is_upgrade, push
 
 __all__ = [
     "CONTEXT",
@@ -53,6 +54,7 @@ __all__ = [
     "between",
     "document",
     "flag",
+    "is_upgrade",
     "key_of",
     "on_unix",
     "one_of",
@@ -60,6 +62,7 @@ __all__ = [
     "others_first",
     "parse_json",
     "port_of",
+    "push",
     "read_body",
     "refusing_as",
     "reserve_page",

@@ -24,7 +24,6 @@ from synapsed.api.routes import (
     tasks,
     terminal,
 )
-from synapsed.parts.fleet import routes as fleet
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",
@@ -42,7 +41,6 @@ _DAEMON_ROUTES = (
     agents,
     external,
     hosts,
-    fleet,
     control,
 )
 

@@ -33,7 +33,6 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.model.trace import Sampling
-from synapsed.parts.fleet.fleet_control import FleetControl
 from synapsed.store.acts import ActLog
 
 PIECES_AT_ONCE = 8
@@ -153,10 +152,6 @@ class ApiContext:
     limits: RequestLimits = field(default_factory=RequestLimits)
     texts: Texts = field(default_factory=Texts)
     """The store's, so that what it has encoded is not encoded again."""
-    fleet: FleetControl | None = None
-    """None: this host is in no fleet."""
-    fleet_problem: str | None = None
-    """Why it takes no part in the one that is configured."""
     sampling: Sampling = field(default_factory=Sampling)
     acts: Acts = field(init=False)
     streams: Streams = field(init=False)

@@ -32,11 +32,6 @@ class HostRemoved(_Answer):
     name: str
 
 
-class FleetRow(_Answer):
-    status: Literal["retried", "canceled", "removed"]
-    id: str
-
-
 class ErrorTold(_Answer):
     """`code` is for programs, `message` for people; `details` name what it is about."""
 

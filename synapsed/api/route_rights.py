@@ -62,8 +62,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /hosts": _LOOK,
         "POST /hosts/{host}/input": _ANSWER,
         "POST /hosts/{host}/inbox/{item}/seen": _ANSWER,
-        "POST /fleet/files": _SEND,
-        "POST /fleet/files/{file}": _SEND,
         "GET /control/status": _LOOK,
         "GET /control/automation": _LOOK,
         "GET /control/profiles": _LOOK,

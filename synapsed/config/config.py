@@ -15,7 +15,6 @@ from synapsed.config.api_section import ApiConfig
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
-from synapsed.parts.fleet.fleet_config import FleetConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +300,6 @@ class Config(Section):
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
-    fleet: FleetConfig | None = None
-    """None: this host is a member of no fleet."""
 
     part_sections: ClassVar[Mapping[str, ConfigKey]] = {}
     part_checks: ClassVar[Sequence[Callable[[Any], str | None]]] = ()

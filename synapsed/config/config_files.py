@@ -20,7 +20,6 @@ from synapsed.config.toml_errors import describe_syntax, describe_validation, un
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
 from synapsed.model.agent import validate_name
-from synapsed.parts.fleet.fleet_config import FleetConfig, overlaid
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:
@@ -46,7 +45,7 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
     _check_teams(config.teams, agents, paths.config_file)
     files = {name: key.file for name, key in model.part_sections.items() if key.file is not None}
     completed = {name: _completed(getattr(config, name), file, paths) for name, file in files.items()}
-    config = config.model_copy(update={"agents": agents, "fleet": _fleet(config.fleet, paths), **completed})
+    config = config.model_copy(update={"agents": agents, **completed})
     for wrong in (check(config) for check in model.part_checks):
         if wrong is not None:
             raise ConfigError(f"{paths.config_file}: {wrong}", file=str(paths.config_file))
@@ -99,21 +98,6 @@ def _overlaid[M: BaseModel](below: M, above: M) -> M:
         old, new = getattr(below, key), getattr(above, key)
         keys[key] = _overlaid(old, new) if isinstance(old, BaseModel) and isinstance(new, BaseModel) else new
     return below.model_copy(update=keys)
-
-
-def _fleet(written: FleetConfig | None, paths: Paths) -> FleetConfig | None:
-    """What `[fleet]` says, over what `fleet create` or `fleet join` has written."""
-    fleet = written
-    if (text := _read(paths.fleet_file)) is not None:
-        joined = _validate(paths.fleet_file, text, FleetConfig)
-        fleet = joined if written is None else overlaid(joined, written)
-    if fleet is not None and (missing := [key for key in ("name", "urls") if not getattr(fleet, key)]):
-        raise ConfigError(
-            f"{paths.config_file}: fleet.{missing[0]} is missing: 'synapsectl fleet create' or 'fleet join' writes it "
-            f"to {paths.fleet_file}; without a fleet, remove [fleet]",
-            file=str(paths.config_file),
-        )
-    return fleet
 
 
 def _check_dependencies(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

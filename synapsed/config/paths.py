@@ -53,8 +53,6 @@ class Paths(_Roots):
     config_file = _Below("config", "config.toml")
     agents_d = _Below("config", "agents.d")
     """What `start --save` writes."""
-    fleet_file = _Below("config", "fleet.toml")
-    """What `fleet create` and `fleet join` write."""
     user_profiles = _Below("config", "profiles")
     database = _Below("state", "synapsed.db")
     token = _Below("state", "token")
@@ -82,8 +80,6 @@ class Paths(_Roots):
     """What is known of other hosts."""
     kept_files = _Below("state", "fleet/files")
     """Files that go with messages to other hosts, or came with some of theirs."""
-    fleet = _Below("state", "fleet")
-    """This host's credentials in its fleet; on the admin's, the fleet's keys; on a broker's, its store."""
     host_sockets = _Below("sockets", "hosts")
     """Other hosts' control sockets, as far as ssh has brought them here."""
 

@@ -50,19 +50,27 @@ from synapsed.interfaces.store import (
 )
 from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
 from synapsed.interfaces.waiting import AgentSource, WaitingHere, WaitingSource
-from synapsed.model.agent import Activity, AgentView, ProcessState, ProfileAnswer
+from synapsed.model.agent import ADDRESS_MAX, NAME_PATTERN, Activity, AgentView, ProcessState, ProfileAnswer
 from synapsed.model.attention import HostSaid, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.follower import FollowerState, LogProgress
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
+from synapsed.model.host import HostState
+from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
+from synapsed.model.records import ReplyRecord
+from synapsed.model.trace import TraceContext, context_of, parent_of, span_id
 
 __all__ = [
+    "ADDRESS_MAX",
     "EVERY_EVENT",
+    "NAME_PATTERN",
     "PAGE_SIZE",
     "PERSON",
     "RIGHTS",
+    "SCHEME",
+    "SIZE",
     "SLOW_S",
     "Activity",
     "AgentFigures",
@@ -91,7 +99,9 @@ __all__ = [
     "Grant",
     "Histogram",
     "HostSaid",
+    "HostState",
     "Ink",
+    "KeptFile",
     "LinkTerminal",
     "LogProgress",
     "NewEvent",
@@ -104,6 +114,7 @@ __all__ = [
     "PushPlace",
     "PutAway",
     "Reach",
+    "ReplyRecord",
     "Rgb",
     "Right",
     "Rows",
@@ -123,8 +134,14 @@ __all__ = [
     "Terminals",
     "Token",
     "TokenKind",
+    "TraceContext",
     "TypedLine",
     "WaitingHere",
     "WaitingSource",
+    "context_of",
+    "given_here",
+    "is_kept",
+    "parent_of",
+    "span_id",
     "task_cursor",
 ]

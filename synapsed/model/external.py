@@ -7,7 +7,6 @@ from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.released_names import ADDRESSES, CARRIER
 from synapsed.model.task import Task
-from synapsed.parts.fleet.fleet_rows import VIA
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
@@ -39,7 +38,7 @@ def unknown(agent_id: str) -> UnknownAgent:
 
 
 def is_any(address: str) -> bool:
-    """Whether `address` means any agent of a class, on whatever host of the fleet (`any:CLASS`)."""
+    """Whether `address` means any agent of a class, on whatever host (`any:CLASS`)."""
     return address.startswith(ANY)
 
 
@@ -55,11 +54,6 @@ def part_of_task(task: Task) -> str:
     """Returns the part that carries the task of an agent elsewhere."""
     told = task.metadata.get(KEY)
     return str(told.get("via", CARRIER)) if isinstance(told, dict) else CARRIER
-
-
-def carried_by_fleet(task: Task) -> bool:
-    """Whether the task is under way by the fleet: it stays so."""
-    return part_of_task(task) == VIA
 
 
 def host_of(address: str) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "a2a.push.enabled": "a2a",
         "a2a.repeats": "a2a",
+        "fleet": "fleet",
         "history": "history",
         "metrics": "telemetry",
         "moods": "moods",
@@ -22,6 +23,9 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""
+
+CONFIG_FILES: Final[Mapping[str, str]] = MappingProxyType({"fleet.toml": "fleet"})
+"""Files beside config.toml."""
 
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""

@@ -24,6 +24,7 @@ from synapsed.kernel import Parts, Running
 from synapsed.parts.a2a.a2a_loading import A2aSdk
 from synapsed.parts.a2a.running import Answering
 from synapsed.parts.attention.face import FACE as ATTENTION
+from synapsed.parts.fleet.face import FACE as FLEET
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.parts.web.face import FACE as WEB
@@ -94,7 +95,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         timers=FakeClock(),
     )
-    for face in (PICTURES, WEB, ATTENTION):
+    for face in (PICTURES, WEB, ATTENTION, FLEET):
         await parts.open(face, kernel, opened)
     of_hosts = Running()
     of_hosts.provides = {WaitingSource: hosts, AgentSource: hosts}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
-from synapsed.model.attention import AttentionItem, AttentionKind, HostSaid
-from synapsed.model.host import HostState
+from synapsed.interfaces import HostSaid, HostState
+from synapsed.model.events import AttentionItem, AttentionKind
 from synapsed.model.task import Task
 from synapsed.parts.fleet.fleet_rows import FleetOrigin
 from synapsed.parts.fleet.host_record import WAITS_MAX, WORDS_MAX, HostRecord, WaitRecord

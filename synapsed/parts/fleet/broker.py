@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import structlog
@@ -33,7 +33,6 @@ from synapsed.parts.fleet.fleet_config import FleetBroker, FleetConfig
 from synapsed.parts.fleet.member_files import Home
 from synapsed.parts.fleet.natsserver import ClusterPlace, NatsServer, configuration, find
 from synapsed.parts.fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
-from synapsed.process.service_manager import ServiceNotifier
 
 LOOK_S: Final = 3.0
 FIRST_LOOK_S: Final = 0.2
@@ -215,6 +214,18 @@ def ask_health(folder: BrokerFolder) -> BrokerHealth:
     return BrokerHealth(healthy=answer.status == 200, told=said, free=free)
 
 
+class Notifier(Protocol):
+    """Tells the service manager, where there is one, how this process is."""
+
+    def ready(self, status: Callable[[], str]) -> None: ...
+
+    def stopping(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def beating(self) -> contextlib.AbstractAsyncContextManager[None]: ...
+
+
 class BrokerUnit:
     """Keeps one server until it is told to end."""
 
@@ -224,7 +235,7 @@ class BrokerUnit:
         config: FleetBroker,
         *,
         server: NatsServer,
-        notifier: ServiceNotifier,
+        notifier: Notifier,
         clock: Callable[[], float] = time.monotonic,
         free_min: int = FREE_MIN,
     ) -> None:
@@ -385,17 +396,16 @@ class BrokerUnit:
         log.info("broker's certificate was made again", names=sorted(names))
 
 
-async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, str]) -> None:
+async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, str], notifier: Notifier) -> None:
     """`synapsed broker`: this host's broker, or, where it is somebody else's, who answers there for the fleet. Raises
     SynapsedError."""
     folder = BrokerFolder(home.broker)
     if home.keyring.exists() and (urls := _elsewhere(home)):
-        await _only_answer(home, folder, urls, environ)
+        await _only_answer(home, folder, urls, notifier)
         return
     folder.read()
     free_min = int(environ.get("SYNAPSED_BROKER_FREE_MIN") or FREE_MIN)
     settings = (config.broker if config else None) or FleetBroker()
-    notifier = ServiceNotifier(environ)
     broker = BrokerUnit(home, settings, server=find(environ), notifier=notifier, free_min=free_min)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -418,14 +428,13 @@ def _elsewhere(home: Home) -> tuple[str, ...]:
     return plan.urls if plan.account else ()
 
 
-async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], environ: Mapping[str, str]) -> None:
+async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], notifier: Notifier) -> None:
     """Until SIGTERM or SIGINT."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)  # there is no server to start again
-    notifier = ServiceNotifier(environ)
     with folder.held():
         registrar = asyncio.ensure_future(_registrar(home, urls))
         async with notifier.beating():

@@ -19,17 +19,14 @@ from synapsed.errors import (
     TaskNotCancelable,
     UnknownAgent,
 )
-from synapsed.interfaces import OutboundQuestion, SendRequest, Store
-from synapsed.model.agent import ADDRESS_MAX
+from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, ReplyRecord, SendRequest, Store
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.external import carried_by_fleet, host_of, is_any
-from synapsed.model.records import ReplyRecord
-from synapsed.model.released_names import METADATA
+from synapsed.model.external import host_of, is_any
 from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id
 from synapsed.parts.fleet import receipts
 from synapsed.parts.fleet.a2a_types import Shapes
 from synapsed.parts.fleet.envelope import encoded
-from synapsed.parts.fleet.fleet_rows import VIA, FleetChange, OutRow
+from synapsed.parts.fleet.fleet_rows import VIA, FleetChange, OutRow, carried_by_fleet
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.incoming import Incoming
 from synapsed.parts.fleet.names import ANY
@@ -172,7 +169,7 @@ class FleetCarrier:
 
     def _task_of(self, alias: str, request: SendRequest, task_id: str, host: str | None, sender: str | None) -> Task:
         now = iso(self._clock.wall())
-        metadata = {key: value for key, value in request.metadata.items() if key not in (*METADATA, EXTERNAL)}
+        metadata = {key: value for key, value in request.metadata.items() if key != EXTERNAL}
         metadata |= request.marks
         told: dict[str, Any] = {"via": VIA}
         told |= {"host": host} if host is not None else {}

@@ -6,7 +6,7 @@ from typing import Final
 
 from synapsed.clock import Clock, iso
 from synapsed.errors import Busy, TaskNotFound
-from synapsed.model.kept_file import KeptFile
+from synapsed.interfaces import KeptFile
 from synapsed.parts.fleet.fleet_answers import FleetFile, FleetKept
 from synapsed.parts.fleet.parcel import CHUNK
 from synapsed.parts.fleet.parcel_fetching import Arrival, Fetching

@@ -114,3 +114,8 @@ class FleetHeld(_View):
     subject: str
     reason: str
     size: int
+
+
+class FleetRow(_View):
+    status: Literal["retried", "canceled", "removed"]
+    id: str

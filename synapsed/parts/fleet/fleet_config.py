@@ -6,10 +6,12 @@ here: they are in the state directory.
 """
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from synapsed.config.config import HostsConfig, Section
 
 HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 """A host's name: a token of subjects, and what stands behind the `@` of an address."""
@@ -18,10 +20,6 @@ CLASS_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 SCHEMES = frozenset({"tls", "nats", "ws", "wss"})
 ACCEPT_MAX = 200
 URLS_MAX = 16
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _host(value: str) -> str:
@@ -88,7 +86,7 @@ def bytes_of(size: str) -> int:
 HostName = Annotated[str, AfterValidator(_host)]
 
 
-class FleetWork(_Section):
+class FleetWork(Section):
     """`[fleet.work]`: what this host takes of the work for any."""
 
     classes: list[Annotated[str, AfterValidator(_class)]] = Field(default=[], max_length=64)
@@ -102,7 +100,7 @@ class FleetWork(_Section):
     """Seconds after which work that was sent from here, and that no host has taken, is taken back."""
 
 
-class FleetEvents(_Section):
+class FleetEvents(Section):
     """`[fleet.events]`: what the other hosts are told of what happens here."""
 
     publish: bool = True
@@ -112,7 +110,7 @@ class FleetEvents(_Section):
     them."""
 
 
-class FleetBroker(_Section):
+class FleetBroker(Section):
     """`[fleet.broker]`: the broker that this host keeps, in a unit of its own."""
 
     listen: Annotated[str, AfterValidator(_listen)] = "0.0.0.0:4222"
@@ -122,7 +120,7 @@ class FleetBroker(_Section):
     """At most so much is kept on disk; default: half of what is free when it starts, at most 20 GiB."""
 
 
-class FleetConfig(_Section):
+class FleetConfig(Section):
     """`[fleet]`, or `fleet.toml`."""
 
     name: HostName = ""
@@ -138,10 +136,11 @@ class FleetConfig(_Section):
     broker: FleetBroker | None = None
 
 
-def overlaid[M: BaseModel](below: M, above: M) -> M:
-    """`below`, with what is written in `above`; tables are taken key by key."""
-    keys: dict[str, object] = {}
-    for key in above.model_fields_set:
-        old, new = getattr(below, key), getattr(above, key)
-        keys[key] = overlaid(old, new) if isinstance(old, BaseModel) and isinstance(new, BaseModel) else new
-    return below.model_copy(update=keys)
+class Settings(Protocol):
+    """As much of the configuration as the fleet's verbs need."""
+
+    @property
+    def fleet(self) -> FleetConfig | None: ...
+
+    @property
+    def hosts(self) -> HostsConfig: ...

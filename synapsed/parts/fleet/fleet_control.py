@@ -1,30 +1,32 @@
-"""The fleet, as the API sees it."""
+"""The fleet, as whoever asks this host about it sees it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from synapsed.interfaces.waiting import WaitingSource
-from synapsed.model.agent import AgentView
-from synapsed.parts.fleet.fleet_answers import (
-    FleetEvent,
-    FleetFile,
-    FleetHeld,
-    FleetHost,
-    FleetKept,
-    FleetOut,
-    FleetStatus,
-)
+from synapsed.errors import NotInFleet
+from synapsed.interfaces import AgentSource, WaitingSource
+
+if TYPE_CHECKING:
+    from synapsed.parts.fleet.fleet_answers import (
+        FleetEvent,
+        FleetFile,
+        FleetHeld,
+        FleetHost,
+        FleetKept,
+        FleetOut,
+        FleetStatus,
+    )
 
 
 class FleetFiles(Protocol):
     """What is given here, goes, comes, and has come."""
 
-    async def begin(self, name: str) -> FleetFile:
+    async def begin(self, name: str) -> "FleetFile":
         """A file is to be given here, which is sent later. Raises Busy, InvalidRequest, StoreError."""
         ...
 
-    async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
+    async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> "FleetFile":
         """Its next piece. Raises TaskNotFound, InvalidRequest, TooLarge, StoreError."""
         ...
 
@@ -32,7 +34,7 @@ class FleetFiles(Protocol):
         """Where a file is that came from another host."""
         ...
 
-    async def listed(self) -> Sequence[FleetKept]:
+    async def listed(self) -> "Sequence[FleetKept]":
         """What is under way first."""
         ...
 
@@ -41,32 +43,24 @@ class FleetFiles(Protocol):
         ...
 
 
-class FleetControl(WaitingSource, Protocol):
+class FleetControl(WaitingSource, AgentSource, Protocol):
     """Of a daemon whose host is a member."""
 
-    async def status(self) -> FleetStatus: ...
+    async def status(self) -> "FleetStatus": ...
 
-    async def hosts(self) -> Sequence[FleetHost]:
+    async def hosts(self) -> "Sequence[FleetHost]":
         """With this one."""
-        ...
-
-    async def agents(self) -> list[AgentView]:
-        """Those of the other hosts, under their addresses."""
-        ...
-
-    async def teams(self) -> dict[str, list[str]]:
-        """The members of teams on the other hosts, as addresses."""
         ...
 
     def events(
         self, after: str | None, *, newest: bool, host: str | None = None, types: frozenset[str] | None = None
-    ) -> AsyncGenerator[FleetEvent | None]:
+    ) -> "AsyncGenerator[FleetEvent | None]":
         """Those of all hosts after the cursor, None: from now on; for ever, or with `newest` up to what there is. The
         first is None, once it can be read. Leave it by `aclosing`. Raises InvalidRequest for what is no cursor,
         NotReady where there is no broker to begin with."""
         ...
 
-    async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
+    async def outbox(self, host: str | None = None) -> "Sequence[FleetOut]":
         """The oldest first."""
         ...
 
@@ -81,6 +75,25 @@ class FleetControl(WaitingSource, Protocol):
     @property
     def files(self) -> FleetFiles: ...
 
-    async def quarantine(self) -> Sequence[FleetHeld]:
+    async def quarantine(self) -> "Sequence[FleetHeld]":
         """The newest first."""
         ...
+
+
+class Membership:
+    """This host in its fleet, or why it is in none: `problem` says it of the one that it is configured for."""
+
+    def __init__(self, fleet: FleetControl | None, problem: str | None = None) -> None:
+        self._fleet = fleet
+        self._problem = problem
+
+    @property
+    def fleet(self) -> FleetControl:
+        """Raises NotInFleet."""
+        if self._fleet is not None:
+            return self._fleet
+        if self._problem is not None:
+            raise NotInFleet(f"this host takes no part in its fleet: {self._problem}", problem=self._problem)
+        raise NotInFleet(
+            "this host is in no fleet: 'synapsectl fleet create' begins one, 'synapsectl fleet join' enters one"
+        )

@@ -4,10 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from synapsed.model.external import part_of_task
+from synapsed.model.task import Task
+
 KEY: Final = "fleet"
 """Of a task's metadata, where another host has sent it: `src`, and `id` as it is called there. No client sets it."""
 VIA: Final = "fleet"
 """`metadata.external.via` of a task that the fleet carries."""
+
+
+def carried_by_fleet(task: Task) -> bool:
+    """Returns whether the task is under way by the fleet: it stays so."""
+    return part_of_task(task) == VIA
+
 
 type OutKind = Literal["msg", "upd", "ctl", "work"]
 type OutState = Literal["new", "piped"]

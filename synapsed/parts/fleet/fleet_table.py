@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from synapsed.aio import at_once
-from synapsed.interfaces import NewEvent, Seal, Store
-from synapsed.model.records import ReplyRecord
+from synapsed.interfaces import NewEvent, ReplyRecord, Seal, Store
 from synapsed.model.task import Task
 from synapsed.parts.fleet.fleet_rows import (
     FleetChange,

@@ -35,12 +35,19 @@ from synapsed.errors import (
 from synapsed.interfaces import NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.external import carried_by_fleet
 from synapsed.model.task import TERMINAL_STATES, Task, TaskState
 from synapsed.parts.fleet import receipts
 from synapsed.parts.fleet.a2a_types import Shapes
 from synapsed.parts.fleet.envelope import BadEnvelope, Envelope
-from synapsed.parts.fleet.fleet_rows import FleetChange, FleetOrigin, InRow, OutRow, Quarantined, update_row
+from synapsed.parts.fleet.fleet_rows import (
+    FleetChange,
+    FleetOrigin,
+    InRow,
+    OutRow,
+    Quarantined,
+    carried_by_fleet,
+    update_row,
+)
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed.parts.fleet.outgoing import Outgoing, Speaker, update_taken

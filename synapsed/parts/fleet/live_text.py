@@ -14,10 +14,9 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import EventFilter, EventLog, Store
 from synapsed.model.events import Event, TaskArtifactAdded
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.external import carried_by_fleet
 from synapsed.model.task import ANSWER_ID, Task
 from synapsed.parts.fleet.envelope import BadEnvelope, Envelope
-from synapsed.parts.fleet.fleet_rows import FleetOrigin
+from synapsed.parts.fleet.fleet_rows import FleetOrigin, carried_by_fleet
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.incoming import Incoming
 from synapsed.parts.fleet.live_text_pieces import ASK_EVERY_S, Bounded, Listened, Place, SaidPiece, SayAgain, read

@@ -9,11 +9,10 @@ else.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import tomli_w
 
-from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError, StoreError
 from synapsed.files import write_private
 from synapsed.parts.fleet import jwt
@@ -66,18 +65,31 @@ class Identity(NamedTuple):
         )
 
 
+class Places(Protocol):
+    """The daemon's paths, as far as they are needed here."""
+
+    @property
+    def config(self) -> Path: ...
+
+    @property
+    def state(self) -> Path: ...
+
+    @property
+    def kept_files(self) -> Path: ...
+
+
 class Home:
     """The files of one home."""
 
-    def __init__(self, paths: Paths) -> None:
-        self.folder = paths.fleet
-        self.config_file = paths.fleet_file
-        self.credentials = paths.fleet / "host.creds"
-        self.certificate = paths.fleet / "ca.pem"
-        self.trusted = paths.fleet / "trust.json"
-        self.entry = paths.fleet / "entry.jwt"
-        self.keyring = Keyring(paths.fleet / "keys")
-        self.broker = paths.fleet / "broker"
+    def __init__(self, paths: Places) -> None:
+        self.folder = folder = paths.state / "fleet"
+        self.config_file = paths.config / "fleet.toml"
+        self.credentials = folder / "host.creds"
+        self.certificate = folder / "ca.pem"
+        self.trusted = folder / "trust.json"
+        self.entry = folder / "entry.jwt"
+        self.keyring = Keyring(folder / "keys")
+        self.broker = folder / "broker"
         self.files = paths.kept_files
 
     def is_member(self) -> bool:

@@ -19,11 +19,9 @@ from synapsed.a2a_types.extensions import taken
 from synapsed.a2a_types.partial_answer import Snapshot
 from synapsed.a2a_types.snapshots import snapshot_from
 from synapsed.errors import InvalidRequest, RemoteRefused, TooLarge
-from synapsed.interfaces import SendRequest
-from synapsed.model.agent import ADDRESS_MAX
+from synapsed.interfaces import ADDRESS_MAX, SIZE, KeptFile, SendRequest, is_kept
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import host_of
-from synapsed.model.kept_file import SIZE, KeptFile, is_kept
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, FilePart, Message, Part, Task, TextPart
@@ -33,9 +31,7 @@ from synapsed.parts.fleet.fleet_rows import FleetOrigin
 from synapsed.parts.fleet.names import ANY
 from synapsed.parts.fleet.parcel import FILES, WHOLE_MAX, ParcelRef, files_of
 from synapsed.parts.fleet.receipts import GONE, PERSON, round_of
-from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY
-from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
-from synapsed.tasks.transitions import COMMAND
+from synapsed.tasks import COMMAND, DIRECTION, HOPS, IN_REPLY_TO, REPLY, REPLY_TO, RESPONSE_EXPECTED
 
 URGENT: Final = 5
 _LOCAL: Final = frozenset(

@@ -3,8 +3,10 @@
 from synapsed.clock import Clock
 from synapsed.errors import TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import OutboundQuestion, SendRequest, Store
-from synapsed.model.external import carried_by_fleet, is_any
+from synapsed.model.external import is_any
 from synapsed.model.task import Message, Task
+from synapsed.parts.fleet.fleet_rows import FleetChange, carried_by_fleet
+from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.tasks import transitions
 
 
@@ -14,8 +16,9 @@ class NoMember:
 
     hint = ""
 
-    def __init__(self, store: Store, clock: Clock, problem: str | None) -> None:
+    def __init__(self, store: Store, table: FleetTable, clock: Clock, problem: str | None) -> None:
         self._store = store
+        self._table = table
         self._clock = clock
         self._problem = problem
 
@@ -46,13 +49,8 @@ class NoMember:
         if now.terminal:
             raise TaskNotCancelable(f"task {now.id} is {now.status.value} already", task=now.id)
         commit = transitions.canceled(now, reason="canceled", now=self._clock.wall())
-        await self._store.commit(
-            events=commit.events,
-            tasks=[commit.task],
-            turn_ended=commit.turn_ended,
-            also=[lambda connection, _: connection.execute("DELETE FROM fleet_out WHERE task_id = ?", (now.id,))],
-            durable=True,
-        )
+        change = FleetChange(given_up=(now.id,))
+        await self._table.commit(commit.task, change, events=commit.events, turn_ended=commit.turn_ended)
         return commit.task
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:

@@ -1,8 +1,7 @@
 """The agents of this host, as the other hosts may use them (`[fleet] accept`)."""
 
 from synapsed.errors import Forbidden
-from synapsed.interfaces import Control
-from synapsed.model.agent import Activity, AgentView, ProcessState
+from synapsed.interfaces import Activity, AgentView, Control, ProcessState
 from synapsed.model.external import alias_of
 from synapsed.parts.fleet.fleet_config import FleetConfig
 

@@ -16,7 +16,7 @@ import structlog
 
 from synapsed.clock import Ages, Clock
 from synapsed.errors import InvalidRequest
-from synapsed.model.kept_file import given_here, is_kept
+from synapsed.interfaces import given_here, is_kept
 from synapsed.model.task import FilePart, Part
 from synapsed.parts.fleet import streams
 from synapsed.parts.fleet.envelope import encoded

@@ -8,8 +8,7 @@ from typing import Final
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.interfaces import Directory, EventFilter, EventLog
-from synapsed.model.agent import Activity, AgentView, ProcessState
+from synapsed.interfaces import Activity, AgentView, Directory, EventFilter, EventLog, ProcessState
 from synapsed.parts.fleet import streams
 from synapsed.parts.fleet.attention import NOTHING_TOLD, Waiting, Waits
 from synapsed.parts.fleet.host_record import (

@@ -4,8 +4,8 @@ Does no I/O. Whatever is read came from another host, and is checked. Messages a
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from synapsed.interfaces import given_here
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.kept_file import given_here
 from synapsed.model.task import Message, Task
 from synapsed.parts.fleet.envelope import BadEnvelope, encoded
 from synapsed.parts.fleet.names import ID

@@ -14,10 +14,9 @@ from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
 from synapsed.interfaces import Store, Tasks
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.external import carried_by_fleet
 from synapsed.model.task import Task, TaskState
 from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.fleet_rows import FleetChange, FleetOrigin
+from synapsed.parts.fleet.fleet_rows import FleetChange, FleetOrigin, carried_by_fleet
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.incoming import Incoming
 from synapsed.parts.fleet.names import record

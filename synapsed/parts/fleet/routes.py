@@ -10,16 +10,11 @@ from typing import Annotated, Any, Literal
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.api.context import ApiContext, to_the_end
-from synapsed.api.describe import Streamed
-from synapsed.api.operation import operation, person
-from synapsed.api.query import Query, one_of, some_of, text_like
-from synapsed.api.response_models import FleetRow
-from synapsed.api.sse import SseFrame, serve
-from synapsed.api.websocket import is_upgrade, push
+from synapsed.api import Query, SseFrame, is_upgrade, one_of, push, serve, some_of, text_like, to_the_end
+from synapsed.api.operation import Streamed, operation, person
 from synapsed.errors import Busy, InvalidRequest, NotInFleet, NotReady, TaskNotFound, TooLarge
-from synapsed.model.events.wire import TYPES
-from synapsed.model.kept_file import SCHEME, KeptFile
+from synapsed.interfaces import SCHEME, KeptFile
+from synapsed.model.events import TYPES
 from synapsed.parts.fleet.fleet_answers import (
     FleetEvent,
     FleetFile,
@@ -27,9 +22,10 @@ from synapsed.parts.fleet.fleet_answers import (
     FleetHost,
     FleetKept,
     FleetOut,
+    FleetRow,
     FleetStatus,
 )
-from synapsed.parts.fleet.fleet_control import FleetControl
+from synapsed.parts.fleet.fleet_control import Membership
 
 SEE = person("see how the fleet is reached")
 REMOVE = person("remove files of others")
@@ -82,32 +78,14 @@ class FilePiece(BaseModel):
     last: bool = False
 
 
-def routes() -> list[web.RouteDef]:
-    return [
-        web.get("/fleet", status),
-        web.get("/fleet/hosts", list_fleet_hosts),
-        web.get("/fleet/events", fleet_events),
-        web.get("/fleet/outbox", outbox),
-        web.post("/fleet/outbox/{row}/retry", retry),
-        web.post("/fleet/outbox/{row}/cancel", give_up),
-        web.get("/fleet/quarantine", quarantine),
-        web.get("/fleet/files", list_files),
-        web.post("/fleet/files", begin_file),
-        web.post("/fleet/files/{file}", add_to_file),
-        web.delete("/fleet/files/{file}", remove_given_file),
-        web.get("/fleet/files/{host}/{file}", read_file),
-        web.delete("/fleet/files/{host}/{file}", remove_file),
-    ]
-
-
 @operation("This host in its fleet", "how it stands", allowed=SEE, errors=(NotInFleet,))
-async def status(request: web.Request, context: ApiContext) -> FleetStatus:
-    return await _fleet(context).status()
+async def status(request: web.Request, membership: Membership) -> FleetStatus:
+    return await membership.fleet.status()
 
 
 @operation("The hosts of the fleet", "the hosts, with this one", errors=(NotInFleet,))
-async def list_fleet_hosts(request: web.Request, context: ApiContext) -> list[FleetHost]:
-    return list(await _fleet(context).hosts())
+async def list_fleet_hosts(request: web.Request, membership: Membership) -> list[FleetHost]:
+    return list(await membership.fleet.hosts())
 
 
 @operation(
@@ -116,12 +94,12 @@ async def list_fleet_hosts(request: web.Request, context: ApiContext) -> list[Fl
     allowed=person("read the events of all hosts"),
     errors=(NotInFleet, NotReady),
 )
-async def fleet_events(request: web.Request, query: FleetEventsQuery, context: ApiContext) -> web.StreamResponse:
+async def fleet_events(request: web.Request, query: FleetEventsQuery, membership: Membership) -> web.StreamResponse:
     """As those of `/events`, with `host` and `number`, which is the event's id there; `id` is a place in what the
     broker keeps. Texts are in it only of hosts that say so (`[fleet.events]`)."""
     after = request.headers.get("Last-Event-ID") or query.lastEventId or query.after
     types = None if query.types is None else frozenset(query.types)
-    found = _fleet(context).events(after, newest=query.until == "newest", host=query.host, types=types)
+    found = membership.fleet.events(after, newest=query.until == "newest", host=query.host, types=types)
     if query.stream == "sse" or "text/event-stream" in request.headers.get(hdrs.ACCEPT, ""):
         return await serve(request, _frames(await _begun(found)))
     if not is_upgrade(request):
@@ -130,32 +108,32 @@ async def fleet_events(request: web.Request, query: FleetEventsQuery, context: A
 
 
 @operation("What is under way to other hosts", "the oldest first", allowed=SEE, errors=(NotInFleet,))
-async def outbox(request: web.Request, query: FleetQuery, context: ApiContext) -> list[FleetOut]:
+async def outbox(request: web.Request, query: FleetQuery, membership: Membership) -> list[FleetOut]:
     """What no host has said to have taken."""
-    return list(await _fleet(context).outbox(query.host))
+    return list(await membership.fleet.outbox(query.host))
 
 
 @operation("Send it again now", "it is", allowed=person("send for others"), errors=(NotInFleet, TaskNotFound))
-async def retry(request: web.Request, context: ApiContext) -> FleetRow:
+async def retry(request: web.Request, membership: Membership) -> FleetRow:
     row = request.match_info["row"]
-    if not await to_the_end(_fleet(context).outbox_retry(row)):
+    if not await to_the_end(membership.fleet.outbox_retry(row)):
         raise _no_such(row)
     return FleetRow(status="retried", id=row)
 
 
 @operation("Give it up", "it is", allowed=person("cancel for others"), errors=(NotInFleet, TaskNotFound))
-async def give_up(request: web.Request, context: ApiContext) -> FleetRow:
+async def give_up(request: web.Request, membership: Membership) -> FleetRow:
     """Its task fails, UNDELIVERED; whether the other host has taken it is not known then."""
     row = request.match_info["row"]
-    if not await to_the_end(_fleet(context).outbox_cancel(row)):
+    if not await to_the_end(membership.fleet.outbox_cancel(row)):
         raise _no_such(row)
     return FleetRow(status="canceled", id=row)
 
 
 @operation("What came and was refused", "the newest first", allowed=SEE, errors=(NotInFleet,))
-async def quarantine(request: web.Request, context: ApiContext) -> list[FleetHeld]:
+async def quarantine(request: web.Request, membership: Membership) -> list[FleetHeld]:
     """Unsigned, signed by somebody else than its subject says, or not to be read: nothing of it was believed."""
-    return list(await _fleet(context).quarantine())
+    return list(await membership.fleet.quarantine())
 
 
 async def _begun(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator[FleetEvent | None]:
@@ -179,14 +157,14 @@ async def _documents(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator
 
 
 @operation("Give a file that is too large for a message", "it has begun", errors=(NotInFleet, Busy))
-async def begin_file(request: web.Request, body: FileBegun, context: ApiContext) -> FleetFile:
+async def begin_file(request: web.Request, body: FileBegun, membership: Membership) -> FleetFile:
     """At most 1 GiB. Once it is whole, a part of a message to a host of the fleet names it, by its `uri`. It is kept
     for a day, and as long as it is under way."""
-    return await _fleet(context).files.begin(body.name)
+    return await membership.fleet.files.begin(body.name)
 
 
 @operation("The next piece of the file", "what is here of it", errors=(NotInFleet, TaskNotFound, TooLarge))
-async def add_to_file(request: web.Request, body: FilePiece, context: ApiContext) -> FleetFile:
+async def add_to_file(request: web.Request, body: FilePiece, membership: Membership) -> FleetFile:
     """A piece that is here already changes nothing; one that would leave a gap is refused, with the `size` that is
     here."""
     try:
@@ -194,13 +172,13 @@ async def add_to_file(request: web.Request, body: FilePiece, context: ApiContext
     except (binascii.Error, ValueError):
         raise InvalidRequest("bytes: must be base64", field="bytes") from None
     file_id = request.match_info["file"]
-    return await to_the_end(_fleet(context).files.add(file_id, body.offset, piece, last=body.last))
+    return await to_the_end(membership.fleet.files.add(file_id, body.offset, piece, last=body.last))
 
 
 @operation("A file that came with a task", "its content", allowed=SEE, errors=(NotInFleet, TaskNotFound))
-async def read_file(request: web.Request, context: ApiContext) -> web.FileResponse:
+async def read_file(request: web.Request, membership: Membership) -> web.FileResponse:
     host, file_id = request.match_info["host"], request.match_info["file"]
-    fleet = _fleet(context)
+    fleet = membership.fleet
     known = KeptFile.of(f"{SCHEME}{host}/{file_id}")
     path = await fleet.files.path(host, file_id) if known is not None else None
     if path is None:
@@ -209,43 +187,31 @@ async def read_file(request: web.Request, context: ApiContext) -> web.FileRespon
 
 
 @operation("The files of this host in the fleet", "what is under way first", allowed=SEE, errors=(NotInFleet,))
-async def list_files(request: web.Request, context: ApiContext) -> list[FleetKept]:
+async def list_files(request: web.Request, membership: Membership) -> list[FleetKept]:
     """Those that were given here, go to other hosts, come from them, and have come; with the messages that are too
     large to go as one."""
-    return list(await _fleet(context).files.listed())
+    return list(await membership.fleet.files.listed())
 
 
 @operation("Remove a file that came from a host", "it is", allowed=REMOVE, errors=(NotInFleet, TaskNotFound, Busy))
-async def remove_file(request: web.Request, context: ApiContext) -> FleetRow:
+async def remove_file(request: web.Request, membership: Membership) -> FleetRow:
     """One that has come; what comes yet is refused."""
-    return await _remove(context, request.match_info["host"], request.match_info["file"])
+    return await _remove(membership, request.match_info["host"], request.match_info["file"])
 
 
 @operation("Remove a file that was given here", "it is", allowed=REMOVE, errors=(NotInFleet, TaskNotFound, Busy))
-async def remove_given_file(request: web.Request, context: ApiContext) -> FleetRow:
+async def remove_given_file(request: web.Request, membership: Membership) -> FleetRow:
     """One that is not under way."""
-    return await _remove(context, None, request.match_info["file"])
+    return await _remove(membership, None, request.match_info["file"])
 
 
-async def _remove(context: ApiContext, host: str | None, file_id: str) -> FleetRow:
-    fleet = _fleet(context)
+async def _remove(membership: Membership, host: str | None, file_id: str) -> FleetRow:
+    fleet = membership.fleet
     where = file_id if host is None else f"{host}/{file_id}"
     if KeptFile.of(f"{SCHEME}{where}") is None:
         raise TaskNotFound(f"{where[:80]!r} is no file: 'synapsectl fleet files' lists them", id=where[:80])
     await to_the_end(fleet.files.remove(host, file_id))
     return FleetRow(status="removed", id=where)
-
-
-def _fleet(context: ApiContext) -> FleetControl:
-    if context.fleet is None and context.fleet_problem is not None:
-        raise NotInFleet(
-            f"this host takes no part in its fleet: {context.fleet_problem}", problem=context.fleet_problem
-        )
-    if context.fleet is None:
-        raise NotInFleet(
-            "this host is in no fleet: 'synapsectl fleet create' begins one, 'synapsectl fleet join' enters one"
-        )
-    return context.fleet
 
 
 def _no_such(row: str) -> TaskNotFound:

@@ -14,10 +14,8 @@ import structlog
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import ConfigError, RemoteRefused, StoreError, SynapsedError
-from synapsed.interfaces import Control, Store
-from synapsed.model.agent import AgentView
-from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.external import carried_by_fleet
+from synapsed.interfaces import AgentView, Control, HostSaid, Store
+from synapsed.model.events import AttentionItem
 from synapsed.parts.fleet import live_text, streams
 from synapsed.parts.fleet.a2a_types import Shapes
 from synapsed.parts.fleet.attention import Waiting, inbox
@@ -29,7 +27,7 @@ from synapsed.parts.fleet.event_reading import EventHearing
 from synapsed.parts.fleet.file_transfers import UNDER_WAY_MAX, Files
 from synapsed.parts.fleet.fleet_answers import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.parts.fleet.fleet_config import FleetConfig
-from synapsed.parts.fleet.fleet_rows import FleetChange, OutRow
+from synapsed.parts.fleet.fleet_rows import FleetChange, OutRow, carried_by_fleet
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.incoming import Incoming
 from synapsed.parts.fleet.link import Link

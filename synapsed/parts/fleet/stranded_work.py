@@ -22,13 +22,13 @@ import structlog
 from synapsed.clock import Ages, Clock
 from synapsed.interfaces import Store
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.external import carried_by_fleet, is_any
+from synapsed.model.external import is_any
 from synapsed.model.task import Task
 from synapsed.parts.fleet import receipts
 from synapsed.parts.fleet.audit import ROUND_ATTEMPTS
 from synapsed.parts.fleet.class_work import ClaimVerdict, Working
 from synapsed.parts.fleet.fleet_config import FleetWork
-from synapsed.parts.fleet.fleet_rows import FleetChange, OutRow, WorkCandidate
+from synapsed.parts.fleet.fleet_rows import FleetChange, OutRow, WorkCandidate, carried_by_fleet
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.incoming import Incoming
 from synapsed.parts.fleet.outgoing import Speaker, work_class

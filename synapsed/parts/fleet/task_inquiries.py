@@ -10,9 +10,9 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.interfaces import Store
 from synapsed.model.external import KEY as EXTERNAL
-from synapsed.model.external import carried_by_fleet
 from synapsed.parts.fleet import receipts
 from synapsed.parts.fleet.envelope import encoded
+from synapsed.parts.fleet.fleet_rows import carried_by_fleet
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.names import MailKind
 from synapsed.parts.fleet.outgoing import Outgoing

@@ -5,7 +5,7 @@ from typing import Final
 
 from synapsed.clock import Clock
 from synapsed.errors import Busy, InvalidRequest, TaskNotFound
-from synapsed.model.kept_file import KeptFile
+from synapsed.interfaces import KeptFile
 from synapsed.parts.fleet.fleet_answers import FleetFile
 from synapsed.parts.fleet.parcel_sending import Parcels
 from synapsed.parts.fleet.parcel_spool import Parcel, Upload

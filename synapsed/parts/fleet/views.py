@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from synapsed.clock import Clock, iso
-from synapsed.model.agent import Activity
+from synapsed.interfaces import Activity
 from synapsed.parts.fleet.fleet_answers import FleetAgent, FleetHeld, FleetHost, FleetOut, FleetStatus
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.host_record import HostRecord

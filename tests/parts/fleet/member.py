@@ -30,6 +30,7 @@ from synapsed.parts.fleet.fleet_rows import FleetOrigin
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.member_files import Home
 from synapsed.parts.fleet.service import Fleet
+from synapsed.parts.loading import config_model
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
@@ -172,7 +173,8 @@ class Control:
 
 async def _serve(plan: Plan) -> None:
     paths = Paths.from_environ(dict(os.environ))
-    config = (await asyncio.to_thread(load_config, paths)).fleet
+    whole: Any = await asyncio.to_thread(load_config, paths, config_model())
+    config = whole.fleet
     assert config is not None
     work = config.work.model_copy(update={"classes": plan.classes})
     config = config.model_copy(update={"work": work, **({"urls": plan.urls} if plan.urls else {})})

@@ -117,7 +117,7 @@ def test_an_invitation_is_good_once(box: FleetHome, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="used already, by another key"):
         second.do("join", line=line)
     assert not second.home.is_member()
-    assert not second.paths.fleet_file.exists()
+    assert not second.home.config_file.exists()
     with pytest.raises(Refused, match="a member already"):
         box.do("invite", name="once")
 
@@ -487,7 +487,7 @@ def test_leaving_is_the_end_of_it(tmp_path: Path) -> None:
             box.do("leave")
         laptop.do("leave")
         assert not laptop.home.is_member()
-        assert not laptop.paths.fleet_file.exists()
+        assert not laptop.home.config_file.exists()
         with pytest.raises(Refused, match="in no fleet"):
             laptop.do("leave")
         with pytest.raises(Refused, match="the broker still runs here"):

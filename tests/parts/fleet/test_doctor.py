@@ -66,9 +66,9 @@ def test_what_is_not_well(box: FleetHome, tmp_path: Path) -> None:
     assert "SYN_CLAIM: allow_direct is False, should be True" in detail
     assert "the mail of laptop has no consumer" in detail
 
-    box.paths.fleet_file.rename(box.paths.fleet_file.with_suffix(".away"))
+    box.home.config_file.rename(box.home.config_file.with_suffix(".away"))
     assert "no [fleet] in its configuration" in checked(box)["fleet"][1]
-    box.paths.fleet_file.with_suffix(".away").rename(box.paths.fleet_file)
+    box.home.config_file.with_suffix(".away").rename(box.home.config_file)
 
     box.kill()
     found = checked(box)
@@ -111,8 +111,8 @@ def test_a_server_that_hangs_is_told(box: FleetHome) -> None:
 def test_a_host_at_another_fleets_broker(box: FleetHome, tmp_path: Path) -> None:
     """The address leads to a broker of other people now."""
     with fleet(tmp_path / "others", "others") as others:
-        text = box.paths.fleet_file.read_text().replace(str(box.port), str(others.port))
-        box.paths.fleet_file.write_text(text)
+        text = box.home.config_file.read_text().replace(str(box.port), str(others.port))
+        box.home.config_file.write_text(text)
         status, detail, _ = checked(box)["fleet's broker"]
         assert status == "wrong"
         assert "certificate" in detail.lower()

@@ -231,8 +231,8 @@ def test_what_cannot_be_a_fleets_is_refused_before_anything_is_made(theirs: Thei
         with pytest.raises(Refused, match=words) as told:
             home.do("create", name="box", **{"urls": [theirs.url], **body})
         assert body["account_key"] not in str(told.value)
-        assert not home.paths.fleet.exists(), words
-        assert not home.paths.fleet_file.exists()
+        assert not home.home.folder.exists(), words
+        assert not home.home.config_file.exists()
 
 
 @pytest.mark.parametrize(

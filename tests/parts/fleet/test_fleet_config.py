@@ -1,13 +1,15 @@
 """`[fleet]` and `fleet.toml`: two files, one membership."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from synapsed.config.config_files import load_config
+from synapsed.config import config_files
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
 from synapsed.parts.fleet.fleet_config import FleetConfig, FleetWork, bytes_of, is_url
+from synapsed.parts.loading import config_model
 from synapsed.supervisor.reload import differences
 
 
@@ -18,24 +20,28 @@ def paths(tmp_path: Path) -> Paths:
     return found
 
 
+def loaded(paths: Paths) -> Any:
+    return config_files.load_config(paths, config_model())
+
+
 def test_without_either_file_there_is_no_fleet(paths: Paths) -> None:
     paths.config_file.write_text("[api]\n")
-    assert load_config(paths).fleet is None
+    assert loaded(paths).fleet is None
 
 
 def test_what_join_wrote_counts(paths: Paths) -> None:
-    paths.fleet_file.write_text('name = "laptop"\nurls = ["tls://box:4222"]\n')
-    fleet = load_config(paths).fleet
+    (paths.config / "fleet.toml").write_text('name = "laptop"\nurls = ["tls://box:4222"]\n')
+    fleet = loaded(paths).fleet
     assert fleet is not None
     assert (fleet.name, fleet.urls, fleet.accept, fleet.broker) == ("laptop", ["tls://box:4222"], ["*"], None)
 
 
 def test_the_persons_own_file_wins_key_by_key(paths: Paths) -> None:
-    paths.fleet_file.write_text(
+    (paths.config / "fleet.toml").write_text(
         'name = "box"\nurls = ["tls://box:4222"]\n[work]\nclasses = ["codex"]\n[broker]\nlisten = "10.0.0.1:4222"\n'
     )
     paths.config_file.write_text('[fleet]\npersons = ["laptop"]\n[fleet.broker]\nmax_store = "1GiB"\n')
-    fleet = load_config(paths).fleet
+    fleet = loaded(paths).fleet
     assert fleet is not None
     assert (fleet.name, fleet.persons) == ("box", ["laptop"])
     assert fleet.work == FleetWork(classes=["codex"])
@@ -64,13 +70,13 @@ def test_the_persons_own_file_wins_key_by_key(paths: Paths) -> None:
 def test_what_is_wrong_is_told_by_file_and_line(paths: Paths, text: str, told: str) -> None:
     paths.config_file.write_text(text)
     with pytest.raises(ConfigError, match=told):
-        load_config(paths)
+        loaded(paths)
 
 
 def test_what_is_wrong_in_the_written_file_names_that_file(paths: Paths) -> None:
-    paths.fleet_file.write_text('name = "box"\nurls = ["tls://box:4222"]\nworks = 1\n')
+    (paths.config / "fleet.toml").write_text('name = "box"\nurls = ["tls://box:4222"]\nworks = 1\n')
     with pytest.raises(ConfigError, match=r"fleet\.toml:3: unknown key 'works'; did you mean 'work'\?"):
-        load_config(paths)
+        loaded(paths)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +108,7 @@ def test_sizes() -> None:
 
 
 def test_a_reload_tells_that_it_counts_at_the_next_start(paths: Paths) -> None:
-    old = load_config(paths)
+    old = loaded(paths)
     new = old.model_copy(update={"fleet": FleetConfig(name="box", urls=["tls://box:4222"])})
     (told,) = differences([], old, new, lambda _: None, lambda _: None)
     assert (told.action, told.reason) == ("daemon", "[fleet] counts after a restart of the daemon")

@@ -161,7 +161,7 @@ async def let_in(box: FleetHome, laptop: FleetHome) -> None:
 @pytest.mark.night
 @pytest.mark.parametrize("name", ["host.creds", "trust.json"])
 def test_what_is_missing_or_damaged_is_named(laptop: FleetHome, name: str) -> None:
-    path = laptop.paths.fleet / name
+    path = laptop.home.folder / name
     secret = laptop.home.identity().pair.seed
     path.write_text("{}" if name.endswith("json") else "nothing")
     with pytest.raises(ConfigError, match="cannot be read") as told:

@@ -25,7 +25,7 @@ async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore]:
 
 
 async def test_it_says_why_nobody_is_reached(store: SqliteStore) -> None:
-    none, broken = NoMember(store, FakeClock(), None), NoMember(store, FakeClock(), "no key")
+    none, broken = (NoMember(store, FleetTable(store), FakeClock(), problem) for problem in (None, "no key"))
     assert (none.find("bob@box"), broken.find("bob")) == (None, None)
     for address in ("any:review", "@any:review"):
         with pytest.raises(UnknownAgent, match=f"'{address}' means an agent of a fleet, and this host is in none"):
@@ -35,17 +35,20 @@ async def test_it_says_why_nobody_is_reached(store: SqliteStore) -> None:
 
 
 async def test_a_task_of_a_fleet_that_was_left_can_be_given_up(store: SqliteStore) -> None:
-    left = NoMember(store, FakeClock(), None)
+    table = FleetTable(store)
+    left = NoMember(store, table, FakeClock(), None)
     task = Task(
         agent_id="bob@box", message=Message.of("hi"), created_at="", updated_at="", metadata={KEY: {"via": "fleet"}}
     )
-    table = FleetTable(store)
     await table.commit(task, FleetChange(put=(OutRow(id=task.id, dst="box", kind="msg", task_id=task.id),)))
     assert left.carries(task)
     assert not left.carries(task.model_copy(update={"metadata": {}}))
     with pytest.raises(UnknownAgent, match="bob@box is reached by the fleet: this host is in none any more"):
         await left.answer(task, Message.of("yes"))
-    broken, request = NoMember(store, FakeClock(), "no key"), SendRequest(message=Message.of("yes"), task_id=task.id)
+    broken, request = (
+        NoMember(store, table, FakeClock(), "no key"),
+        SendRequest(message=Message.of("yes"), task_id=task.id),
+    )
     with pytest.raises(UnknownAgent, match="is reached by the fleet: no key"):
         await broken.send("bob@box", request, lambda *_, **__: nullcontext())
     assert (await left.cancel(task)).status is TaskState.CANCELED

@@ -20,6 +20,7 @@ from synapsed.parts.fleet.fleet_answers import (
     FleetOut,
     FleetStatus,
 )
+from synapsed.parts.fleet.fleet_control import Membership
 from tests.api.serving import Api
 
 AT = "2026-05-01T12:00:00Z"
@@ -111,10 +112,9 @@ class FakeFleet:
 @pytest.fixture
 def fleet(api: Api) -> FakeFleet:
     made = FakeFleet()
-    api.servers._context.fleet = made
     running = Running()
-    running.provides = {WaitingSource: made, AgentSource: made}
-    api.servers._context.parts.admit("fleet", running)
+    running.provides = {Membership: Membership(made), WaitingSource: made, AgentSource: made}
+    api.servers._context.parts._running["fleet"] = running
     return made
 
 

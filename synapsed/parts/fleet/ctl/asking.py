@@ -2,13 +2,16 @@
 
 import json
 import subprocess
+from importlib.util import find_spec
 from typing import Any
 
 from synapsectl.context import CommandContext
+from synapsectl.daemon_program import PACKAGES, daemon_command
 from synapsectl.errors import REFUSED, ApiError, CtlError
-from synapsed import own_python
 
 TIMEOUT_S = 180.0
+INSTALL = "pip install 'synapsed[fleet]'"
+"""What brings the client of NATS."""
 
 
 class PersonsRight(CtlError):
@@ -20,10 +23,10 @@ def ask_fleet(ctx: CommandContext, what: str, **body: Any) -> dict[str, Any]:
     """Raises ApiError with its words, CtlError where it did not come to that."""
     try:
         done = subprocess.run(
-            own_python.command("synapsed.cli", "fleet", what),
+            daemon_command("fleet", what),
             input=json.dumps(body),
             env=ctx.own_environment,
-            cwd=own_python.PACKAGES,
+            cwd=PACKAGES,
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
@@ -40,6 +43,11 @@ def ask_fleet(ctx: CommandContext, what: str, **body: Any) -> dict[str, Any]:
         raise ApiError(failed["code"], failed["message"], details=failed.get("details"))
     found: dict[str, Any] = told
     return found
+
+
+def has_client() -> bool:
+    """Returns whether the client of NATS is installed. Nothing of it is imported."""
+    return find_spec("nats") is not None
 
 
 def persons_only(ctx: CommandContext) -> None:

@@ -8,21 +8,21 @@ from synapsectl.ages import age
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, CtlError, NoDaemon
-from synapsed.parts.fleet.ctl.asking import ask_fleet
+from synapsectl.service.settings import ServiceSettings
+from synapsed.parts.fleet.ctl.asking import INSTALL, ask_fleet, has_client
 from synapsed.parts.fleet.ctl.showing import on_its_way
 from synapsed.parts.fleet.ctl.unit import service_of
-from synapsed.process.extras import FLEET_INSTALL, has_fleet
 
 _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 
 
-def look_at_fleet(ctx: CommandContext) -> Iterator[Finding]:
+def look(ctx: CommandContext, _: ServiceSettings) -> Iterator[Finding]:
     """Nothing where there is no fleet: neither configured nor kept."""
-    if not any(os.access(place, os.F_OK) for place in (ctx.paths.fleet_file, ctx.paths.fleet)):
+    if not any(os.access(place, os.F_OK) for place in (ctx.paths.config / "fleet.toml", ctx.paths.state / "fleet")):
         yield from _without_files(ctx)
         return
-    if not has_fleet():
-        yield Finding("fleet", WRONG, "this host is in a fleet, and the client of NATS is not installed", FLEET_INSTALL)
+    if not has_client():
+        yield Finding("fleet", WRONG, "this host is in a fleet, and the client of NATS is not installed", INSTALL)
         return
     try:
         found = ask_fleet(ctx, "check")["found"]
@@ -31,7 +31,7 @@ def look_at_fleet(ctx: CommandContext) -> Iterator[Finding]:
         return
     for one in found:
         yield Finding(one["what"], _STATUS.get(one["status"], WRONG), one["detail"], one["mend"])
-    if (ctx.paths.fleet / "broker" / "broker.json").exists():
+    if (ctx.paths.state / "fleet" / "broker" / "broker.json").exists():
         yield _unit(ctx)
     yield from _daemon(ctx)
 

@@ -12,10 +12,9 @@ from typing import Any
 
 from synapsectl.ages import age
 from synapsectl.context import CommandContext
+from synapsectl.daemon_program import write_whole
 from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
 from synapsectl.parsing import SubVerb, of_all, of_one
-from synapsed.config.paths import Paths
-from synapsed.files import write_whole
 from synapsed.parts.fleet.ctl.asking import ask_fleet, persons_only
 from synapsed.parts.fleet.ctl.brokers import BROKER, SCALE
 from synapsed.parts.fleet.ctl.files import SUBVERBS as FILES
@@ -259,7 +258,7 @@ def _status(args: argparse.Namespace, ctx: CommandContext) -> int:
         for line in daemon_lines(daemon["daemon"]):
             ctx.out.line(line)
         ctx.out.stdout.flush()  # to ask for the rest takes a second
-    kept = Paths.from_environ(ctx.own_environment).fleet
+    kept = type(ctx.paths).from_environ(ctx.own_environment).state / "fleet"
     told = {**(ask_fleet(ctx, "status") if kept.exists() else NOTHING), **daemon}
     if args.json:
         ctx.out.document(told)

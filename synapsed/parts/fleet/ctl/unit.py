@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from synapsectl.context import CommandContext
+from synapsectl.daemon_program import PACKAGES, daemon_command
 from synapsectl.errors import REFUSED, CtlError
 from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
@@ -19,7 +20,6 @@ from synapsectl.service.manager import Finished, NoServiceManager, run_tool
 from synapsectl.service.settings import CARRIED, LOCALE, template
 from synapsectl.service.systemd import command_words, folder_line, quoted_word
 from synapsectl.spawn import lasting_environment, spawn_detached
-from synapsed import own_python
 
 SERVICE = "synapsed-broker.service"
 LABEL = "synapsed-broker"
@@ -106,14 +106,14 @@ class BrokerOfSystemd:
         )
         values = {
             "HOME": self._mark(),
-            "PACKAGES": folder_line(own_python.PACKAGES),
-            "SYNAPSED": command_words(own_python.command("synapsed.cli")),
+            "PACKAGES": folder_line(PACKAGES),
+            "SYNAPSED": command_words(daemon_command()),
             "VARIABLES": variables,
         }
         return WantedFile(self._unit, template(f"systemd/{SERVICE}", values))
 
     def _mark(self) -> str:
-        return f"of {self._paths.fleet}"
+        return f"of {self._paths.state / 'fleet'}"
 
     def _do(self, *arguments: str) -> None:
         done = self._systemctl(*arguments)
@@ -164,8 +164,8 @@ class BrokerPlist:
             for name, value in variables_of(self._environ).items()
         )
         values = {
-            "SYNAPSED": plist_words(own_python.command("synapsed.cli")),
-            "PACKAGES": escape(own_python.PACKAGES, quote=False),
+            "SYNAPSED": plist_words(daemon_command()),
+            "PACKAGES": escape(PACKAGES, quote=False),
             "LOG": self._log(),
             "VARIABLES": variables,
         }
@@ -191,7 +191,7 @@ class BrokerProcess:
     def __init__(self, ctx: CommandContext) -> None:
         self._ctx = ctx
         self._paths = ctx.paths
-        self._lock = ctx.paths.fleet / "broker" / "lock"
+        self._lock = ctx.paths.state / "fleet" / "broker" / "lock"
 
     def install(self) -> None:
         if _holder(self._lock) is not None:
@@ -200,7 +200,7 @@ class BrokerProcess:
         log = os.open(
             self._paths.logs / "broker-process.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
         )
-        command = own_python.command("synapsed.cli", "broker", "--log-file")
+        command = daemon_command("broker", "--log-file")
         try:
             os.close(spawn_detached(command, lasting_environment(self._ctx), log))
         finally:
