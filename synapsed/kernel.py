@@ -1,10 +1,10 @@
 """The face of a part: its own words about itself, and the kernel that it is given.
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
-object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
-that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `certificates`, `choices`, `clock`,
-`config.api_section`, `config.config` (for sections), `errors`, `files`, `interfaces`, `model`, `outgoing.poster`,
-`store.database`, `store.follower`.
+object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
+libraries (`a2a_types`, `documents`, `outgoing`), kernel modules that parts use: `aio`, `api` (what the room exports),
+`api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections), `errors`,
+`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`.
 """
 
 import asyncio
@@ -42,9 +42,10 @@ log = structlog.stdlib.get_logger("synapsed.parts")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """A request that the part answers. `handler` is the name of an `operation` in the module `Face.routes_in`, loaded
-    when it is first asked for; `MODULE.NAME` where that is a package. `needs`: any of these rights is enough for a
-    grant; None: it is closed to all. `of_caller`: it tells nothing of agents, so that a grant for some of them is
-    enough. `public`: whoever may connect is answered."""
+    when it is first asked for; `MODULE.NAME` where that is a package; any other handler of aiohttp writes its answer
+    itself, and `refusing_as` at it says in which form it is told errors. `method`: `*` is any. `needs`: any of these
+    rights is enough for a grant; None: it is closed to all. `of_caller`: it tells nothing of agents, so that a grant
+    for some of them is enough. `public`: whoever may connect is answered."""
 
     method: str
     path: str
@@ -54,6 +55,10 @@ class Route:
     """The parameters of the path: what each is, for the OpenAPI document."""
     of_caller: bool = False
     public: bool = False
+    at: Literal["daemon", "agent"] = "daemon"
+    """`agent`: the path is below `/agents/{agent}` at the daemon's listeners, and at the root of the agent's port."""
+    described: bool = True
+    """False: it is left out of the OpenAPI document (`Face.described_by`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +77,10 @@ class Face:
     extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """By the name of a section of the kernel's, a model of it that has keys more."""
     routes: Sequence[Route] = ()
-    """Requests at the daemon's listeners that the part answers."""
+    """Requests that the part answers."""
     routes_in: str = ""
+    described_by: str = ""
+    """A sentence for the OpenAPI document: what describes the routes that it leaves out."""
     extras_in: str = ""
     """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
     findings_in: str = ""

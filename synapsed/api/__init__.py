@@ -6,4 +6,69 @@ all agents' own ports. A request passes, in this order:
 1. `problems`: whatever is raised below becomes one shape of error, in one place;
 2. `security`: `Host`, `Origin`, content type and length, then whose connection it is (`peer_lookup`, `rights`);
 3. the route (`routes/`, one file per resource), which asks `Control` and renders.
+
+Handlers of parts, which are `operation`s (`synapsed.api.operation`), need what is named here.
 """
+
+from synapsed.api.body import parse_json, read_body
+from synapsed.api.caching import document
+from synapsed.api.context import (
+    CONTEXT,
+    ApiContext,
+    agent_id_of,
+    agent_of,
+    origin_of,
+    port_of,
+    rights_of,
+    to_the_end,
+)
+from synapsed.api.gate import base_url
+from synapsed.api.memory_reservation import others_first, reserve_page, reserve_task, with_room
+from synapsed.api.problems import refusing_as
+from synapsed.api.query import Flag, Query, Text, Time, between, flag, one_of, some_of, text_like
+from synapsed.api.rights import Rights, Standing
+from synapsed.api.security import JSON_TYPES, on_unix
+from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of, send
+from synapsed.api.slow_readers import respond
+from synapsed.api.sse import SseFrame, serve
+
+__all__ = [
+    "CONTEXT",
+    "JSON_TYPES",
+    "SEND_ERRORS",
+    "ApiContext",
+    "Flag",
+    "Query",
+    "Rights",
+    "SseFrame",
+    "Standing",
+    "TaskAnswer",
+    "Text",
+    "Time",
+    "agent_id_of",
+    "agent_of",
+    "answered",
+    "base_url",
+    "between",
+    "document",
+    "flag",
+    "key_of",
+    "on_unix",
+    "one_of",
+    "origin_of",
+    "others_first",
+    "parse_json",
+    "port_of",
+    "read_body",
+    "refusing_as",
+    "reserve_page",
+    "reserve_task",
+    "respond",
+    "rights_of",
+    "send",
+    "serve",
+    "some_of",
+    "text_like",
+    "to_the_end",
+    "with_room",
+]

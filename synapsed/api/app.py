@@ -53,6 +53,8 @@ _DAEMON_ROUTES = (
 def build_main_app(context: ApiContext) -> web.Application:
     """All agents under `/agents/{agent}`, and the daemon's own routes."""
     app = _application(context)
+    for face in context.faces:
+        app.add_routes(part_routes.routes(face, at="agent", prefix="/agents/{agent}"))
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
     for resource in _DAEMON_ROUTES:
@@ -66,6 +68,8 @@ def build_main_app(context: ApiContext) -> web.Application:
 def build_agent_app(context: ApiContext) -> web.Application:
     """One agent's routes at the root; which agent it is, the port of the connection says."""
     app = _application(context)
+    for face in context.faces:
+        app.add_routes(part_routes.routes(face, at="agent"))
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes(""))
     app[OF_AGENT_PORT] = True

@@ -22,6 +22,8 @@ OF_CALLER = "__synapsed_of_caller__"
 """At a handler of a part: whether a grant for some agents is enough."""
 PARAMETERS = "__synapsed_parameters__"
 """At a handler of a part: what the parameters of its path are."""
+DESCRIBED = "__synapsed_described__"
+"""At a handler of a part: whether the document describes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,12 @@ async def loaded(handler: Any) -> None:
     load = getattr(handler, LOADS, None)
     if load is not None and not load.cache_info().currsize:
         await asyncio.to_thread(load)
+
+
+def meant(handler: Any) -> Any:
+    """Returns the handler for which this one stands, if that is loaded; else this one."""
+    load = getattr(handler, LOADS, None)
+    return load() if load is not None and load.cache_info().currsize else handler
 
 
 def description_of(handler: Any) -> Description | None:

@@ -12,7 +12,8 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from synapsed.api.describe import PARAMETERS, Description, Response, Streamed, description_of
+from synapsed.api.context import CONTEXT
+from synapsed.api.describe import DESCRIBED, PARAMETERS, Description, Response, Streamed, description_of
 from synapsed.api.response_models import ErrorAnswer
 from synapsed.api.security import is_public
 from synapsed.errors import (
@@ -57,13 +58,15 @@ def operations(app: web.Application) -> Iterator[Operation]:
     """What `app` serves, but for the A2A endpoints; HEAD, which goes with every GET, is not told."""
     for route in app.router.routes():
         path = route.resource.canonical if route.resource else ""
-        if route.method != hdrs.METH_HEAD and "a2a" not in path.split("/"):
+        described = getattr(route.handler, DESCRIBED, "a2a" not in path.split("/"))
+        if route.method != hdrs.METH_HEAD and described:
             yield Operation(path, route.method.lower(), route.handler, description_of(route.handler))
 
 
 def document(app: web.Application, *, version: str, server: str) -> dict[str, Any]:
     """`server` is where the client reached it."""
     known = list(operations(app))
+    about = " ".join([_ABOUT, *(face.described_by for face in app[CONTEXT].faces if face.described_by)])
     schemas = _Schemas(_models(known))
     paths: dict[str, dict[str, Any]] = {}
     for operation in known:
@@ -71,7 +74,7 @@ def document(app: web.Application, *, version: str, server: str) -> dict[str, An
     tags = sorted({_tag(operation) for operation in known})
     return {
         "openapi": "3.1.0",
-        "info": {"title": "synapsed", "version": version, "description": _ABOUT},
+        "info": {"title": "synapsed", "version": version, "description": about},
         "servers": [{"url": server}],
         "tags": [{"name": tag} for tag in tags],
         "paths": paths,

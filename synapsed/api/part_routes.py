@@ -2,21 +2,23 @@
 
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Literal
 
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT
-from synapsed.api.describe import LOADS, NEEDS, OF_CALLER, PARAMETERS
+from synapsed.api.describe import DESCRIBED, LOADS, NEEDS, OF_CALLER, PARAMETERS
 from synapsed.api.security import public
 from synapsed.kernel import Face, Route
 
-_METHODS: Final = {"GET": web.get, "POST": web.post, "PUT": web.put, "PATCH": web.patch, "DELETE": web.delete}
 
-
-def routes(face: Face) -> list[web.RouteDef]:
-    """Returns those of one part."""
-    return [_METHODS[route.method](route.path, _handler(face, route)) for route in face.routes]
+def routes(face: Face, *, at: Literal["daemon", "agent"] = "daemon", prefix: str = "") -> list[web.RouteDef]:
+    """Returns those of one part that are there, each below `prefix`."""
+    return [
+        web.route(route.method, f"{prefix}{route.path}", _handler(face, route))
+        for route in face.routes
+        if route.at == at
+    ]
 
 
 def _handler(face: Face, route: Route) -> Any:
@@ -35,5 +37,6 @@ def _handler(face: Face, route: Route) -> Any:
     setattr(handle, NEEDS, route.needs)
     setattr(handle, OF_CALLER, route.of_caller)
     setattr(handle, PARAMETERS, route.parameters)
+    setattr(handle, DESCRIBED, route.described)
     handle.__module__ = module if "." in route.handler else f"{__name__}.{face.name}"
     return public(handle) if route.public else handle

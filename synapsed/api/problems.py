@@ -10,6 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from synapsed.api.describe import meant
 from synapsed.errors import InvalidRequest, SynapsedError, TooLarge, UnknownAgent
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -62,7 +63,7 @@ def _headers(error: SynapsedError) -> dict[str, str]:
 
 def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
     """As the request's route tells errors."""
-    shape: Shape | None = getattr(request.match_info.handler, _SHAPE, None)
+    shape: Shape | None = getattr(meant(request.match_info.handler), _SHAPE, None)
     if shape is None:
         return problem(error)
     response = shape(request, error, error.http)

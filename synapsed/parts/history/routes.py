@@ -9,9 +9,8 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.context import CONTEXT, rights_of
+from synapsed.api import CONTEXT, Flag, Query, Text, Time, between, flag, one_of, rights_of, some_of, text_like
 from synapsed.api.operation import operation
-from synapsed.api.query import Flag, Query, Text, Time, between, flag, one_of, some_of, text_like
 from synapsed.errors import AmbiguousAddress, Busy, NotReady, UnknownAgent
 from synapsed.parts.history.answers import KINDS, HistoryKind, HistoryPage, HistoryStats, UsageReport
 from synapsed.parts.history.asked import By, History, HistoryFilter

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
-from synapsed.api.context import rights_of, to_the_end
+from synapsed.api import SEND_ERRORS, TaskAnswer, answered, key_of, rights_of, to_the_end
 from synapsed.api.operation import operation, person
-from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of
 from synapsed.errors import (
     AmbiguousAddress,
     Forbidden,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from aiohttp import hdrs, web
 
-from synapsed.api.context import ApiContext, rights_of, to_the_end
+from synapsed.api import ApiContext, rights_of, to_the_end
 from synapsed.api.operation import Response, WithHeaders, operation, person
 from synapsed.errors import (
     AmbiguousAddress,

@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from synapsed.api.context import CONTEXT
+from synapsed.api import CONTEXT
 from synapsed.clock import Clock
 from synapsed.errors import Forbidden, LockedOut, Unauthorized
 from synapsed.interfaces import Grant, Token, TokenKind

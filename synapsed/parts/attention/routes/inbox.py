@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.api.context import ApiContext, origin_of, to_the_end
+from synapsed.api import ApiContext, Flag, Query, flag, origin_of, to_the_end
 from synapsed.api.operation import operation, person
-from synapsed.api.query import Flag, Query, flag
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import HostSaid, PutAway, WaitingSource
 from synapsed.model.events import AttentionItem

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.api.context import to_the_end
+from synapsed.api import to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.errors import InvalidChoice, NotInInbox, NotTaken, NotWaiting, PromptChanged, UnknownSink
 from synapsed.parts.attention.notifier import Notifier, SinkTested

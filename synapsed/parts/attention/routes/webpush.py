@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from synapsed.api.context import ApiContext, rights_of, to_the_end
+from synapsed.api import ApiContext, rights_of, to_the_end
 from synapsed.api.operation import operation
 from synapsed.errors import Forbidden, InvalidRequest, NotReady, StoreError, UnknownDevice
 from synapsed.interfaces import Grant, PushPlace, Subscriptions
