@@ -85,6 +85,8 @@ class Externals:
         self._couriers: dict[str, Courier] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
+        self._left: set[str] = set()
+        """Tasks that were under way when the daemon before this one ended."""
         self._idempotency = Idempotency(store)
         self._hosts = hosts
         if hosts is not None:
@@ -93,13 +95,14 @@ class Externals:
     # --- from one daemon to the next ---
 
     async def restore(self) -> None:
-        """Read the address book."""
+        """Read the address book, and what was under way. Messages are taken from then on."""
         self._agents = {agent.alias: agent for agent in await asyncio.to_thread(self._book.load)}
+        self._left = {task.id for task in await self._store.open_tasks()}
 
     async def resume(self) -> None:
-        """Go on with what was under way."""
+        """Go on with what was under way, and not with what has been sent since: that has its courier."""
         for task in await self._store.open_tasks():
-            if (alias := alias_of(task)) is None or not self.carries(task):
+            if task.id not in self._left or (alias := alias_of(task)) is None or not self.carries(task):
                 continue
             if self.knows(alias):
                 await self._carry(task)
@@ -297,7 +300,7 @@ class Externals:
         return task
 
     def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
-        metadata = {key: value for key, value in request.metadata.items() if key not in METADATA}
+        metadata = {key: value for key, value in request.metadata.items() if key not in (*METADATA, KEY)}
         metadata |= {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
         metadata |= request.marks
         return metadata

@@ -29,12 +29,13 @@ class Here:
     folder: Path
     externals: Externals
 
-    async def restarted(self) -> None:
-        """As after a kill -9: nothing was said goodbye to."""
+    async def restarted(self, *, resume: bool = True) -> None:
+        """As after a kill -9: nothing was said goodbye to. Without `resume` its agents are not adopted yet."""
         await self.externals.close()
         self.externals = Externals(store=self.store, book=self.book, clock=SystemClock())
         await self.externals.restore()
-        await self.externals.resume()
+        if resume:
+            await self.externals.resume()
 
     async def send(self, text: str, **options: Any) -> Task:
         return await self.externals.send("far", SendRequest(message=Message.of(text), **options))

@@ -188,6 +188,25 @@ async def test_a_restart_goes_on_with_what_is_followed(far, here: Here, api: Api
     assert len(api.control.store._tasks) == 1
 
 
+async def test_what_is_sent_before_the_daemon_goes_on_has_one_courier(far, here: Here, api: Api):
+    """Requests are answered while the agents are adopted; only then it goes on with what was under way."""
+    api.control.script = hold
+    await here.restarted(resume=False)
+    task = await here.send("x")
+    await here.externals.resume()
+    assert [one.get_name() for one in asyncio.all_tasks()].count(f"external {task.id}") == 1
+    await api.control.complete(await here.there(task), "once")
+    assert (await here.over(task)).answer == "once"
+    assert len(api.control.store._tasks) == 1
+
+
+async def test_how_far_a_message_has_come_no_client_says(far, here: Here, api: Api):
+    told = {"task_id": "0" * 36, "context_id": "c", "via": "fleet"}
+    task = await here.over(await here.send("x", metadata={KEY: told}))
+    assert (task.status, task.answer) == (TaskState.COMPLETED, "echo: x")
+    assert task.metadata[KEY]["task_id"] != told["task_id"]
+
+
 async def test_a_task_that_is_gone_there_fails(far, here: Here, api: Api):
     api.control.script = hold
     task = await here.send("hi")
