@@ -14,7 +14,6 @@ import random
 import resource
 import shutil
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -26,10 +25,6 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from synapsed import __version__
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import HostBook, Hosts
-from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.sender import PushSender, push_sender
 from synapsed.agents.figures import figures_of
 from synapsed.agents.parking import check_parking
@@ -130,8 +125,6 @@ class _Parts:
     """What `run` brings up once all of it is made."""
 
     manager: Manager
-    externals: Externals
-    hosts: Hosts
     servers: ApiServers
     retention: Retention
     store: SqliteStore
@@ -280,17 +273,7 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
-        hosts = await self._hosts(up, config)
         sampling = Sampling()
-        externals = Externals(
-            store=store,
-            book=AddressBook(paths.external),
-            clock=self._clock,
-            hosts=hosts,
-            sampling=sampling,
-            outgoing=config.outgoing,
-        )
-        up.push_async_callback(externals.close)
         carriers = Carriers(store, self._clock)
         screens = ScreenPool()
         up.push_async_callback(screens.close)
@@ -327,7 +310,6 @@ class Daemon:
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
-        await externals.restore()
         fleet, fleet_problem = None, None
         if config.fleet is not None:
             opening = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.entry_point")
@@ -358,7 +340,6 @@ class Daemon:
             settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
-        parts.admit("elsewhere", _Reaching(externals, {WaitingSource: hosts, AgentSource: hosts}))
         if fleet is not None:
             parts.admit("fleet", _Reaching(fleet.carrier, {WaitingSource: fleet, AgentSource: fleet}))
         else:
@@ -377,8 +358,6 @@ class Daemon:
         )
         context = ApiContext(
             control=manager,
-            externals=externals,
-            hosts=hosts,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -414,8 +393,6 @@ class Daemon:
         }
         return _Parts(
             manager=manager,
-            externals=externals,
-            hosts=hosts,
             servers=servers,
             retention=retention,
             store=store,
@@ -438,20 +415,6 @@ class Daemon:
             user_agent=f"synapsed/{__version__}",
         )
 
-    async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
-        means = TunnelDeps(
-            ssh=config.hosts.ssh,
-            environ=self._environ,
-            sockets=self._paths.host_sockets,
-            clock=self._clock,
-            rng=random.random,
-        )
-        own_name = config.hosts.name or socket.gethostname().partition(".")[0]
-        hosts = Hosts(book=HostBook(self._paths.hosts), means=means, own_name=own_name)
-        up.push_async_callback(hosts.close)
-        await hosts.restore()
-        return hosts
-
     async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
         if not config.a2a.push.enabled:
             return None
@@ -472,8 +435,6 @@ class Daemon:
         try:
             await parts.manager.adopt()
             await parts.manager.autostart()
-            await parts.externals.resume()
-            parts.hosts.start()
             if parts.fleet is not None:
                 parts.fleet.waiting.source = next((here.items for here in parts.parts.all(WaitingHere)), None)
                 await parts.fleet.start()

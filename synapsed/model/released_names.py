@@ -7,6 +7,7 @@ from typing import Final, Literal
 CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "history": "history",
+        "hosts": "elsewhere",
         "metrics": "telemetry",
         "moods": "moods",
         "notify": "attention",

@@ -1,3 +1,3 @@
 """The parts that there are, in their order."""
 
-NAMES = ("moods", "pictures", "history", "telemetry", "schedules", "rules", "web", "attention")
+NAMES = ("moods", "pictures", "history", "telemetry", "schedules", "rules", "web", "attention", "elsewhere")

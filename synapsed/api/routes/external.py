@@ -5,17 +5,16 @@ What is sent to one is a task like any other: `/control/tasks/{task}` has it, an
 
 import asyncio
 from collections.abc import Awaitable
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, read_task, rights_of, to_the_end
+from synapsed.a2a.externals import Externals
+from synapsed.api.context import CONTEXT, ApiContext, read_task, rights_of, to_the_end
 from synapsed.api.describe import Streamed
 from synapsed.api.memory_reservation import release, with_room
 from synapsed.api.operation import operation, person
-from synapsed.api.problems import Handler
 from synapsed.api.query import Query, Resumed, between
 from synapsed.api.request_models import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.response_models import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
@@ -45,63 +44,34 @@ class WaitQuery(Query):
     )
 
 
-def agent_routes() -> list[web.RouteDef]:
-    """On agents' own ports, where the seeds' clients look for them; not behind one that has stopped."""
-    return [web.route(route.method, route.path, _while_it_runs(route.handler), **route.kwargs) for route in routes()]
-
-
-def _while_it_runs(handler: Any) -> Handler:
-    @wraps(handler)
-    async def checked(request: web.Request) -> web.StreamResponse:
-        agent_id_of(request)
-        response: web.StreamResponse = await handler(request)
-        return response
-
-    return checked
-
-
-def routes() -> list[web.RouteDef]:
-    agent = "/external/agents/{alias}"
-    return [
-        web.post("/external/discover", discover),
-        web.get("/external/agents", list_agents),
-        web.get(agent, get_agent),
-        web.delete(agent, remove),
-        web.post(f"{agent}/send", send_task),
-        web.get(f"{agent}/tasks/{{task}}", get_task),
-        web.get(f"{agent}/tasks/{{task}}/subscribe", subscribe),
-        web.post(f"{agent}/tasks/{{task}}/cancel", cancel),
-    ]
-
-
 @operation(
     "Add an agent elsewhere",
     "the agent",
     allowed=person("add agents of elsewhere"),
     errors=(CardInvalid, Unreachable, NameTaken, QueueFull),
 )
-async def discover(request: web.Request, body: DiscoverBody, context: ApiContext) -> ExternalAgent:
+async def discover(request: web.Request, body: DiscoverBody, control: Control, externals: Externals) -> ExternalAgent:
     """Looks at its card, and where that names no A2A interface, whether it speaks as synapse-a2a does. Again for a
     known alias, or without one for a known URL: it is looked at again."""
-    act = context.externals.discover(
+    act = externals.discover(
         body.url,
         body.alias,
         headers=body.credentials(),
         other_host=body.other_host,
         in_the_clear=body.in_the_clear,
-        taken={view.name for view in context.control.directory.agents()},
+        taken={view.name for view in control.directory.agents()},
     )
     return await to_the_end(act)
 
 
 @operation("The agents elsewhere", "agents")
-async def list_agents(request: web.Request, context: ApiContext) -> list[ExternalAgent]:
-    return context.externals.agents()
+async def list_agents(request: web.Request, externals: Externals) -> list[ExternalAgent]:
+    return externals.agents()
 
 
 @operation("An agent elsewhere", "the agent", errors=(UnknownAgent,))
-async def get_agent(request: web.Request, context: ApiContext) -> ExternalAgent:
-    return context.externals.view(request.match_info["alias"])
+async def get_agent(request: web.Request, externals: Externals) -> ExternalAgent:
+    return externals.view(request.match_info["alias"])
 
 
 @operation(
@@ -110,8 +80,8 @@ async def get_agent(request: web.Request, context: ApiContext) -> ExternalAgent:
     allowed=person("remove agents of elsewhere"),
     errors=(UnknownAgent,),
 )
-async def remove(request: web.Request, context: ApiContext) -> ExternalRemoved:
-    agent = await to_the_end(context.externals.remove(request.match_info["alias"]))
+async def remove(request: web.Request, externals: Externals) -> ExternalRemoved:
+    agent = await to_the_end(externals.remove(request.match_info["alias"]))
     return ExternalRemoved(status="removed", alias=agent.alias)
 
 
@@ -121,10 +91,10 @@ async def remove(request: web.Request, context: ApiContext) -> ExternalRemoved:
     errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),
 )
 async def send_task(
-    request: web.Request, body: ExternalSendBody, query: WaitQuery, context: ApiContext
+    request: web.Request, body: ExternalSendBody, query: WaitQuery, context: ApiContext, externals: Externals
 ) -> ExternalTaskAnswer:
     patience = query.wait or body.patience
-    agent = context.externals.view(request.match_info["alias"])
+    agent = externals.view(request.match_info["alias"])
     before = context.control.events.last_id
     act = send(request, context.control, external_id(agent.alias), body.request())
     if patience:

@@ -2,8 +2,10 @@
 
 from aiohttp import web
 
+from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts import answers
-from synapsed.api.context import ApiContext, to_the_end
+from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.api.context import to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.request_models import HostBody, HostInputBody
 from synapsed.api.response_models import HostRemoved, InputProvided
@@ -26,39 +28,28 @@ from synapsed.model.attention import PutAway
 from synapsed.model.host import HostView
 
 
-def routes() -> list[web.RouteDef]:
-    return [
-        web.get("/hosts", list_hosts),
-        web.post("/hosts", add),
-        web.get("/hosts/{host}", get_host),
-        web.delete("/hosts/{host}", remove),
-        web.post("/hosts/{host}/input", provide_input),
-        web.post("/hosts/{host}/inbox/{item}/seen", seen),
-    ]
-
-
 @operation("The other hosts", "hosts", allowed=person("see how other hosts are reached"))
-async def list_hosts(request: web.Request, context: ApiContext) -> list[HostView]:
-    return [_view(context, name) for name in context.hosts.names()]
+async def list_hosts(request: web.Request, hosts: Hosts, externals: Externals) -> list[HostView]:
+    return [_view(hosts, externals, name) for name in hosts.names()]
 
 
 @operation("Add a host, reached by ssh", "the host", allowed=person("add hosts"), errors=(NameTaken, QueueFull))
-async def add(request: web.Request, body: HostBody, context: ApiContext) -> HostView:
+async def add(request: web.Request, body: HostBody, hosts: Hosts, externals: Externals) -> HostView:
     """It is connected to at once, and from then on. For a known name it is connected to again."""
-    host = await to_the_end(context.hosts.add(body.name, body.target, socket=body.socket, synapsectl=body.synapsectl))
-    return _view(context, host.name)
+    host = await to_the_end(hosts.add(body.name, body.target, socket=body.socket, synapsectl=body.synapsectl))
+    return _view(hosts, externals, host.name)
 
 
 @operation("A host", "the host", allowed=person("see how other hosts are reached"), errors=(UnknownAgent,))
-async def get_host(request: web.Request, context: ApiContext) -> HostView:
+async def get_host(request: web.Request, hosts: Hosts, externals: Externals) -> HostView:
     """With the path of its control socket here. For persons: whoever opens that has a person's rights there."""
-    return _view(context, request.match_info["host"])
+    return _view(hosts, externals, request.match_info["host"])
 
 
 @operation("Forget a host", "it is forgotten", allowed=person("remove hosts"), errors=(UnknownAgent,))
-async def remove(request: web.Request, context: ApiContext) -> HostRemoved:
+async def remove(request: web.Request, externals: Externals) -> HostRemoved:
     """What is under way to it ends `canceled` here, whatever becomes of it there."""
-    host = await to_the_end(context.externals.remove_host(request.match_info["host"]))
+    host = await to_the_end(externals.remove_host(request.match_info["host"]))
     return HostRemoved(status="removed", name=host.name)
 
 
@@ -70,10 +61,10 @@ async def remove(request: web.Request, context: ApiContext) -> HostRemoved:
         UnknownAgent, TaskNotFound, NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown,
     ),
 )  # fmt: skip
-async def provide_input(request: web.Request, body: HostInputBody, context: ApiContext) -> InputProvided:
+async def provide_input(request: web.Request, body: HostInputBody, hosts: Hosts) -> InputProvided:
     """It is given over the host's control socket, under the same `Idempotency-Key` once. NOT_READY where nobody knows
     what became of it: send it again under that key."""
-    tunnel = context.hosts.tunnel(request.match_info["host"])
+    tunnel = hosts.tunnel(request.match_info["host"])
     given = answers.give(
         tunnel, agent=body.agent, task=body.task, text=body.input, prompt_id=body.prompt_id, key=key_of(request)
     )
@@ -87,12 +78,12 @@ async def provide_input(request: web.Request, body: HostInputBody, context: ApiC
     allowed=person("put away what waits for a person"),
     errors=(InvalidRequest, UnknownAgent, NotInInbox, NotWaiting, NotReady),
 )
-async def seen(request: web.Request, context: ApiContext) -> PutAway:
+async def seen(request: web.Request, hosts: Hosts) -> PutAway:
     """A limit, a failure, a crash loop, a finished task, an alert; by the id that it has there."""
     item = request.match_info["item"]
-    await to_the_end(answers.put_away(context.hosts.tunnel(request.match_info["host"]), item))
+    await to_the_end(answers.put_away(hosts.tunnel(request.match_info["host"]), item))
     return PutAway(status="seen", id=item)
 
 
-def _view(context: ApiContext, name: str) -> HostView:
-    return context.hosts.view(name, waiting=len(context.externals.open_to_host(name)))
+def _view(hosts: Hosts, externals: Externals, name: str) -> HostView:
+    return hosts.view(name, waiting=len(externals.open_to_host(name)))
