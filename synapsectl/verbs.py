@@ -45,6 +45,8 @@ LOOKING = "what they do"
 MESSAGES = "messages and answers"
 ELSEWHERE = "agents elsewhere, and programs"
 DAEMON = "the daemon and this tool"
+GROUPS = (AGENTS, LOOKING, MESSAGES, ELSEWHERE, DAEMON)
+"""In the order of the overview; another group of a part comes behind them."""
 
 VERBS = {
     "start": Verb("start", "start an agent", AGENTS),
@@ -75,8 +77,6 @@ VERBS = {
     "keys": Verb("keys", "press keys at an agent's terminal", MESSAGES),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
-    "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
-    "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
     "fleet": Verb("fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
@@ -121,6 +121,8 @@ SYNONYMS = {
 """What people who come from other tools type, and the verb that they mean."""
 
 RELEASED = {
+    "external": "elsewhere",
+    "host": "elsewhere",
     "history": "history",
     "notify": "attention",
     "schedule": "schedules",
@@ -176,14 +178,14 @@ def all_verbs() -> dict[str, Verb]:
 
 
 def _with(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """The verbs with those of a part, each behind the one that it names."""
+    """The verbs with those of a part, each behind the one that it names, and in its group."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:
             names = [one for one, _ in rows]
             place = names.index(verb.after) + 1 if verb.after in names else len(names)
             rows.insert(place, (name, verb._replace(package=package)))
-    return dict(rows)
+    return dict(sorted(rows, key=lambda row: GROUPS.index(row[1].group) if row[1].group in GROUPS else len(GROUPS)))
 
 
 def overview() -> str:

@@ -61,5 +61,5 @@ FACE = Face(
         Route(method="POST", path="/hosts/{host}/input", handler="hosts.provide_input", needs=_ANSWER),
         Route(method="POST", path="/hosts/{host}/inbox/{item}/seen", handler="hosts.seen", needs=_ANSWER),
     ),
-    routes_in="synapsed.api.routes",
+    routes_in="synapsed.parts.elsewhere.routes",
 )

@@ -5,13 +5,13 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import HostBook, Hosts
-from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.aio import TaskSet
 from synapsed.interfaces import AgentSource, WaitingSource
 from synapsed.kernel import Kernel, Running
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.externals import Externals
+from synapsed.parts.elsewhere.hosts.hosts import HostBook, Hosts
+from synapsed.parts.elsewhere.hosts.tunnel import TunnelDeps
 
 
 class ElsewherePart(Running):

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from synapsed.a2a.hosts.tunnel import Tunnel
 from synapsed.errors import NotReady
 from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 
 WITHIN_S: Final = 3.0
 """For a host to answer."""

@@ -14,12 +14,12 @@ import structlog
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, UnixConnector
 from pydantic import ValidationError
 
-from synapsed.a2a.hosts import ssh
-from synapsed.a2a.hosts.ssh import Backoff
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest, NotReady
 from synapsed.model.agent import AgentView
 from synapsed.model.host import Host, HostState
+from synapsed.parts.elsewhere.hosts import ssh
+from synapsed.parts.elsewhere.hosts.ssh import Backoff
 
 LOOK_UP_S: Final = 60.0
 END_S: Final = 3.0

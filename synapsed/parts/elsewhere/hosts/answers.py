@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from aiohttp import ClientError
 
-from synapsed.a2a.hosts.tunnel import Tunnel
 from synapsed.errors import (
     AgentError,
     Forbidden,
@@ -20,6 +19,7 @@ from synapsed.errors import (
     SynapsedError,
     Unauthorized,
 )
+from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 
 WITHIN_S: Final = 45.0
 """For a program to take an answer, which takes it seconds."""

@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
@@ -39,12 +37,14 @@ from synapsed.model.released_names import CARRIER, METADATA
 from synapsed.model.task import Message, Task, new_id
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.hosts.hosts import Hosts
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 
 if TYPE_CHECKING:
-    from synapsed.a2a.courier import Courier
-    from synapsed.a2a.remote_protocol import AgentConnection
+    from synapsed.parts.elsewhere.courier import Courier
+    from synapsed.parts.elsewhere.remote_protocol import AgentConnection
 
 AGENTS_MAX = 200
 OPEN_MAX = 100
@@ -166,7 +166,7 @@ class Externals:
             if headers is None:
                 known = before is not None and before.url == url
                 headers = await asyncio.to_thread(self._book.secret, before.alias) if before and known else {}
-            module = await _load("synapsed.a2a.discovery")
+            module = await _load("synapsed.parts.elsewhere.discovery")
             found = await module.look_up(url, headers, self._outgoing, other_host=other_host, in_the_clear=in_the_clear)
             alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
             now = iso(self._clock.wall())
@@ -330,11 +330,11 @@ class Externals:
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
             headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
             if agent.binding == SEEDS:
-                made: AgentConnection = (await _load("synapsed.a2a.synapse_a2a")).SeedsRemote(
+                made: AgentConnection = (await _load("synapsed.parts.elsewhere.synapse_a2a")).SeedsRemote(
                     agent, headers, self._outgoing
                 )
             else:
-                made = (await _load("synapsed.a2a.remote")).Remote(agent, headers, self._outgoing, tunnel)
+                made = (await _load("synapsed.parts.elsewhere.remote")).Remote(agent, headers, self._outgoing, tunnel)
             known = self._remotes.setdefault(alias, made)
         return known
 
@@ -347,7 +347,7 @@ class Externals:
         agent = self.view(alias)
         if not found.same_as(agent):
             if not found.same_but_for_the_dialect(agent) or self._open(alias):
-                raise (await _load("synapsed.a2a.discovery")).changed(agent, found)
+                raise (await _load("synapsed.parts.elsewhere.discovery")).changed(agent, found)
             await self._disconnect(alias)
             self._agents[alias] = agent = agent.model_copy(update=asdict(found))
             log.info("an external agent is spoken to otherwise", alias=alias, binding=agent.binding)
@@ -356,7 +356,7 @@ class Externals:
     async def _courier(self, task: Task) -> "Courier":
         if (known := self._couriers.get(task.id)) is not None:
             return known
-        module = await _load("synapsed.a2a.courier")
+        module = await _load("synapsed.parts.elsewhere.courier")
         courier: Courier = module.Courier(task, self, self._store, self._clock)
         return courier
 

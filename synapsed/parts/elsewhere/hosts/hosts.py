@@ -10,10 +10,6 @@ from urllib.parse import quote
 import structlog
 from pydantic import ValidationError
 
-from synapsed.a2a.addressbook import read_private
-from synapsed.a2a.hosts import inboxes
-from synapsed.a2a.hosts.ssh import check_socket, check_target
-from synapsed.a2a.hosts.tunnel import Tunnel, TunnelDeps
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
 from synapsed.files import write_private
@@ -21,6 +17,10 @@ from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import ExternalAgent, host_of
 from synapsed.model.host import Host, HostView
+from synapsed.parts.elsewhere.addressbook import read_private
+from synapsed.parts.elsewhere.hosts import inboxes
+from synapsed.parts.elsewhere.hosts.ssh import check_socket, check_target
+from synapsed.parts.elsewhere.hosts.tunnel import Tunnel, TunnelDeps
 
 HOSTS_MAX: Final = 100
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from synapsed.a2a.remote import Remote
 from synapsed.a2a_types.partial_answer import Snapshot
 from synapsed.errors import (
     CardChanged,
@@ -30,10 +29,11 @@ from synapsed.interfaces import SendRequest
 from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.external import KEY
 from synapsed.model.task import DataPart, Message, Prompt, Task, TaskState
-from tests.a2a.elsewhere import Elsewhere, card_03, card_10, elsewhere
-from tests.a2a.here import PATIENCE_S, Here
+from synapsed.parts.elsewhere.remote import Remote
 from tests.api.serving import Api
 from tests.fakes.control import hold
+from tests.parts.elsewhere.elsewhere import Elsewhere, card_03, card_10, elsewhere
+from tests.parts.elsewhere.here import PATIENCE_S, Here
 
 CARDS = {"1.0": card_10, "0.3": card_03}
 SECRET = "s3cr3t-of-the-tests"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.a2a.hosts import answers
 from synapsed.errors import InvalidRequest, NotReady, NotTaken, PromptChanged, SynapsedError
+from synapsed.parts.elsewhere.hosts import answers
 from tests.a2a.test_host_inboxes import never, tunnel
 
 __all__ = ["tunnel"]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
 from synapsed.clock import SystemClock
 from synapsed.interfaces import SendRequest
 from synapsed.model.external import KEY
 from synapsed.model.task import Message, Task
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.externals import Externals
 from tests.fakes.store import MemoryStore
 
 __all__ = ["Here", "on_this_side"]

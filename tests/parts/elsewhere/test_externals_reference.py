@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
 from synapsed.clock import SystemClock
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message, Task, TaskState
-from tests.a2a.elsewhere import card_03, card_10, elsewhere
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.externals import Externals
 from tests.fakes.store import MemoryStore
+from tests.parts.elsewhere.elsewhere import card_03, card_10, elsewhere
 
 uvicorn = pytest.importorskip("uvicorn")
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.a2a import remote, synapse_a2a, synapse_a2a_json
 from synapsed.documents.counting import KEYS_MAX, VALUES_MAX
 from synapsed.model.task import Task, TaskState
-from tests.a2a.elsewhere import card_03, card_10
-from tests.a2a.here import Here
+from synapsed.parts.elsewhere import remote, synapse_a2a, synapse_a2a_json
+from tests.parts.elsewhere.elsewhere import card_03, card_10
+from tests.parts.elsewhere.here import Here
 from tests.support.gated import one_each
 from tests.support.listening import listening
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.remote_protocol import http_client
 from synapsed.clock import SystemClock
 from synapsed.errors import Unreachable
 from synapsed.outgoing import OutgoingConfig
-from tests.a2a.elsewhere import Elsewhere, card_10, elsewhere
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.externals import Externals
+from synapsed.parts.elsewhere.remote_protocol import http_client
 from tests.fakes.store import MemoryStore
+from tests.parts.elsewhere.elsewhere import Elsewhere, card_10, elsewhere
 from tests.support.proxy import PASSWORD, Proxy
 
 

@@ -10,7 +10,6 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
-from synapsed.a2a.externals import Externals
 from synapsed.api.context import CONTEXT, ApiContext, read_task, rights_of, to_the_end
 from synapsed.api.describe import Streamed
 from synapsed.api.memory_reservation import release, with_room
@@ -36,6 +35,7 @@ from synapsed.errors import (
 from synapsed.interfaces import Control
 from synapsed.model.external import ExternalAgent, external_id
 from synapsed.model.task import Task
+from synapsed.parts.elsewhere.externals import Externals
 
 
 class WaitQuery(Query):

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.a2a.hosts import inboxes
-from synapsed.a2a.hosts.inboxes import HOST_ITEMS, read
-from synapsed.a2a.hosts.tunnel import Tunnel, TunnelDeps
 from synapsed.model.attention import HostSaid
 from synapsed.model.host import Host, HostState
+from synapsed.parts.elsewhere.hosts import inboxes
+from synapsed.parts.elsewhere.hosts.inboxes import HOST_ITEMS, read
+from synapsed.parts.elsewhere.hosts.tunnel import Tunnel, TunnelDeps
 from tests.fakes.clock import FakeClock
 
 ROW = {

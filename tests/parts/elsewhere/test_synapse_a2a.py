@@ -6,14 +6,14 @@ import socket
 import pytest
 from aiohttp import web
 
-from synapsed.a2a import courier, synapse_a2a
-from synapsed.a2a.courier import CONNECT_TRIES
 from synapsed.errors import CardChanged, CardInvalid, NotReady, RemoteRefused, Unreachable
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.external import KEY, SEEDS
 from synapsed.model.task import Message, Task, TaskState
-from tests.a2a.here import Here
-from tests.a2a.seedlike import KINDS, Seedlike, seedlike
+from synapsed.parts.elsewhere import courier, synapse_a2a
+from synapsed.parts.elsewhere.courier import CONNECT_TRIES
+from tests.parts.elsewhere.here import Here
+from tests.parts.elsewhere.seedlike import KINDS, Seedlike, seedlike
 from tests.support.listening import listening
 
 SECRET = "s3cr3t-of-the-tests"
@@ -233,7 +233,7 @@ async def test_redirects_are_not_followed(far: Seedlike, here: Here):
 
 
 async def test_an_answer_without_bounds_is_cut_off(far: Seedlike, here: Here, monkeypatch):
-    from synapsed.a2a import remote_protocol
+    from synapsed.parts.elsewhere import remote_protocol
 
     far.answer = None
     task = await here.send("hi")

@@ -2,9 +2,6 @@
 
 from aiohttp import web
 
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts import answers
-from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.api.context import to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.request_models import HostBody, HostInputBody
@@ -26,6 +23,9 @@ from synapsed.errors import (
 )
 from synapsed.model.attention import PutAway
 from synapsed.model.host import HostView
+from synapsed.parts.elsewhere.externals import Externals
+from synapsed.parts.elsewhere.hosts import answers
+from synapsed.parts.elsewhere.hosts.hosts import Hosts
 
 
 @operation("The other hosts", "hosts", allowed=person("see how other hosts are reached"))

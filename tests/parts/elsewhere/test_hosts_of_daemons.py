@@ -14,7 +14,7 @@ from tests.support.daemon import NO_PORTS, Daemon, eventually
 from tests.support.threaded import real_one
 from tests.synapsectl.pty_tool import PtyTool
 
-FAKE_SSH = Path(__file__).parents[1] / "fakes" / "ssh.py"
+FAKE_SSH = Path(__file__).parents[2] / "fakes" / "ssh.py"
 
 
 @dataclass

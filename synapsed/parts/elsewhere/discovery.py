@@ -1,7 +1,7 @@
 """What is at an address: an A2A agent, as its card says, or one that speaks as synapse-a2a does and no A2A.
 
 A card that names an interface, or a version of A2A, is believed. One that names neither (synapse-a2a's), and no card at
-all, are no evidence: then the agent is asked (`synapsed.a2a.discovery`). A card that nothing contradicts is one of
+all, are no evidence: then the agent is asked. A card that nothing contradicts is one of
 A2A 0.3, whose members are optional in older servers.
 
 Whether somebody speaks as synapse-a2a does: asked where there is no card that says what else.
@@ -18,11 +18,11 @@ from a2a.client.card_resolver import parse_agent_card
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseError
 
-from synapsed.a2a.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
 from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.model.external import SEEDS, ExternalAgent
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
 
 CARD_BYTES = 1 << 20
 

@@ -16,8 +16,15 @@ from urllib.parse import quote
 
 import httpx
 
-from synapsed.a2a.discovery import MISSING, look_again
-from synapsed.a2a.remote_protocol import (
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN
+from synapsed.documents.reading import read
+from synapsed.errors import RemoteRefused, Unreachable
+from synapsed.model.external import ExternalAgent
+from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
+from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.discovery import MISSING, look_again
+from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     CONNECT_S,
     EVENT_STREAM,
@@ -30,14 +37,7 @@ from synapsed.a2a.remote_protocol import (
     of_status,
     unreachable,
 )
-from synapsed.a2a.synapse_a2a_json import body_of, event_of, made_of, snapshot_of
-from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
-from synapsed.a2a_types.snapshots import TEXT_SHOWN
-from synapsed.documents.reading import read
-from synapsed.errors import RemoteRefused, Unreachable
-from synapsed.model.external import ExternalAgent
-from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
-from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.synapse_a2a_json import body_of, event_of, made_of, snapshot_of
 from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)

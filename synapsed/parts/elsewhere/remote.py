@@ -10,9 +10,17 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
 
 import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
-from synapsed.a2a.discovery import BINDINGS, look_again
-from synapsed.a2a.hosts.tunnel import Tunnel
-from synapsed.a2a.remote_protocol import (
+from synapsed.a2a_types.convert import outgoing
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
+from synapsed.errors import ExternalError, RemoteRefused
+from synapsed.model.external import ExternalAgent
+from synapsed.model.task import Message
+from synapsed.model.trace import headers_of
+from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.discovery import BINDINGS, look_again
+from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
+from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     KEY_HEADER,
     LONGEST_PAUSE_S,
@@ -23,14 +31,6 @@ from synapsed.a2a.remote_protocol import (
     of_status,
     unreachable,
 )
-from synapsed.a2a_types.convert import outgoing
-from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
-from synapsed.a2a_types.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
-from synapsed.errors import ExternalError, RemoteRefused
-from synapsed.model.external import ExternalAgent
-from synapsed.model.task import Message
-from synapsed.model.trace import headers_of
-from synapsed.outgoing import OutgoingConfig
 
 LISTED = 100
 """Tasks that are looked through for one whose answer was lost."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.a2a.elsewhere import card_10, elsewhere
 from tests.api.serving import TOKEN, Api, sse_events
 from tests.fakes.control import hold
+from tests.parts.elsewhere.elsewhere import card_10, elsewhere
 
 SECRET = "s3cr3t-of-the-tests"
 BODY = {"message": {"parts": [{"type": "text", "text": "hi"}]}}

@@ -1,4 +1,4 @@
-"""One task's way to an external agent and back, from whatever step it has come to (`synapsed.a2a.externals`)."""
+"""One task's way to an external agent and back, from whatever step it has come to (`externals`)."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,7 +7,6 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from synapsed.a2a.remote_protocol import LONGEST_PAUSE_S, AgentConnection
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Heard, Snapshot
 from synapsed.a2a_types.remote_outcome import outcome
 from synapsed.clock import Clock, iso
@@ -32,6 +31,7 @@ from synapsed.model.task import (
     TaskState,
 )
 from synapsed.model.trace import Sampling, context_of
+from synapsed.parts.elsewhere.remote_protocol import LONGEST_PAUSE_S, AgentConnection
 from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 from synapsed.tasks.live_answer import Told
