@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
 from synapsed.fleet.host_record import WAITS_MAX, WORDS_MAX, HostRecord, WaitRecord
-from synapsed.model.attention import AttentionItem, AttentionKind, HostSaid
+from synapsed.model.attention import AttentionItem, AttentionKind, HostSaid, HostState
 from synapsed.model.fleet import FleetOrigin
-from synapsed.model.host import HostState
 from synapsed.model.task import Task
 
 KINDS: Final = frozenset(get_args(AttentionKind.__value__))

@@ -33,7 +33,6 @@ from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import carried_by_fleet, host_of, is_any
 from synapsed.model.fleet import VIA, FleetChange, OutRow
 from synapsed.model.records import ReplyRecord
-from synapsed.model.released_names import METADATA
 from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id
 from synapsed.store.fleet import FleetTable
 from synapsed.store.idempotency import Idempotency
@@ -172,8 +171,7 @@ class FleetCarrier:
 
     def _task_of(self, alias: str, request: SendRequest, task_id: str, host: str | None, sender: str | None) -> Task:
         now = iso(self._clock.wall())
-        metadata = {key: value for key, value in request.metadata.items() if key not in (*METADATA, EXTERNAL)}
-        metadata |= request.marks
+        metadata = request.kept_metadata((EXTERNAL,))
         told: dict[str, Any] = {"via": VIA}
         told |= {"host": host} if host is not None else {}
         told |= {"from": sender} if sender is not None else {}

@@ -50,8 +50,8 @@ from synapsed.interfaces.store import (
 )
 from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
 from synapsed.interfaces.waiting import AgentSource, WaitingHere, WaitingSource
-from synapsed.model.agent import Activity, AgentView, ProcessState
-from synapsed.model.attention import HostSaid, PutAway
+from synapsed.model.agent import ADDRESS_MAX, NAME_PATTERN, Activity, AgentView, ProcessState, validate_name
+from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.follower import FollowerState
@@ -59,7 +59,9 @@ from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 
 __all__ = [
+    "ADDRESS_MAX",
     "EVERY_EVENT",
+    "NAME_PATTERN",
     "PAGE_SIZE",
     "PERSON",
     "RIGHTS",
@@ -70,6 +72,7 @@ __all__ = [
     "AgentSource",
     "AgentView",
     "Attachment",
+    "AttentionItem",
     "Bringing",
     "Carrier",
     "ConfigChange",
@@ -91,6 +94,7 @@ __all__ = [
     "Grant",
     "Histogram",
     "HostSaid",
+    "HostState",
     "Ink",
     "LinkTerminal",
     "NewEvent",
@@ -125,4 +129,5 @@ __all__ = [
     "WaitingHere",
     "WaitingSource",
     "task_cursor",
+    "validate_name",
 ]

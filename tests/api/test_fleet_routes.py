@@ -9,9 +9,8 @@ from synapsed.errors import Busy, NotReady, TaskNotFound
 from synapsed.interfaces import AgentSource, WaitingSource
 from synapsed.kernel import Running
 from synapsed.model.agent import AgentView
-from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.model.attention import AttentionItem, HostSaid, HostState
 from synapsed.model.fleetviews import FleetAgent, FleetEvent, FleetHeld, FleetHost, FleetKept, FleetOut, FleetStatus
-from synapsed.model.host import HostState
 from tests.api.serving import Api
 
 AT = "2026-05-01T12:00:00Z"

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from synapsed.errors import ConfigError
 from synapsed.files import write_private
-from synapsed.model.agent import NAME_PATTERN
-from synapsed.model.external import ExternalAgent
+from synapsed.interfaces import NAME_PATTERN
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
 
 FILE_MAX = 256 * 1024
 """Bytes of a file that are read."""

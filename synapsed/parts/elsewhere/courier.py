@@ -21,7 +21,7 @@ from synapsed.errors import (
     Unreachable,
 )
 from synapsed.interfaces import Store
-from synapsed.model.external import KEY, ExternalAgent, alias_of
+from synapsed.model.external import KEY, alias_of
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.task import (
     INTERRUPTED_STATES,
@@ -31,10 +31,10 @@ from synapsed.model.task import (
     TaskState,
 )
 from synapsed.model.trace import Sampling, context_of
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.remote_protocol import LONGEST_PAUSE_S, AgentConnection
-from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import Told
+from synapsed.tasks.live_answer import Told, told_before
 
 CONNECT_TRIES: Final = 4
 FIRST_PAUSE_S: Final = 0.5

@@ -20,8 +20,8 @@ from google.protobuf.json_format import ParseError
 
 from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
-from synapsed.model.external import SEEDS, ExternalAgent
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
 
 CARD_BYTES = 1 << 20

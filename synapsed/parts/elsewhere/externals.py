@@ -28,16 +28,15 @@ import structlog
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
-from synapsed.interfaces import OutboundQuestion, SendRequest, Store
-from synapsed.model.agent import ADDRESS_MAX, validate_name
-from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, external_id, host_of, part_of_task
-from synapsed.model.host import Host
-from synapsed.model.records import ReplyRecord
-from synapsed.model.released_names import CARRIER, METADATA
+from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, SendRequest, Store, validate_name
+from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of_task
 from synapsed.model.task import Message, Task, new_id
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.face import FACE
+from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.hosts import Hosts
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
@@ -55,7 +54,7 @@ CARD_FRESH_S = 60.0
 log = structlog.stdlib.get_logger("synapsed.external")
 
 
-def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]:
+def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -251,7 +250,7 @@ class Externals:
     # --- messages ---
 
     def carries(self, task: Task) -> bool:
-        return part_of_task(task) == CARRIER
+        return part_of_task(task) == FACE.name
 
     async def send(
         self,
@@ -300,10 +299,8 @@ class Externals:
         return task
 
     def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
-        metadata = {key: value for key, value in request.metadata.items() if key not in (*METADATA, KEY)}
-        metadata |= {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
-        metadata |= request.marks
-        return metadata
+        told = {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
+        return {**request.kept_metadata((KEY,)), **told}
 
     async def task(self, alias: str, task_id: str) -> Task:
         """By its whole id, or the beginning of it."""

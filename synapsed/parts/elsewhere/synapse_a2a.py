@@ -20,10 +20,10 @@ from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
 from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.documents.reading import read
 from synapsed.errors import RemoteRefused, Unreachable
-from synapsed.model.external import ExternalAgent
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
 from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.elsewhere.discovery import MISSING, look_again
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     CONNECT_S,

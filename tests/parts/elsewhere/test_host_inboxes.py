@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.model.attention import HostSaid
-from synapsed.model.host import Host, HostState
+from synapsed.model.attention import HostSaid, HostState
 from synapsed.parts.elsewhere.hosts import inboxes
+from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.inboxes import HOST_ITEMS, read
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel, TunnelDeps
 from tests.fakes.clock import FakeClock

@@ -4,7 +4,7 @@ import pytest
 
 from synapsed.errors import InvalidRequest
 from synapsed.model.external import alias_of, external_id, host_of
-from synapsed.model.host import Host
+from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.ssh import LAST_PAUSE_S, Backoff, check_target, forward, look_up, said, socket_in
 
 HOST = Host(name="box", target="ssh://me@box.lan:22", synapsectl="/opt/my tools/synapsectl", added_at="")

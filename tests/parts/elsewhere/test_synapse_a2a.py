@@ -8,10 +8,11 @@ from aiohttp import web
 
 from synapsed.errors import CardChanged, CardInvalid, NotReady, RemoteRefused, Unreachable
 from synapsed.model.events import TaskArtifactAdded
-from synapsed.model.external import KEY, SEEDS
+from synapsed.model.external import KEY
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.parts.elsewhere import courier, synapse_a2a
 from synapsed.parts.elsewhere.courier import CONNECT_TRIES
+from synapsed.parts.elsewhere.external_agent import SEEDS
 from tests.parts.elsewhere.here import Here
 from tests.parts.elsewhere.seedlike import KINDS, Seedlike, seedlike
 from tests.support.listening import listening

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
 from synapsed.files import write_private
-from synapsed.model.agent import AgentView
-from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.external import ExternalAgent, host_of
-from synapsed.model.host import Host, HostView
+from synapsed.interfaces import AgentView, AttentionItem, HostSaid
+from synapsed.model.external import host_of
 from synapsed.parts.elsewhere.addressbook import read_private
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.hosts import inboxes
+from synapsed.parts.elsewhere.hosts.host import Host, HostView
 from synapsed.parts.elsewhere.hosts.ssh import check_socket, check_target
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel, TunnelDeps
 

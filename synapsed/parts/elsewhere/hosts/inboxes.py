@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from synapsed.errors import NotReady
-from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.interfaces import AttentionItem, HostSaid
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 
 WITHIN_S: Final = 3.0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from synapsed.errors import InvalidRequest
-from synapsed.model.host import Host
+from synapsed.parts.elsewhere.hosts.host import Host
 
 CONNECT_S: Final = 15
 ALIVE_S: Final = 15

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest, NotReady
-from synapsed.model.agent import AgentView
-from synapsed.model.host import Host, HostState
+from synapsed.interfaces import AgentView, HostState
 from synapsed.parts.elsewhere.hosts import ssh
+from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.ssh import Backoff
 
 LOOK_UP_S: Final = 60.0

@@ -5,21 +5,35 @@ What is sent to one is a task like any other: `/control/tasks/{task}` has it, an
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from synapsed.api.context import CONTEXT, ApiContext, read_task, rights_of, to_the_end
-from synapsed.api.describe import Streamed
-from synapsed.api.memory_reservation import release, with_room
-from synapsed.api.operation import operation, person
-from synapsed.api.query import Query, Resumed, between
-from synapsed.api.request_models import WAIT_MAX, DiscoverBody, ExternalSendBody
-from synapsed.api.response_models import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
-from synapsed.api.sending import SEND_ERRORS, answered, send
-from synapsed.api.sse import serve
-from synapsed.api.task_stream import frames_until_end, frames_until_settled
+from synapsed.api import (
+    CONTEXT,
+    SEND_ERRORS,
+    WAIT_MAX,
+    ApiContext,
+    Query,
+    Resumed,
+    SendBody,
+    ShownTask,
+    TaskAnswer,
+    Whole,
+    answered,
+    between,
+    frames_until_end,
+    frames_until_settled,
+    read_task,
+    release,
+    rights_of,
+    send,
+    serve,
+    to_the_end,
+    with_room,
+)
+from synapsed.api.operation import Streamed, operation, person
 from synapsed.errors import (
     CardChanged,
     CardInvalid,
@@ -33,9 +47,70 @@ from synapsed.errors import (
     Unreachable,
 )
 from synapsed.interfaces import Control
-from synapsed.model.external import ExternalAgent, external_id
-from synapsed.model.task import Task
+from synapsed.model.external import external_id
+from synapsed.model.task import Artifact, Task, TaskState
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.externals import Externals
+
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+_Header = Annotated[str, StringConstraints(pattern=r"^[!-~]([ -~]{0,8190}[!-~])?$")]
+_HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+_Headers = Annotated[
+    dict[_HeaderName, _Header], Field(max_length=16, json_schema_extra={"additionalProperties": False})
+]
+
+
+class DiscoverBody(BaseModel):
+    """`external/discover`: `token` goes as `Authorization: Bearer`, `headers` as they are; null keeps what there is.
+    Without `alias` the card's name makes one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+    alias: _Id | None = None
+    token: _Header | None = None
+    headers: _Headers | None = None
+    other_host: bool = False
+    in_the_clear: bool = False
+
+    def credentials(self) -> dict[str, str] | None:
+        if self.token is None:
+            return self.headers
+        return {**(self.headers or {}), "Authorization": f"Bearer {self.token}"}
+
+
+class ExternalSendBody(SendBody):
+    """`external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes when the
+    task is over, or waits for somebody, or after `timeout` seconds."""
+
+    wait_for_completion: bool = False
+    timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), Whole] = 60
+
+    @property
+    def patience(self) -> int:
+        """Seconds to wait for the answer."""
+        return self.timeout if self.wait_for_completion else 0
+
+
+class ExternalRemoved(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["removed"]
+    alias: str
+
+
+class ExternalTaskAnswer(TaskAnswer):
+    """With the members that the seeds' clients read beside `task`."""
+
+    id: str
+    status: TaskState
+    artifacts: list[Artifact]
+
+    @classmethod
+    def of(cls, task: Task) -> "ExternalTaskAnswer":
+        return cls.model_construct(
+            task=ShownTask.of(task, dialect=False), id=task.id, status=task.status, artifacts=task.artifacts
+        )
 
 
 class WaitQuery(Query):

@@ -1,12 +1,12 @@
 """`/hosts`: other hosts of the person's own. Their agents are `name@host` everywhere a message goes."""
 
-from aiohttp import web
+from typing import Annotated, Literal
 
-from synapsed.api.context import to_the_end
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from synapsed.api import InputProvided, key_of, to_the_end
 from synapsed.api.operation import operation, person
-from synapsed.api.request_models import HostBody, HostInputBody
-from synapsed.api.response_models import HostRemoved, InputProvided
-from synapsed.api.sending import key_of
 from synapsed.errors import (
     InvalidChoice,
     InvalidRequest,
@@ -21,11 +21,42 @@ from synapsed.errors import (
     TaskNotFound,
     UnknownAgent,
 )
-from synapsed.model.attention import PutAway
-from synapsed.model.host import HostView
+from synapsed.interfaces import PutAway
 from synapsed.parts.elsewhere.externals import Externals
 from synapsed.parts.elsewhere.hosts import answers
+from synapsed.parts.elsewhere.hosts.host import HostView
 from synapsed.parts.elsewhere.hosts.hosts import Hosts
+
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class HostBody(BaseModel):
+    """`hosts`: `target` is ssh's destination; `socket` the control socket over there, null to ask there."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: _Id
+    target: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    socket: Annotated[str, StringConstraints(min_length=1, max_length=251)] | None = None
+    synapsectl: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,1024}$")] | None = None
+
+
+class HostInputBody(BaseModel):
+    """An answer to a prompt of `agent` over there, or of its `task`, by the names that they have there."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    agent: _Id
+    task: _Id | None = None
+    input: str
+    prompt_id: _Id
+
+
+class HostRemoved(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["removed"]
+    name: str
 
 
 @operation("The other hosts", "hosts", allowed=person("see how other hosts are reached"))

@@ -1,18 +1,8 @@
 """Other hosts of one's own, whose daemons are reached through ssh."""
 
-from enum import StrEnum
-
 from pydantic import BaseModel, ConfigDict
 
-
-class HostState(StrEnum):
-    CONNECTING = "connecting"
-    UP = "up"
-    """Its daemon answers."""
-    SILENT = "silent"
-    """ssh is connected, and nobody answers behind it."""
-    DOWN = "down"
-    """ssh has ended; it is tried again."""
+from synapsed.interfaces import HostState
 
 
 class Host(BaseModel):
