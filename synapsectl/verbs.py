@@ -57,6 +57,8 @@ LOOKING = "what they do"
 MESSAGES = "messages and answers"
 ELSEWHERE = "agents elsewhere, and programs"
 DAEMON = "the daemon and this tool"
+GROUPS = (AGENTS, LOOKING, MESSAGES, ELSEWHERE, DAEMON)
+"""In the order of the overview; another group of a part comes behind them."""
 
 VERBS = {
     "start": Verb("start", "start an agent", AGENTS),
@@ -87,8 +89,6 @@ VERBS = {
     "keys": Verb("keys", "press keys at an agent's terminal", MESSAGES),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
-    "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
-    "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
@@ -132,8 +132,10 @@ SYNONYMS = {
 """What people who come from other tools type, and the verb that they mean."""
 
 RELEASED = {
+    "external": "elsewhere",
     "fleet": "fleet",
     "history": "history",
+    "host": "elsewhere",
     "notify": "attention",
     "schedule": "schedules",
     "usage": "history",
@@ -208,14 +210,14 @@ def _outside() -> list[str]:
 
 
 def _with(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """The verbs with those of a part, each behind the one that it names."""
+    """The verbs with those of a part, each behind the one that it names, and in its group."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:
             names = [one for one, _ in rows]
             place = names.index(verb.after) + 1 if verb.after in names else len(names)
             rows.insert(place, (name, verb._replace(package=package)))
-    return dict(rows)
+    return dict(sorted(rows, key=lambda row: GROUPS.index(row[1].group) if row[1].group in GROUPS else len(GROUPS)))
 
 
 def overview() -> str:

@@ -13,7 +13,6 @@ import random
 import resource
 import shutil
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,10 +24,6 @@ from typing import Literal
 import structlog
 
 from synapsed import __version__
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import HostBook, Hosts
-from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.agents.figures import figures_of
 from synapsed.agents.parking import check_parking
 from synapsed.agents.views import summary_of
@@ -44,7 +39,7 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import AgentSource, Carrier, NewEvent, WaitingSource
+from synapsed.interfaces import Carrier, NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, Running, open_parts
@@ -125,8 +120,6 @@ class _Parts:
     """What `run` brings up once all of it is made."""
 
     manager: Manager
-    externals: Externals
-    hosts: Hosts
     servers: ApiServers
     retention: Retention
     store: SqliteStore
@@ -274,17 +267,7 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
-        hosts = await self._hosts(up, config)
         sampling = Sampling()
-        externals = Externals(
-            store=store,
-            book=AddressBook(paths.external),
-            clock=self._clock,
-            hosts=hosts,
-            sampling=sampling,
-            outgoing=config.outgoing,
-        )
-        up.push_async_callback(externals.close)
         carriers = Carriers(store, self._clock)
         screens = ScreenPool()
         up.push_async_callback(screens.close)
@@ -321,7 +304,6 @@ class Daemon:
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
-        await externals.restore()
         alerts: list[str] = []
         kernel = Kernel(
             control=manager,
@@ -346,7 +328,6 @@ class Daemon:
             settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
-        parts.admit("elsewhere", _Reaching(externals, {WaitingSource: hosts, AgentSource: hosts}))
         carriers.become(parts.carriers)
         security = Security(
             directory=manager.directory,
@@ -361,8 +342,6 @@ class Daemon:
         )
         context = ApiContext(
             control=manager,
-            externals=externals,
-            hosts=hosts,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -394,8 +373,6 @@ class Daemon:
         }
         return _Parts(
             manager=manager,
-            externals=externals,
-            hosts=hosts,
             servers=servers,
             retention=retention,
             store=store,
@@ -417,20 +394,6 @@ class Daemon:
             user_agent=f"synapsed/{__version__}",
         )
 
-    async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
-        means = TunnelDeps(
-            ssh=config.hosts.ssh,
-            environ=self._environ,
-            sockets=self._paths.host_sockets,
-            clock=self._clock,
-            rng=random.random,
-        )
-        own_name = config.hosts.name or socket.gethostname().partition(".")[0]
-        hosts = Hosts(book=HostBook(self._paths.hosts), means=means, own_name=own_name)
-        up.push_async_callback(hosts.close)
-        await hosts.restore()
-        return hosts
-
     def _shut_down(self, stop: _Stop, keep_agents: bool) -> None:
         if keep_agents and self._agent_units:
             raise InvalidRequest(
@@ -443,8 +406,6 @@ class Daemon:
         try:
             await parts.manager.adopt()
             await parts.manager.autostart()
-            await parts.externals.resume()
-            parts.hosts.start()
             parts.parts.started()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")

@@ -58,6 +58,8 @@ class Route:
     public: bool = False
     at: Literal["daemon", "agent"] = "daemon"
     """`agent`: the path is below `/agents/{agent}` at the daemon's listeners, and at the root of the agent's port."""
+    on_ports: bool = False
+    """It is at the root of each agent's own port, too, while that agent runs."""
     described: bool = True
     """False: it is left out of the OpenAPI document (`Face.described_by`)."""
 

@@ -14,9 +14,7 @@ from synapsed.api.routes import (
     agents,
     control,
     events,
-    external,
     health,
-    hosts,
     messages,
     openapi,
     screen,
@@ -39,8 +37,6 @@ _DAEMON_ROUTES = (
     health,
     openapi,
     agents,
-    external,
-    hosts,
     control,
 )
 
@@ -68,7 +64,8 @@ def build_agent_app(context: ApiContext) -> web.Application:
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes(""))
     app[OF_AGENT_PORT] = True
-    app.add_routes(external.agent_routes())
+    for face in context.faces:
+        app.add_routes(part_routes.routes_on_ports(face))
     app.add_routes(openapi.routes())
     return app
 

@@ -13,8 +13,6 @@ from typing import Any, Final, Literal
 
 from aiohttp import web
 
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.caching import ChangeTimes
 from synapsed.api.idempotent_input import Acts
@@ -138,8 +136,6 @@ class ApiContext:
     """What both applications share. Made once by the composition root, in the running event loop."""
 
     control: Control
-    externals: Externals
-    hosts: Hosts
     faces: Sequence[Face]
     """The faces of all parts; their routes are served."""
     parts: Parts

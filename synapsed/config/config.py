@@ -112,17 +112,6 @@ class EnvironmentConfig(Section):
     """Variables of a person's shell that `restart` and `attach` bring besides those of its login."""
 
 
-class HostsConfig(Section):
-    """`[hosts]`: the way to the daemons of other hosts."""
-
-    ssh: list[str] = Field(default=["ssh"], min_length=1)
-    """The program that takes ssh's options, with arguments of one's own."""
-    name: Annotated[
-        str, _like(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?", "a name of letters, digits, '_', '.' and '-'")
-    ] = ""
-    """What this host is called in the names of senders; empty: its host name up to the first dot."""
-
-
 class Keep(Section):
     """`keep = {...}`: how many finished tasks are kept, and how long; 0 is for ever."""
 
@@ -296,7 +285,6 @@ class Config(Section):
 
     a2a: PostingConfig = PostingConfig()
     outgoing: OutgoingConfig = OutgoingConfig()
-    hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}

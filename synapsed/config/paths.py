@@ -75,13 +75,8 @@ class Paths(_Roots):
     """Where hooks ask the daemon whether a tool may be used; beside `hooks_socket`."""
     keeper_sockets = _Below("sockets", "keepers")
     registry = _Below("a2a", "registry")
-    external = _Below("a2a", "external")
-    hosts = _Below("state", "hosts")
-    """What is known of other hosts."""
     kept_files = _Below("state", "fleet/files")
     """Files that go with messages to other hosts, or came with some of theirs."""
-    host_sockets = _Below("sockets", "hosts")
-    """Other hosts' control sockets, as far as ssh has brought them here."""
 
     @property
     def sockets(self) -> Path:

@@ -50,13 +50,20 @@ from synapsed.interfaces.store import (
 )
 from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
 from synapsed.interfaces.waiting import AgentSource, WaitingHere, WaitingSource
-from synapsed.model.agent import ADDRESS_MAX, NAME_PATTERN, Activity, AgentView, ProcessState, ProfileAnswer
-from synapsed.model.attention import HostSaid, PutAway
+from synapsed.model.agent import (
+    ADDRESS_MAX,
+    NAME_PATTERN,
+    Activity,
+    AgentView,
+    ProcessState,
+    ProfileAnswer,
+    validate_name,
+)
+from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.follower import FollowerState, LogProgress
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
-from synapsed.model.host import HostState
 from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 from synapsed.model.records import ReplyRecord
@@ -78,6 +85,7 @@ __all__ = [
     "AgentSource",
     "AgentView",
     "Attachment",
+    "AttentionItem",
     "Bringing",
     "Carrier",
     "ConfigChange",
@@ -144,4 +152,5 @@ __all__ = [
     "parent_of",
     "span_id",
     "task_cursor",
+    "validate_name",
 ]

@@ -1,8 +1,6 @@
 """Agents elsewhere: those that a person has added under an alias (S11), those of other hosts of his (`name@host`); and
 how their tasks are told from those of our own."""
 
-from pydantic import BaseModel, ConfigDict
-
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.released_names import ADDRESSES, CARRIER
@@ -10,8 +8,6 @@ from synapsed.model.task import Task
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
-SEEDS = "SYNAPSE"
-"""`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
 ANY = "any:"
 _PREFIX = "external:"
 """No agent's name or id has a colon, nor an `@`."""
@@ -60,29 +56,3 @@ def host_of(address: str) -> tuple[str, str] | None:
     """The agent and the host of `name@host`, None for any other address."""
     name, _, host = address.partition("@")
     return (name, host) if name and NAME_PATTERN.fullmatch(host) else None
-
-
-class ExternalAgent(BaseModel):
-    """What is known and shown of one. `url` is what the person gave, `endpoint` where its card says it listens; times
-    are RFC 3339. What it takes to be let in is kept apart and not in here."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    alias: str
-    name: str
-    description: str
-    url: str
-    card_url: str
-    endpoint: str
-    binding: str
-    protocol_version: str
-    tenant: str = ""
-    streaming: bool
-    skills: list[str]
-    authenticated: bool
-    other_host: bool = False
-    """Whether a person has agreed to its listening on another host than its card's."""
-    in_the_clear: bool = False
-    """Whether a person has agreed to its credentials going there unencrypted."""
-    added_at: str
-    last_seen: str

@@ -10,6 +10,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "a2a.repeats": "a2a",
         "fleet": "fleet",
         "history": "history",
+        "hosts": "elsewhere",
         "metrics": "telemetry",
         "moods": "moods",
         "notify": "attention",

@@ -1,13 +1,11 @@
 """Who carries a task to an agent that is not this daemon's: the carriers of the open parts, as one."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from synapsed.clock import Clock
 from synapsed.errors import TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import Carrier, OutboundQuestion, SendRequest, Store
 from synapsed.model.external import alias_of, part_of, part_of_task
-from synapsed.model.released_names import METADATA
 from synapsed.model.task import Message, Task
 from synapsed.tasks import transitions
 
@@ -52,8 +50,7 @@ class Carriers:
             carrier = next((one for one in reversed(self._carriers.values()) if one.find(alias) is not None), None)
         if carrier is None:
             raise UnknownAgent(f"no part that is there reaches the agent {alias[:80]!r} elsewhere", alias=alias[:80])
-        metadata = {key: value for key, value in request.metadata.items() if key not in METADATA}
-        return await carrier.send(alias, replace(request, metadata=metadata), asking, sender=sender)
+        return await carrier.send(alias, request, asking, sender=sender)
 
     async def cancel(self, task: Task) -> Task:
         """One whose part is not there is canceled here; whether the other host does it nobody can say."""

@@ -29,7 +29,6 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
 from synapsed.model.records import AgentRecord, ReplyRecord
-from synapsed.model.released_names import METADATA
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, WaitsBehind, new_id
 from synapsed.store.idempotency import Idempotency
@@ -46,7 +45,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, *METADATA})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 
@@ -148,9 +147,8 @@ class Dispatcher:
 
     def _task_of(self, agent: AgentRecord, request: SendRequest, task_id: str) -> Task:
         now = iso(self._clock.wall())
-        metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
+        metadata = request.kept_metadata(OURS)
         metadata |= {transitions.COMMAND: True} if request.command else {}
-        metadata |= request.marks
         current = None if metadata.get(NEW_CONVERSATION) is True else agent.context_id
         return Task(
             id=task_id,

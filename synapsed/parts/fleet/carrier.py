@@ -169,8 +169,7 @@ class FleetCarrier:
 
     def _task_of(self, alias: str, request: SendRequest, task_id: str, host: str | None, sender: str | None) -> Task:
         now = iso(self._clock.wall())
-        metadata = {key: value for key, value in request.metadata.items() if key != EXTERNAL}
-        metadata |= request.marks
+        metadata = request.kept_metadata((EXTERNAL,))
         told: dict[str, Any] = {"via": VIA}
         told |= {"host": host} if host is not None else {}
         told |= {"from": sender} if sender is not None else {}

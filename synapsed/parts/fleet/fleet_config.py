@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from synapsed.config.config import HostsConfig, Section
+from synapsed.config.config import Section
 
 HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 """A host's name: a token of subjects, and what stands behind the `@` of an address."""
@@ -141,6 +141,3 @@ class Settings(Protocol):
 
     @property
     def fleet(self) -> FleetConfig | None: ...
-
-    @property
-    def hosts(self) -> HostsConfig: ...

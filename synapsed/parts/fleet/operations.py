@@ -155,8 +155,14 @@ def invite(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
         "expires": now + INVITATION_S,
         "urls": list(urls),
         "broker_runs": runs,
-        "ssh": config.hosts.ssh,
+        "ssh": _ssh(config),
     }
+
+
+def _ssh(config: Settings) -> list[str]:
+    """Returns how hosts are reached: `[hosts]` says so, where its part is there."""
+    hosts: Any = getattr(config, "hosts", None)
+    return ["ssh"] if hosts is None else list(hosts.ssh)
 
 
 async def join(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:

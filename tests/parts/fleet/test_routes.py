@@ -9,8 +9,7 @@ from synapsed.errors import Busy, NotReady, TaskNotFound
 from synapsed.interfaces import AgentSource, WaitingSource
 from synapsed.kernel import Running
 from synapsed.model.agent import AgentView
-from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.host import HostState
+from synapsed.model.attention import AttentionItem, HostSaid, HostState
 from synapsed.parts.fleet.fleet_answers import (
     FleetAgent,
     FleetEvent,
