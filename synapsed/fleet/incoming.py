@@ -50,8 +50,8 @@ from synapsed.model.external import carried_by_fleet
 from synapsed.model.fleet import FleetChange, FleetOrigin, InRow, OutRow, Quarantined, update_row
 from synapsed.model.task import TERMINAL_STATES, Task, TaskState
 from synapsed.store.fleet import FleetTable
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import told_before
 
 LATER_S: Final = 5.0
 """Until a message comes again that cannot be taken now."""

@@ -26,8 +26,8 @@ from synapsed.model.fleet import FleetOrigin
 from synapsed.model.task import ANSWER_ID, Task
 from synapsed.store.fleet import FleetTable
 from synapsed.store.follower import Follower
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import told_before
 
 SAY_EVERY_S: Final = 0.05
 """What is said within so long goes in one piece."""

@@ -22,8 +22,8 @@ from synapsed.fleet.ports import Stored
 from synapsed.fleet.signing import signed
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.task import ANSWER_ID, Task, TaskState
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import told_before
 from tests.fleet.world import Host, World
 
 # --- what is decided -------------------------------------------------------------------------------------------------

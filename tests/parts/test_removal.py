@@ -27,6 +27,7 @@ GONE = {
         "routes.txt",
         "synapsectl.txt",
     },
+    "elsewhere": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "moods": {"config-errors.txt", "config-keys.txt"},
     "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
@@ -39,6 +40,7 @@ GONE = {
 
 WORDS = {
     "attention": "notify|NOTIFY_FAILING|DBUS|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
+    "elsewhere": "hosts|[Hh]ost |[Ee]xternal|schema (Host|Discover)",
     "moods": "moods",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
