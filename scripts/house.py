@@ -34,7 +34,7 @@ WORDS = {
     "schedules": r"schedule[sd]?\b",
     "a2a": r"a2a",
     "web": r"\bdevice|\btls\b|pairing|web.?push",
-    "elsewhere": r"external|elsewhere",
+    "elsewhere": r"External(Agent|Error)|\bexternals\b|external agent|(?<!\.)external:|\bssh\b|courier|\[hosts\]",
     "telemetry": r"telemetry|\bmetrics\b|\btraces?d?\b",
     "history": r"history\.db|/control/history|\[history\]",
     "moods": r"mood|emotion",

@@ -39,10 +39,10 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import Carrier, NewEvent
+from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
-from synapsed.kernel import Kernel, Parts, Running, open_parts
+from synapsed.kernel import Kernel, Parts, open_parts
 from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
@@ -129,14 +129,6 @@ class _Parts:
     parts: Parts
     hooks: Mapping[str, HookSocket]
     """By their names among the premises."""
-
-
-class _Reaching(Running):
-    """What is no part yet, and reaches agents elsewhere."""
-
-    def __init__(self, carrier: Carrier, provides: Mapping[type, object]) -> None:
-        self.carrier = carrier
-        self.provides = provides
 
 
 class Daemon:

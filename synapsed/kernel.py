@@ -2,10 +2,10 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
-libraries (`a2a_types`, `documents`, `outgoing`), kernel modules that parts use: `aio`, `api` (what the room exports),
-`api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections), `errors`,
-`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`, `store.lookup`,
-`tasks` (what it exports), `tasks.transitions`.
+libraries (`a2a_types`, `documents`, `outgoing`, `sse`), kernel modules that parts use: `aio`, `api` (what the room
+exports), `api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections),
+`errors`, `files`, `interfaces`, `model` (all of it), `store` (what the room exports), `store.database`,
+`store.follower`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
 """
 
 import asyncio
@@ -333,10 +333,6 @@ class Parts:
         if found := self.all(kind):
             return found[0]
         raise NotReady(why_not or f"no part that is open has a {kind.__name__}")
-
-    def admit(self, name: str, running: Running) -> None:
-        """Takes one that somebody else opens and closes, before those that there are."""
-        self._running = {name: running, **self._running}
 
     async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:
         """A part that does not open is left out: agents are worth more."""

@@ -48,8 +48,9 @@ from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
 from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import obstacle
+from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
-from synapsed.tasks.live_answer import Told, told_before
+from synapsed.tasks.live_answer import Told
 from synapsed.tasks.prompt_text import Letter
 from synapsed.tasks.transitions import Commit
 from synapsed.terminal.limit_notices import Limit

@@ -67,7 +67,7 @@ from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 from synapsed.model.records import ReplyRecord
-from synapsed.model.trace import TraceContext, context_of, parent_of, span_id
+from synapsed.model.trace import Sampling, TraceContext, context_of, headers_of, parent_of, span_id
 
 __all__ = [
     "ADDRESS_MAX",
@@ -127,6 +127,7 @@ __all__ = [
     "Right",
     "Rows",
     "RowsOfTask",
+    "Sampling",
     "ScreenDrawing",
     "ScreenWatch",
     "Seal",
@@ -148,6 +149,7 @@ __all__ = [
     "WaitingSource",
     "context_of",
     "given_here",
+    "headers_of",
     "is_kept",
     "parent_of",
     "span_id",

@@ -71,9 +71,9 @@ class HostState(StrEnum):
     UP = "up"
     """Its daemon answers."""
     SILENT = "silent"
-    """ssh is connected, and nobody answers behind it."""
+    """The way to it is there, and nobody answers behind it."""
     DOWN = "down"
-    """ssh has ended; it is tried again."""
+    """The way to it has ended; it is tried again."""
 
 
 class HostSaid(BaseModel):

@@ -3,19 +3,30 @@ how their tasks are told from those of our own."""
 
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
-from synapsed.model.released_names import ADDRESSES, CARRIER
+from synapsed.model.released_names import ADDRESSES, ALIASED, CARRIER
 from synapsed.model.task import Task
+
+__all__ = [
+    "ANY",
+    "KEY",
+    "NAME_PATTERN",
+    "alias_of",
+    "external_id",
+    "host_of",
+    "is_any",
+    "part_of",
+    "part_of_task",
+    "unknown",
+]
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
 ANY = "any:"
-_PREFIX = "external:"
-"""No agent's name or id has a colon, nor an `@`."""
 
 
 def external_id(alias: str) -> str:
-    """What stands as `agent_id` in a task for the external agent; of one on another host its address."""
-    return alias if host_of(alias) or is_any(alias) else f"{_PREFIX}{alias}"
+    """What stands as `agent_id` in a task for the agent of that alias; of one on another host its address."""
+    return alias if host_of(alias) or is_any(alias) else f"{ALIASED}{alias}"
 
 
 def alias_of(agent: str | Task) -> str | None:
@@ -23,7 +34,7 @@ def alias_of(agent: str | Task) -> str | None:
     agent_id = agent if isinstance(agent, str) else agent.agent_id
     if host_of(agent_id) or is_any(agent_id):
         return agent_id
-    return agent_id.removeprefix(_PREFIX) if agent_id.startswith(_PREFIX) else None
+    return agent_id.removeprefix(ALIASED) if agent_id.startswith(ALIASED) else None
 
 
 def unknown(agent_id: str) -> UnknownAgent:

@@ -31,6 +31,10 @@ CONFIG_FILES: Final[Mapping[str, str]] = MappingProxyType({"fleet.toml": "fleet"
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""
 
+ALIASED: Final = "external:"
+"""The beginning of what stands as `agent_id` in a task for an agent that has an alias here. No agent's name or id has a
+colon, nor an `@`."""
+
 CARRIER: Final = "elsewhere"
 """The part that carries a task for an agent elsewhere, if `metadata.external.via` names none."""
 

@@ -1,10 +1,11 @@
-"""A task by its id, or by the beginning of it that a person types."""
+"""A task by its id, or by the beginning of it that a person types; and what the log has of its answer."""
 
 from typing import Final
 
 from synapsed.errors import AmbiguousAddress, TaskNotFound
-from synapsed.interfaces import Store
-from synapsed.model.task import Task
+from synapsed.interfaces import EventLog, Store
+from synapsed.model.events import TaskArtifactAdded
+from synapsed.model.task import ANSWER_ID, Task
 
 TASK_PREFIX_MIN: Final = 8
 """Characters of a task's id that are enough to name it."""
@@ -42,3 +43,15 @@ async def find_id(store: Store, named: str, agent_id: str | None = None, visible
 
 def _not_found(named: str) -> TaskNotFound:
     return TaskNotFound(f"no task {named[:64]!r}; 'synapsectl tasks' lists them", task=named[:64])
+
+
+async def told_before(log: EventLog, task_id: str) -> str:
+    """What the log has of the answer of a task that is not over."""
+    text, after = "", 0
+    while batch := await log.read(after, task_id=task_id):
+        for event in batch:
+            data = event.data
+            if isinstance(data, TaskArtifactAdded) and data.artifact.artifact_id == ANSWER_ID:
+                text = text + data.artifact.text if data.append else data.artifact.text
+        after = batch[-1].id
+    return text

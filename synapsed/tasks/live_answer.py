@@ -6,16 +6,13 @@ replaces them (`append` false) is told where another message began, and at the e
 
 from dataclasses import dataclass, field
 
-from synapsed.interfaces import EventLog
-from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.link import LinkTurnSaid
-from synapsed.model.task import ANSWER_ID
 
 
 @dataclass(slots=True)
 class Told:
     """Of one turn. `text` is what the pieces are together; of a turn that an earlier daemon or attempt began it is
-    read from the log (`told_before`), with `again`: then the first piece repeats some of it, or nobody
+    read from the log (`store.lookup.told_before`), with `again`: then the first piece repeats some of it, or nobody
     knows."""
 
     text: str = ""
@@ -42,15 +39,3 @@ class Told:
             return None
         self.text = text
         return text[len(before) :], True
-
-
-async def told_before(log: EventLog, task_id: str) -> str:
-    """What the log has of the answer of a task that is not over."""
-    text, after = "", 0
-    while batch := await log.read(after, task_id=task_id):
-        for event in batch:
-            data = event.data
-            if isinstance(data, TaskArtifactAdded) and data.artifact.artifact_id == ANSWER_ID:
-                text = text + data.artifact.text if data.append else data.artifact.text
-        after = batch[-1].id
-    return text

@@ -66,9 +66,8 @@ from synapsed.model.picture import Glyph, Ink, Picture, Rows, ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
 from synapsed.pty.screen_watch import Watch, Watches
-from synapsed.store.lookup import find_id, find_task
+from synapsed.store.lookup import find_id, find_task, told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import told_before
 from tests.fakes.store import MemoryEventLog, MemoryStore
 
 __all__ = ["FakeAttachment", "FakeControl", "echo", "hold"]

@@ -28,6 +28,7 @@ GONE = {
         "routes.txt",
         "synapsectl.txt",
     },
+    "elsewhere": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "moods": {"config-errors.txt", "config-keys.txt"},
     "fleet": {
         "config-errors.txt",
@@ -51,6 +52,7 @@ GONE = {
 WORDS = {
     "a2a": "a2a|A2A|well-known|PUSH_GIVEN_UP|tag host",
     "attention": "notify|NOTIFY_FAILING|DBUS|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
+    "elsewhere": "hosts|[Hh]ost |[Ee]xternal|schema (Host|Discover)",
     "moods": "moods",
     "fleet": "[Ff]leet|[Bb]roker|BROKER|GOM|LANG|OTHER_HOME",
     "pictures": "pictures",

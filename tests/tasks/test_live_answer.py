@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.link import LinkTurnSaid
 from synapsed.model.task import Task
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import Told, told_before
+from synapsed.tasks.live_answer import Told
 from tests.fakes.store import MemoryStore
 from tests.store.samples import a_task
 

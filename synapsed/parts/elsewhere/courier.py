@@ -20,7 +20,7 @@ from synapsed.errors import (
     TaskNotCancelable,
     Unreachable,
 )
-from synapsed.interfaces import Store
+from synapsed.interfaces import Sampling, Store, context_of
 from synapsed.model.external import KEY, alias_of
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.task import (
@@ -30,11 +30,11 @@ from synapsed.model.task import (
     Task,
     TaskState,
 )
-from synapsed.model.trace import Sampling, context_of
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.remote_protocol import LONGEST_PAUSE_S, AgentConnection
+from synapsed.store import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import Told, told_before
+from synapsed.tasks.live_answer import Told
 
 CONNECT_TRIES: Final = 4
 FIRST_PAUSE_S: Final = 0.5

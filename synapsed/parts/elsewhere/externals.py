@@ -28,17 +28,16 @@ import structlog
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
-from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, SendRequest, Store, validate_name
+from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, Sampling, SendRequest, Store, validate_name
 from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of_task
 from synapsed.model.task import Message, Task, new_id
-from synapsed.model.trace import Sampling
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.parts.elsewhere.addressbook import AddressBook
 from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.face import FACE
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.hosts import Hosts
-from synapsed.store.idempotency import Idempotency
+from synapsed.store import Idempotency
 from synapsed.tasks import transitions
 
 if TYPE_CHECKING:

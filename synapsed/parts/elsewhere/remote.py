@@ -14,8 +14,8 @@ from synapsed.a2a_types.convert import outgoing
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
 from synapsed.a2a_types.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
 from synapsed.errors import ExternalError, RemoteRefused
+from synapsed.interfaces import headers_of
 from synapsed.model.task import Message
-from synapsed.model.trace import headers_of
 from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.elsewhere.discovery import BINDINGS, look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.clock import iso, iso_of
-from synapsed.interfaces import NAME_PATTERN
 from synapsed.model.events import Event, envelope
 from synapsed.model.events import encoded as shown
+from synapsed.model.external import NAME_PATTERN
 from synapsed.parts.fleet.envelope import BadEnvelope, encoded
 from synapsed.parts.fleet.fleet_answers import FleetEvent
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.clock import iso_of
-from synapsed.interfaces import NAME_PATTERN
+from synapsed.model.external import NAME_PATTERN
 from synapsed.parts.fleet.envelope import encoded
 
 VERSION: Final = 1

@@ -24,9 +24,9 @@ from synapsed.parts.fleet.names import BadName, SaySubject, parse_update
 from synapsed.parts.fleet.outgoing import Outgoing, Speaker
 from synapsed.parts.fleet.peer_certificates import NotMet, Peers
 from synapsed.parts.fleet.ports import Broker, NoBroker, Stored
+from synapsed.store import told_before
 from synapsed.store.follower import Follower
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import told_before
 
 SAY_EVERY_S: Final = 0.05
 """What is said within so long goes in one piece."""
