@@ -29,6 +29,15 @@ TO_GO = {
     # What is not in its folder yet, by the beginnings of modules' names; the first that fits counts.
 }
 
+LIBRARIES = (
+    "synapsed.a2a_types",
+    "synapsed.documents",
+    "synapsed.model.event_pattern",
+    "synapsed.outgoing",
+    "synapsed.sse",
+)
+"""These know neither agents nor parts, and are no modules of the kernel."""
+
 WORDS = {
     "fleet": r"fleet",
     "schedules": r"schedule[sd]?\b",
@@ -90,6 +99,7 @@ class Against:
                     found.between.append(f"{module} -> {other}")
                 elif theirs is None and own is not None and other.startswith("synapsed."):
                     found.used.add(other)
+        found.used = {one for one in found.used if not one.startswith(LIBRARIES)}
         return found
 
     def __str__(self) -> str:

@@ -61,7 +61,7 @@ class Route:
     on_ports: bool = False
     """It is at the root of each agent's own port, too, while that agent runs."""
     described: bool = True
-    """False: it is left out of the OpenAPI document (`Face.described_by`)."""
+    """False: it is left out of the OpenAPI document, as a specification of its own describes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,6 @@ class Face:
     routes: Sequence[Route] = ()
     """Requests that the part answers."""
     routes_in: str = ""
-    described_by: str = ""
-    """A sentence for the OpenAPI document: what describes the routes that it leaves out."""
     extras_in: str = ""
     """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
     findings_in: str = ""

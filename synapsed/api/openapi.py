@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document: made of the route table, of what stands at the handlers, and of the pydantic models.
 
-What a part has described elsewhere is left out (`kernel.Face.described_by`).
+What is described elsewhere is left out (`kernel.Route.described`).
 """
 
 import re
@@ -12,7 +12,6 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from synapsed.api.context import CONTEXT
 from synapsed.api.describe import DESCRIBED, PARAMETERS, Description, Response, Streamed, description_of
 from synapsed.api.response_models import ErrorAnswer
 from synapsed.api.security import is_public
@@ -40,7 +39,8 @@ _BEARER: Final[dict[str, list[str]]] = {"bearer": []}
 _ABOUT = """Command-line agents in terminals, over HTTP. Errors have one shape everywhere: `ErrorAnswer`.
 
 On loopback no token is needed but for `/control/…`; the Unix socket serves everything without one. On an agent's own
-port the routes below `/agents/{agent}` stand at the root."""
+port the routes below `/agents/{agent}` stand at the root. A protocol with a specification of its own is described by
+that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,6 @@ def operations(app: web.Application) -> Iterator[Operation]:
 def document(app: web.Application, *, version: str, server: str) -> dict[str, Any]:
     """`server` is where the client reached it."""
     known = list(operations(app))
-    about = " ".join([_ABOUT, *(face.described_by for face in app[CONTEXT].faces if face.described_by)])
     schemas = _Schemas(_models(known))
     paths: dict[str, dict[str, Any]] = {}
     for operation in known:
@@ -71,7 +70,7 @@ def document(app: web.Application, *, version: str, server: str) -> dict[str, An
     tags = sorted({_tag(operation) for operation in known})
     return {
         "openapi": "3.1.0",
-        "info": {"title": "synapsed", "version": version, "description": about},
+        "info": {"title": "synapsed", "version": version, "description": _ABOUT},
         "servers": [{"url": server}],
         "tags": [{"name": tag} for tag in tags],
         "paths": paths,

@@ -17,7 +17,7 @@ from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.kernel import Parts, Running
 from synapsed.parts.a2a.a2a_loading import A2aSdk
-from synapsed.parts.a2a.running import Answering
+from synapsed.parts.a2a.running import A2aPart
 from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.elsewhere.face import FACE as ELSEWHERE
 from synapsed.parts.fleet.face import FACE as FLEET
@@ -85,7 +85,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         await parts.open(face, kernel, opened)
     control.elsewhere = parts.carriers[ELSEWHERE.name]
     parts.started()
-    parts._running |= {"a2a": Answering(A2aSdk(control.tasks, control.events, pushes)), **running}
+    parts._running |= {"a2a": A2aPart(A2aSdk(control.tasks, control.events, pushes)), **running}
     security = limits.pop("security", None) or Security(
         directory=control.directory,
         token=TOKEN,

@@ -34,7 +34,6 @@ FACE = Face(
     opens="",
     routes=[Route(method="*", path="/greeting", handler="greet", at="agent", needs=frozenset(), described=False)],
     routes_in=__name__,
-    described_by="A greeting describes itself.",
 )
 
 
@@ -50,7 +49,6 @@ async def test_a_route_at_the_agents(control: FakeControl, tmp_path, monkeypatch
         async with api.http.get("/agents/nobody/greeting") as answer:
             assert (answer.status, await answer.text()) == (404, "UNKNOWN_AGENT at /agents/nobody/greeting")
         _, document = await api.json(api.http, "GET", "/openapi.json")
-        assert document["info"]["description"].endswith("A greeting describes itself.")
         assert not [path for path in document["paths"] if "greeting" in path]
         assert not [one for one in operations(api.servers._main.app) if "greeting" in one.path]
 

@@ -68,6 +68,7 @@ def test_everything(paths: Paths) -> None:
         ("[environment]\nupdate = ['']\n", r":2: .*environment.update"),
         ("[agnts.x]\n", r":1: unknown key 'agnts'; did you mean 'agents'\?"),
         ("[agents.x]\ncolour = {}\n", r":2: unknown key 'agents.x.colour'"),
+        ("[teams.x]\nmembers = ['a']\nhistory = 1\n", r":3: unknown key 'teams.x.history'"),
         ('[agents.x]\nlimits = { memory = "lots" }\n', r":2: agents.x.limits.memory"),
         ('[agents.x]\nlimits = { cpu = "2" }\n', r":2: agents.x.limits.cpu"),
         ("[agents.x]\nlimits = { tasks = 0 }\n", r":2: agents.x.limits.tasks"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from scripts.house import part_of
+from scripts.house import LIBRARIES, part_of
 from synapsed import kernel
 from synapsed.parts.list import NAMES
 from synapsed.parts.loading import faces
@@ -14,15 +14,6 @@ from synapsed.parts.loading import faces
 PACKAGE = Path(kernel.__file__).parent
 KERNEL_MAX = 25
 """Modules of the kernel that all parts together use."""
-
-LIBRARIES = (
-    "synapsed.a2a_types",
-    "synapsed.documents",
-    "synapsed.model.event_pattern",
-    "synapsed.outgoing",
-    "synapsed.sse",
-)
-"""These know neither agents nor parts, and are no modules of the kernel."""
 
 ROOTS = {"synapsed.cli", "synapsed.daemon"}
 """Who puts the parts together."""

@@ -74,5 +74,4 @@ FACE = Face(
         Route(method="*", path="/a2a/rest/{path:.*}", handler="host.rest", described=False),
     ),
     routes_in="synapsed.parts.a2a.routes",
-    described_by="A2A (`…/a2a`) is described by its own specification and by\nthe agents' cards.",
 )

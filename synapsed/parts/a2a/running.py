@@ -16,12 +16,12 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
     try:
         if pushes is not None:
             await pushes.start()
-        yield Answering(A2aSdk(kernel.control.tasks, kernel.control.events, pushes, repeats=config.repeats))
+        yield A2aPart(A2aSdk(kernel.control.tasks, kernel.control.events, pushes, repeats=config.repeats))
     finally:
         if pushes is not None:
             await pushes.close()
 
 
-class Answering(Running):
+class A2aPart(Running):
     def __init__(self, sdk: A2aSdk) -> None:
         self.provides = {A2aSdk: sdk}

@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.api.rights import Peer
 from synapsed.parts.a2a.a2a_loading import A2aSdk
-from synapsed.parts.a2a.running import Answering
+from synapsed.parts.a2a.running import A2aPart
 from synapsed.parts.web.records import DESK
 from tests.api.serving import TOKEN, Api
 from tests.parts.web.test_doors import ELSEWHERE, ORIGIN, PAGE, book_of, code_of, enter
@@ -52,7 +52,7 @@ class _NoPushes:
 
 async def test_a_message_of_a_tokens_brings_no_notifications(api: Api) -> None:
     sdk = A2aSdk(api.control.tasks, api.control.events, _NoPushes())  # type: ignore[arg-type]
-    api.servers._context.parts._running["a2a"] = Answering(sdk)
+    api.servers._context.parts._running["a2a"] = A2aPart(sdk)
     told = {"taskPushNotificationConfig": {"url": "https://example.com/x"}}
     headers = await bearer(api, {"send"}) | {"A2A-Version": "1.0"}
     body = {"message": MESSAGE, "configuration": told}
