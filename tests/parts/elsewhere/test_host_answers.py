@@ -8,7 +8,7 @@ from aiohttp import web
 
 from synapsed.errors import InvalidRequest, NotReady, NotTaken, PromptChanged, SynapsedError
 from synapsed.parts.elsewhere.hosts import answers
-from tests.a2a.test_host_inboxes import never, tunnel
+from tests.parts.elsewhere.test_host_inboxes import never, tunnel
 
 __all__ = ["tunnel"]
 
