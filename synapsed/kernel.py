@@ -4,8 +4,8 @@ A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows no
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`, `sse`), kernel modules that parts use: `aio`, `api` (what the room
 exports), `api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections),
-`errors`, `files`, `interfaces`, `model` (all of it), `store` (what the room exports), `store.database`,
-`store.follower`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
+`errors`, `files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`,
+`store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
 """
 
 import asyncio

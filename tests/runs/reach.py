@@ -63,7 +63,7 @@ PROCESSES = ("tests.support.daemon", "tests.support.warm", "tests.support.forkin
 
 LATENT: Mapping[str, str] = {
     # A room that a daemon does not run until it is asked, and the words by which a test asks for it.
-    "synapsed.a2a": r"a2a|external|host",
+    "synapsed.parts.elsewhere": r"external|host",
     "synapsed.parts.a2a": r"a2a|push|card",
     "synapsed.parts.web.page": r"\bpage\b|/web|html",
     "synapsed.parts.web.page_files": r"\bpage\b|/web|html",

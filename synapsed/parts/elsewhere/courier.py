@@ -32,7 +32,7 @@ from synapsed.model.task import (
 )
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.remote_protocol import LONGEST_PAUSE_S, AgentConnection
-from synapsed.store import told_before
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 from synapsed.tasks.live_answer import Told
 

@@ -37,7 +37,7 @@ from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.face import FACE
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.hosts import Hosts
-from synapsed.store import Idempotency
+from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from synapsed.parts.fleet.names import ANY
 from synapsed.parts.fleet.outbox import OPEN_MAX
 from synapsed.parts.fleet.outgoing import Speaker, work_class
 from synapsed.parts.fleet.peer_certificates import Peers
-from synapsed.store import Idempotency
+from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 
 COUNTED_S: Final = 1.0

@@ -57,7 +57,7 @@ from synapsed.parts.fleet.parcel_sending import Parcels
 from synapsed.parts.fleet.peer_certificates import NotMet, Peers
 from synapsed.parts.fleet.ports import Broker, Came, Delivered, NoBroker
 from synapsed.parts.fleet.task_controls import Controls, refusal
-from synapsed.store import told_before
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 
 LATER_S: Final = 5.0

@@ -24,8 +24,8 @@ from synapsed.parts.fleet.names import BadName, SaySubject, parse_update
 from synapsed.parts.fleet.outgoing import Outgoing, Speaker
 from synapsed.parts.fleet.peer_certificates import NotMet, Peers
 from synapsed.parts.fleet.ports import Broker, NoBroker, Stored
-from synapsed.store import told_before
 from synapsed.store.follower import Follower
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 
 SAY_EVERY_S: Final = 0.05

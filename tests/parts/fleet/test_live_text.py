@@ -22,7 +22,7 @@ from synapsed.parts.fleet.live_text_pieces import (
 from synapsed.parts.fleet.nkey import KeyPair
 from synapsed.parts.fleet.ports import Stored
 from synapsed.parts.fleet.signing import signed
-from synapsed.store import told_before
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 from tests.parts.fleet.world import Host, World
 
