@@ -77,7 +77,7 @@ test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 
 test-fleet: $(STAMP) ## the fleet over real brokers: kills at each step and at random, full disks, losses of power, forgeries; KILLS=100 MESSAGES=50000
 	@FLEET_EVERY=1 FLEET_KILLS=$(or $(KILLS),100) FLEET_MESSAGES=$(or $(MESSAGES),50000) \
-	  $(PY) -m pytest -q -rs -m "fleet or not fleet" tests/fleet tests/service/test_broker_unit.py
+	  $(PY) -m pytest -q -rs -m "fleet or not fleet" tests/parts/fleet tests/service/test_broker_unit.py
 
 fuzz: $(STAMP) ## the tests with drawn examples, at random, again and again; keeps what it finds; MINUTES=10
 	@$(PY) -m tests.fuzz --minutes $(or $(MINUTES),10)

@@ -36,8 +36,6 @@ SERVERS = ("reference", "synapsed", "synapsed+store")
 async def serve_synapsed(home: Path, durable: bool) -> None:
     from contextlib import AsyncExitStack
 
-    from synapsed.a2a.addressbook import AddressBook
-    from synapsed.a2a.externals import Externals
     from synapsed.api.connection_limits import Door, DoorLimits
     from synapsed.api.context import ApiContext
     from synapsed.api.security import Security
@@ -54,7 +52,6 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.parts.loading import config_model
     from synapsed.process.collector import collecting
     from synapsed.store.store import SqliteStore
-    from tests.api.serving import unreachable_hosts
     from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore
     from tests.support.kernels import kernel_of
@@ -114,8 +111,6 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         control = BenchControl(store)
         control.add("dummy")
         paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)})
-        hosts = unreachable_hosts(paths)
-        stack.push_async_callback(hosts.close)
         kernel = kernel_of(
             control=control,
             store=store,
@@ -130,8 +125,6 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         parts.started()
         context = ApiContext(
             control=control,
-            externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
-            hosts=hosts,
             faces=(A2A,),
             parts=parts,
             security=Security(directory=control.directory, token="bench"),

@@ -20,14 +20,14 @@ from bench.figures import SMOKE, environment, listening, milliseconds, percentil
 from bench.fleetpeer import HTTP, Peer, commit, member, quiet
 from synapsed.clock import SystemClock
 from synapsed.errors import ProgramNotFound
-from synapsed.fleet.natsserver import find
-from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message
+from synapsed.parts.fleet.natsserver import find
+from synapsed.parts.fleet.service import Fleet
 from synapsed.store.store import SqliteStore
-from tests.fleet.brokers import FleetHome, fleet
-from tests.fleet.proxy import Proxy
-from tests.fleet.threebrokers import three_brokers
+from tests.parts.fleet.brokers import FleetHome, fleet
+from tests.parts.fleet.proxy import Proxy
+from tests.parts.fleet.threebrokers import three_brokers
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 
 MESSAGES = sized(300, 3)

@@ -22,20 +22,20 @@ import psutil
 from bench.figures import SMOKE, listening, percentile, sized
 from bench.fleetpeer import quiet
 from synapsed.errors import ProgramNotFound, Unreachable
-from synapsed.fleet import streams
-from synapsed.fleet.admin import Admin, administering
-from synapsed.fleet.dial import options
-from synapsed.fleet.envelope import Envelope
-from synapsed.fleet.keyring import Keyring
-from synapsed.fleet.link import Link
-from synapsed.fleet.mail_pulling import Pull
-from synapsed.fleet.names import MailKind, MailSubject, record
-from synapsed.fleet.natsserver import find
-from synapsed.fleet.nkey import KeyPair
-from synapsed.fleet.ports import BrokerRefused, Delivered, NoBroker
-from synapsed.fleet.signing import signed
-from tests.fleet.brokers import FleetHome, fleet
-from tests.fleet.threebrokers import Three, three_brokers
+from synapsed.parts.fleet import streams
+from synapsed.parts.fleet.admin import Admin, administering
+from synapsed.parts.fleet.dial import options
+from synapsed.parts.fleet.envelope import Envelope
+from synapsed.parts.fleet.keyring import Keyring
+from synapsed.parts.fleet.link import Link
+from synapsed.parts.fleet.mail_pulling import Pull
+from synapsed.parts.fleet.names import MailKind, MailSubject, record
+from synapsed.parts.fleet.natsserver import find
+from synapsed.parts.fleet.nkey import KeyPair
+from synapsed.parts.fleet.ports import BrokerRefused, Delivered, NoBroker
+from synapsed.parts.fleet.signing import signed
+from tests.parts.fleet.brokers import FleetHome, fleet
+from tests.parts.fleet.threebrokers import Three, three_brokers
 from tests.support.daemon import eventually
 
 SIZES = (10, 100, 1000)

@@ -22,14 +22,15 @@ from aiohttp import web
 from synapsed.clock import SystemClock
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
-from synapsed.fleet.member_files import Home
-from synapsed.fleet.service import Fleet
 from synapsed.interfaces import SendRequest
-from synapsed.model.fleet import FleetChange
 from synapsed.model.task import Message, Task, TextPart
+from synapsed.parts.fleet.fleet_table import FleetTable
+from synapsed.parts.fleet.member_files import Home
+from synapsed.parts.fleet.service import Fleet
+from synapsed.parts.loading import config_model
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
-from tests.fleet.member import AGENT, Agents, AheadClock, Control, Plan
+from tests.parts.fleet.member import AGENT, Agents, AheadClock, Control, Plan
 
 PATIENCE_S = 60.0
 HTTP = "http"
@@ -64,15 +65,17 @@ def words(message: Message) -> str:
 @asynccontextmanager
 async def member(paths: Paths, urls: Sequence[str] = ()) -> AsyncIterator[tuple[Fleet, SqliteStore]]:
     """A host with its store and its connection, for as long as the block runs."""
-    config = (await asyncio.to_thread(load_config, paths)).fleet
-    assert config is not None
+    whole: Any = await asyncio.to_thread(load_config, paths, config_model())
+    config = whole.fleet
     if urls:
         config = config.model_copy(update={"urls": list(urls)})
     clock = AheadClock(0.0)
     store = await SqliteStore.open(paths.database, clock=clock)
     agents = Taking(store, clock, Plan())
     control: Any = Control(agents, agents)
-    fleet = Fleet(config, Home(paths), store=store, control=control, clock=clock, version="bench")
+    fleet = Fleet(
+        config, Home(paths), store=store, table=FleetTable(store), control=control, clock=clock, version="bench"
+    )
     try:
         await fleet.start()
         yield fleet, store
@@ -85,7 +88,7 @@ async def commit(store: SqliteStore, text: str) -> None:
     """A task as a message makes one, as durable as what the fleet keeps."""
     task = Task(agent_id=AGENT, message=Message.of(text), created_at="", updated_at="")
     accepted = transitions.accepted(task)
-    await store.commit(events=accepted.events, tasks=[task], fleet=FleetChange())
+    await store.commit(events=accepted.events, tasks=[task], durable=True)
 
 
 # --- the process -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from synapsectl.colours import wanted
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NotInstalled
 from synapsectl.output import CommandOutput
-from synapsectl.verbs import ALIASES, NEEDS, QUICK_VERBS, VERBS, is_installed
+from synapsectl.verbs import ALIASES, NEEDS, OPTIONS, QUICK_VERBS, VERBS, is_installed
 
 USAGE = 2
 PIPE_CLOSED = 141
@@ -94,7 +94,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
         raise
     as_json = bool(getattr(args, "json", False))
     try:
-        _check_part(name)
+        _check_parts(name, args)
         code = run(args, CommandContext(os.environ, out, as_json=as_json, begun=begun))
     except CtlError as error:
         if as_json:
@@ -110,10 +110,13 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
     return code
 
 
-def _check_part(name: str) -> None:
-    """Raises NotInstalled for a verb that shows what a part knows which is not there."""
-    if name in NEEDS and not is_installed(NEEDS[name]):
-        raise NotInstalled(f"{name!r} shows what the part {NEEDS[name]} knows, which is not installed")
+def _check_parts(name: str, args: "argparse.Namespace") -> None:
+    """Raises NotInstalled for a verb, or an option, that shows what a part knows which is not there."""
+    needs = [(name, NEEDS[name])] if name in NEEDS else []
+    needs += [(f"--{option}", part) for option, part in OPTIONS.items() if getattr(args, option, False)]
+    for what, part in needs:
+        if not is_installed(part):
+            raise NotInstalled(f"{what!r} shows what the part {part} knows, which is not installed")
 
 
 def _has_folder() -> bool:

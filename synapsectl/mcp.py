@@ -22,6 +22,7 @@ from mcp_types import Tool as ToolSpec
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.errors import ApiError, CtlError
 from synapsectl.sending import ask
+from synapsectl.verbs import is_installed
 from synapsectl.waiting import TERMINAL, Waiter, answer_of
 from synapsed import __version__
 
@@ -62,7 +63,7 @@ class Colleagues:
         ]
         elsewhere = [
             {"name": agent["alias"], "type": "external", "description": agent["description"]}
-            for agent in self._client.get("/external/agents")
+            for agent in (self._client.get("/external/agents") if is_installed("elsewhere") else ())
         ]
         return here + elsewhere
 

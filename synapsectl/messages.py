@@ -100,7 +100,7 @@ def give(client: "Client", path: str) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"--file: {named(path)}: {error.strerror}") from None
     except (ApiError, BadAnswer) as error:  # or a daemon that knows of no such files
-        if isinstance(error, ApiError) and error.code != "NOT_IN_FLEET":
+        if isinstance(error, ApiError) and error.code not in ("NOT_IN_FLEET", "NOT_FOUND"):
             raise
         raise _too_large("the message with its files (a third more on the way)") from None
     kind = guess_type(path)[0] or "application/octet-stream"

@@ -2,15 +2,18 @@
 
 from synapsectl.client import Client, host_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import ApiError
+from synapsectl.errors import ApiError, NotInstalled
+from synapsectl.verbs import is_installed
 
 
 def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
     """A context with the agent's own daemon, and the agent's address there. Raises ApiError: UNKNOWN_AGENT for a host
-    that there is not, NOT_READY for one that is away, FORBIDDEN for an agent."""
+    that there is not, NOT_READY for one that is away, FORBIDDEN for an agent; NotInstalled."""
     name, at, host = address.removeprefix("@").rpartition("@")
     if not at:
         return ctx, address
+    if not is_installed("elsewhere"):
+        raise NotInstalled(f"{address!r} is on another host: the part elsewhere reaches it, and is not installed")
     found = ctx.client.get(host_path(host))
     if found["state"] != "up":
         raise ApiError("NOT_READY", f"{host} is {found['state']}: {found['error'] or 'it is being connected to'}")

@@ -40,11 +40,25 @@ class Verb(NamedTuple):
         return told
 
 
+class DaemonVerb(NamedTuple):
+    """A verb of `synapsed`, in a part's table `DAEMON_VERBS`. `module` has its `configure`, for its parser, and `run`,
+    which is given what was parsed, the daemon's paths, a function that reads the configuration, and what tells the
+    service manager of it; it may raise SynapsedError. `log`: it serves until SIGTERM or SIGINT, and its log is called
+    so. `internal`: it is for `synapsectl`, and tells what is wrong as JSON, too."""
+
+    module: str
+    help: str
+    log: str = ""
+    internal: bool = False
+
+
 AGENTS = "agents"
 LOOKING = "what they do"
 MESSAGES = "messages and answers"
 ELSEWHERE = "agents elsewhere, and programs"
 DAEMON = "the daemon and this tool"
+GROUPS = (AGENTS, LOOKING, MESSAGES, ELSEWHERE, DAEMON)
+"""In the order of the overview; another group of a part comes behind them."""
 
 VERBS = {
     "start": Verb("start", "start an agent", AGENTS),
@@ -75,9 +89,6 @@ VERBS = {
     "keys": Verb("keys", "press keys at an agent's terminal", MESSAGES),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
-    "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
-    "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
-    "fleet": Verb("fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
@@ -121,7 +132,10 @@ SYNONYMS = {
 """What people who come from other tools type, and the verb that they mean."""
 
 RELEASED = {
+    "external": "elsewhere",
+    "fleet": "fleet",
     "history": "history",
+    "host": "elsewhere",
     "notify": "attention",
     "schedule": "schedules",
     "usage": "history",
@@ -133,6 +147,9 @@ RELEASED = {
 
 NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
 """Verbs of this tool that show what a part knows."""
+
+OPTIONS = {"fleet": "fleet"}
+"""Options of its verbs that ask for what a part knows."""
 
 
 @cache
@@ -163,27 +180,44 @@ def is_installed(part: str) -> bool:
 @cache
 def all_verbs() -> dict[str, Verb]:
     """Returns all verbs. A part of another distribution whose verbs cannot be loaded adds none."""
+    found = verbs()
+    for package in _outside():
+        with suppress(Exception):
+            found = _with(found, package)
+    return found
+
+
+def daemon_verbs() -> dict[str, DaemonVerb]:
+    """Returns the verbs that parts add to `synapsed`."""
+    found: dict[str, DaemonVerb] = {}
+    for package in (*packages_with("verbs"), *_outside()):
+        with suppress(Exception):
+            found = getattr(import_module(f"{package}.verbs"), "DAEMON_VERBS", {}) | found
+    return found
+
+
+def _outside() -> list[str]:
+    """The packages for this tool of other distributions' parts."""
     from importlib.util import find_spec
 
     from synapsed.parts.outside import packages
 
-    found = verbs()
+    ours = []
     for package in packages().values():
         with suppress(Exception):
-            if find_spec(f"{package}.ctl") is not None:
-                found = _with(found, f"{package}.ctl")
-    return found
+            ours += [f"{package}.ctl"] if find_spec(f"{package}.ctl.verbs") is not None else []
+    return ours
 
 
 def _with(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """The verbs with those of a part, each behind the one that it names."""
+    """The verbs with those of a part, each behind the one that it names, and in its group."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:
             names = [one for one, _ in rows]
             place = names.index(verb.after) + 1 if verb.after in names else len(names)
             rows.insert(place, (name, verb._replace(package=package)))
-    return dict(rows)
+    return dict(sorted(rows, key=lambda row: GROUPS.index(row[1].group) if row[1].group in GROUPS else len(GROUPS)))
 
 
 def overview() -> str:

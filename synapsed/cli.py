@@ -1,4 +1,4 @@
-"""`synapsed run | broker | fleet | check-config | profile | repair | version`.
+"""`synapsed run | check-config | profile | repair | version`, and the verbs that parts add.
 
 Everything heavy is imported when its verb is used.
 """
@@ -8,15 +8,18 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from synapsed import __version__
 from synapsed.process.first_process import leave_to_a_child
 from synapsed.process.installed import commit, with_commit
 
 if TYPE_CHECKING:
+    from synapsectl.verbs import DaemonVerb
     from synapsed.config.config import AgentConfig
     from synapsed.errors import SynapsedError
     from synapsed.profiles.library import ProfileLibrary
@@ -32,14 +35,16 @@ SWITCH_S = 0.0005
 """Seconds for which a thread that computes keeps the interpreter from the event loop. The default is ten times as long,
 and the loop waits for it again after each system call: twenty short ones beside a busy thread were a tenth of a
 second."""
+OWN: Final = ("run", "check-config", "profile", "repair", "version")
+"""Verbs that are there without any part."""
 
 
-def command_line() -> argparse.ArgumentParser:
-    """The parser of `synapsed`."""
+def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
+    """The parser of `synapsed`, with the verbs of `parts`, which takes to load them."""
+    added = _of_parts() if parts else {}
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
-    verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="run | broker | check-config | profile | repair | version"
-    )
+    listed = [name for name, verb in added.items() if not verb.internal]
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar=" | ".join([*OWN[:1], *listed, *OWN[1:]]))
     run = verbs.add_parser("run", help="run in the foreground until SIGTERM or SIGINT")
     run.add_argument("--keep-agents", action="store_true", help="leave the agents running when the daemon ends")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
@@ -66,11 +71,13 @@ def command_line() -> argparse.ArgumentParser:
     check = verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
     check.add_argument("--json", action="store_true", help="print what there is as a JSON document")
     verbs.add_parser("repair", help="save what can be read of a damaged database; 'synapsectl doctor --repair'")
-    broker = verbs.add_parser("broker", help="keep this host's broker of a fleet until SIGTERM or SIGINT")
-    broker.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
-    broker.add_argument("--log-file", action="store_true", help="log to state/logs/broker.log, not to stderr")
-    fleet = verbs.add_parser("fleet", help="what 'synapsectl fleet' has done: JSON on stdin, JSON on stdout")
-    fleet.add_argument("what")
+    for name, verb in added.items():
+        of_part = verbs.add_parser(name, help=verb.help)
+        if verb.log:
+            of_part.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+            log = f"log to state/logs/{verb.log}.log, not to stderr"
+            of_part.add_argument("--log-file", action="store_true", help=log)
+        import_module(verb.module).configure(of_part)
     told = verbs.add_parser("version", help="print the version")
     told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
     return parser
@@ -78,7 +85,8 @@ def command_line() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code of `synapsed`."""
-    args = command_line().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    args = command_line(parts=not given or given[0] not in OWN).parse_args(given)
     if (reason := _why_not_here(args)) is not None:
         print(f"synapsed: {reason}", file=sys.stderr)
         return EXIT_CONFIG
@@ -89,8 +97,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_OK
     if args.verb == "repair":
         return _repair()
-    if args.verb in ("broker", "fleet"):
-        return _broker(args) if args.verb == "broker" else _fleet(args.what)
+    if args.verb not in OWN:
+        return _of_part(_of_parts()[args.verb], args)
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
 
 
@@ -180,54 +188,32 @@ def _run(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _broker(args: argparse.Namespace) -> int:
-    import asyncio
+def _of_parts() -> "Mapping[str, DaemonVerb]":
+    from synapsectl.verbs import daemon_verbs
 
+    return daemon_verbs()
+
+
+def _of_part(verb: "DaemonVerb", args: argparse.Namespace) -> int:
     from synapsed.config.config_files import load_config
     from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
-    from synapsed.fleet.broker import serve
-    from synapsed.fleet.member_files import Home
     from synapsed.parts.loading import config_model
-    from synapsed.process.logging import configure
-    from synapsed.process.open_files import raise_limit
-
-    os.umask(0o077)
-    raise_limit()
-    paths = Paths.from_environ()
-    configure(args.log_level, file=paths.logs / "broker.log" if args.log_file else None)
-    try:
-        asyncio.run(serve(Home(paths), load_config(paths, config_model()).fleet, os.environ))
-    except SynapsedError as error:
-        return _refuse(error)
-    return EXIT_OK
-
-
-def _fleet(what: str) -> int:
-    """Prints what was done, or `{"error": …}`."""
-    from synapsed.config.config_files import load_config
-    from synapsed.config.paths import Paths
-    from synapsed.errors import InvalidRequest, SynapsedError
-    from synapsed.parts.loading import config_model
-    from synapsed.process.extras import FLEET_INSTALL, has_fleet
+    from synapsed.process.service_manager import ServiceNotifier
 
     os.umask(0o077)
     paths = Paths.from_environ()
-    try:
-        if not has_fleet():
-            raise InvalidRequest(f"the client of NATS is not installed: {FLEET_INSTALL}")
-        from synapsed.fleet.member_files import Home
-        from synapsed.fleet.operations import OPERATIONS, perform
+    if verb.log:
+        from synapsed.process.logging import configure
+        from synapsed.process.open_files import raise_limit
 
-        if what not in OPERATIONS:
-            raise InvalidRequest(f"{what!r} is nothing that is done for a fleet")
-        print(
-            json.dumps(
-                perform(Home(paths), load_config(paths, config_model()), what, json.loads(sys.stdin.read() or "{}"))
-            )
-        )
+        raise_limit()
+        configure(args.log_level, file=paths.logs / f"{verb.log}.log" if args.log_file else None)
+    try:
+        configuration = partial(load_config, paths, config_model())
+        import_module(verb.module).run(args, paths, configuration, ServiceNotifier(os.environ))
     except SynapsedError as error:
-        return _refuse(error, as_json=True)
+        return _refuse(error, as_json=verb.internal)
     return EXIT_OK
 
 

@@ -8,29 +8,22 @@ opposite order.
 
 import asyncio
 import contextlib
-import importlib
 import os
 import random
 import resource
 import shutil
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import structlog
 
 from synapsed import __version__
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.carriers import Carriers
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import HostBook, Hosts
-from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.agents.figures import figures_of
 from synapsed.agents.parking import check_parking
 from synapsed.agents.views import summary_of
@@ -46,7 +39,7 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import NewEvent, WaitingHere
+from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, open_parts
@@ -54,6 +47,7 @@ from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
+from synapsed.model.released_names import CONFIG_FILES
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import proxies_in
 from synapsed.outgoing.poster import HttpPoster
@@ -77,6 +71,7 @@ from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
 from synapsed.store.backups import Backups
 from synapsed.store.store import SqliteStore
+from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
@@ -84,9 +79,6 @@ from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
 from synapsed.time_zone import LocalZone
 from synapsed.upkeep import Upkeep, watch_loop
-
-if TYPE_CHECKING:
-    from synapsed.fleet.service import Fleet
 
 FAILED = 1
 """The exit code of a daemon that could not go on."""
@@ -128,15 +120,12 @@ class _Parts:
     """What `run` brings up once all of it is made."""
 
     manager: Manager
-    externals: Externals
-    hosts: Hosts
     servers: ApiServers
     retention: Retention
     store: SqliteStore
     token: str
     backups: Backups
     lag: Histogram
-    fleet: "Fleet | None"
     parts: Parts
     hooks: Mapping[str, HookSocket]
     """By their names among the premises."""
@@ -270,18 +259,8 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
-        hosts = await self._hosts(up, config)
         sampling = Sampling()
-        externals = Externals(
-            store=store,
-            book=AddressBook(paths.external),
-            clock=self._clock,
-            hosts=hosts,
-            sampling=sampling,
-            outgoing=config.outgoing,
-        )
-        up.push_async_callback(externals.close)
-        carriers = Carriers(externals, store, self._clock)
+        carriers = Carriers(store, self._clock)
         screens = ScreenPool()
         up.push_async_callback(screens.close)
         manager = Manager(
@@ -312,19 +291,11 @@ class Daemon:
             timers=asyncio.get_running_loop(),
             rng=random.random,
             on_shutdown=lambda keep_agents: self._shut_down(stop, keep_agents),
-            elsewhere=carriers,
+            carriers=carriers,
         )
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
-        await externals.restore()
-        fleet: Fleet | None = None
-        if config.fleet is not None:
-            opening = await asyncio.to_thread(importlib.import_module, "synapsed.fleet.entry_point")
-            fleet, carriers.problem = await up.enter_async_context(
-                opening.opened(config.fleet, paths, store=store, control=manager, clock=self._clock)
-            )
-            carriers.fleet = None if fleet is None else fleet.carrier
         alerts: list[str] = []
         kernel = Kernel(
             control=manager,
@@ -349,6 +320,7 @@ class Daemon:
             settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
+        carriers.become(parts.carriers)
         security = Security(
             directory=manager.directory,
             bearers=parts.bearers,
@@ -362,8 +334,6 @@ class Daemon:
         )
         context = ApiContext(
             control=manager,
-            externals=externals,
-            hosts=hosts,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -374,14 +344,12 @@ class Daemon:
             texts=store.texts,
             faces=faces(),
             parts=parts,
-            fleet=fleet,
-            fleet_problem=carriers.problem,
             alerts=alerts,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
         up.push_async_callback(servers.close)
-        for alert in _left_out(parts, carriers.problem):
+        for alert in _left_out(parts, paths):
             servers.alert(alert)
         retention = Retention(
             store,
@@ -397,15 +365,12 @@ class Daemon:
         }
         return _Parts(
             manager=manager,
-            externals=externals,
-            hosts=hosts,
             servers=servers,
             retention=retention,
             store=store,
             token=token,
             backups=backups,
             lag=kernel.figures.lag,
-            fleet=fleet,
             parts=parts,
             hooks=hooks,
         )
@@ -421,20 +386,6 @@ class Daemon:
             user_agent=f"synapsed/{__version__}",
         )
 
-    async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
-        means = TunnelDeps(
-            ssh=config.hosts.ssh,
-            environ=self._environ,
-            sockets=self._paths.host_sockets,
-            clock=self._clock,
-            rng=random.random,
-        )
-        own_name = config.hosts.name or socket.gethostname().partition(".")[0]
-        hosts = Hosts(book=HostBook(self._paths.hosts), means=means, own_name=own_name)
-        up.push_async_callback(hosts.close)
-        await hosts.restore()
-        return hosts
-
     def _shut_down(self, stop: _Stop, keep_agents: bool) -> None:
         if keep_agents and self._agent_units:
             raise InvalidRequest(
@@ -447,11 +398,6 @@ class Daemon:
         try:
             await parts.manager.adopt()
             await parts.manager.autostart()
-            await parts.externals.resume()
-            parts.hosts.start()
-            if parts.fleet is not None:
-                parts.fleet.waiting.source = next((here.items for here in parts.parts.all(WaitingHere)), None)
-                await parts.fleet.start()
             parts.parts.started()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
@@ -504,12 +450,14 @@ def _reconfigure(config: Config, kernel: Kernel, parts: Parts) -> None:
     parts.reconfigured()
 
 
-def _left_out(parts: Parts, fleet_problem: str | None) -> Iterator[str]:
+def _left_out(parts: Parts, paths: Paths) -> Iterator[str]:
     """Yields, in words for people, each thing that does not work since the daemon came up."""
     for name, problem in {**LEFT_OUT, **parts.problems}.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
-    if fleet_problem is not None:
-        yield f"this host takes no part in its fleet: {fleet_problem}; then restart the daemon"
+    there = {face.name for face in faces()}
+    for file, part in CONFIG_FILES.items():
+        if part not in there and (paths.config / file).exists():
+            yield f"{paths.config / file} belongs to the part {part}, which is not installed"
 
 
 def _tool_directory() -> Path | None:

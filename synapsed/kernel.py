@@ -2,9 +2,10 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
-libraries (`a2a_types`, `documents`, `outgoing`), kernel modules that parts use: `aio`, `api` (what the room exports),
-`api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections), `errors`,
-`files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `tasks.transitions`.
+libraries (`a2a_types`, `documents`, `outgoing`, `sse`), kernel modules that parts use: `aio`, `api` (what the room
+exports), `api.operation`, `certificates`, `choices`, `clock`, `config.api_section`, `config.config` (for sections),
+`errors`, `files`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`,
+`store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from synapsed.clock import Clock
 from synapsed.config.config import ConfigKey
 from synapsed.config.paths import Paths
 from synapsed.errors import NotReady
-from synapsed.interfaces import Control, Store
+from synapsed.interfaces import Carrier, Control, Store
 from synapsed.model.figures import DaemonFigures
 from synapsed.model.grants import Grant, Token, TokenKind
 from synapsed.model.released_names import AutomatedKind
@@ -57,6 +58,8 @@ class Route:
     public: bool = False
     at: Literal["daemon", "agent"] = "daemon"
     """`agent`: the path is below `/agents/{agent}` at the daemon's listeners, and at the root of the agent's port."""
+    on_ports: bool = False
+    """It is at the root of each agent's own port, too, while that agent runs."""
     described: bool = True
     """False: it is left out of the OpenAPI document, as a specification of its own describes it."""
 
@@ -213,6 +216,8 @@ class Running:
     """By the path of a route of the part, a file in the state directory with a token that opens this route and nothing
     else; it is made if it is not there."""
     bearers: Bearers | None = None
+    carrier: Carrier | None = None
+    """What brings messages to agents elsewhere. `metadata.external.via` of their tasks is the part's name."""
     addresses: Sequence[str] = ()
     """URLs at which listeners of the part's serve what the daemon serves, those first that others reach by them."""
     off: str = ""
@@ -298,6 +303,11 @@ class Parts:
     def bearers(self) -> Bearers:
         """Returns those of the first part that knows some."""
         return next((running.bearers for running in self._running.values() if running.bearers is not None), Bearers())
+
+    @property
+    def carriers(self) -> dict[str, Carrier]:
+        """Returns those of all parts, by their names."""
+        return {name: part.carrier for name, part in self._running.items() if part.carrier is not None}
 
     @property
     def addresses(self) -> list[str]:

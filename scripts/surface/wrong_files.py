@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-from synapsed.model.released_names import CONFIG_KEYS
+from synapsed.model.released_names import CONFIG_FILES, CONFIG_KEYS
 
 type Wrong = Mapping[str, str]
 """Files by their names below the folder of the configuration."""
@@ -119,12 +119,15 @@ def _is_there(text: str) -> bool:
     return part is None or find_spec(f"synapsed.parts.{part}") is not None
 
 
+_BESIDE = {"fleet.toml": 'name = "box"\nurls = ["tls://box:4222"]\nworks = 1\n'}
+"""Files of parts beside config.toml."""
+
 OF_CONFIGURATION: Sequence[Wrong] = (
     *({"config.toml": text} for text in _CONFIG if _is_there(text)),
     {"config.toml": "[agents.a]\n", "agents.d/a.toml": ""},
     {"agents.d/a.toml": "autostrt = true\n"},
     {"agents.d/a b.toml": ""},
-    {"fleet.toml": 'name = "box"\nurls = ["tls://box:4222"]\nworks = 1\n'},
+    *({name: text} for name, text in _BESIDE.items() if find_spec(f"synapsed.parts.{CONFIG_FILES[name]}") is not None),
 )
 
 _PROFILE = (

@@ -63,7 +63,10 @@ def _show(task: dict[str, Any], ctx: CommandContext) -> None:
     out.line(f"  priority  {task['priority']}")
     if error := task.get("error"):
         out.sentence(f"  error     {error['code']}: {error['message']}")
-    if waits := task.get("waits_behind"):
+    waits = task.get("waits_behind") or {}
+    if waits.get("held"):
+        out.line(f"  held      {waits['held']}")
+    elif waits:
         ahead = f", after {waits['ahead']} more" if waits["ahead"] else ""
         told = behind(name, waits.get("task"), waits.get("prompt"))
         out.line(f"  queue     {told}{ahead}")

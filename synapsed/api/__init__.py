@@ -19,33 +19,44 @@ from synapsed.api.context import (
     agent_of,
     origin_of,
     port_of,
+    read_task,
     rights_of,
     to_the_end,
 )
 from synapsed.api.gate import base_url
-from synapsed.api.memory_reservation import others_first, reserve_page, reserve_task, with_room
+from synapsed.api.memory_reservation import others_first, release, reserve_page, reserve_task, with_room
 from synapsed.api.problems import refusing_as
-from synapsed.api.query import Flag, Query, Text, Time, between, flag, one_of, some_of, text_like
+from synapsed.api.query import Flag, Query, Resumed, Text, Time, between, flag, one_of, some_of, text_like
+from synapsed.api.request_models import WAIT_MAX, SendBody, Whole
+from synapsed.api.response_models import InputProvided, ShownTask
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.routes import tasks as task_routes
 from synapsed.api.security import JSON_TYPES, on_unix
 from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of, send
 from synapsed.api.slow_readers import respond
 from synapsed.api.sse import SseFrame, serve
+from synapsed.api.task_stream import frames_until_end, frames_until_settled
+from synapsed.api.websocket import is_upgrade, push
 
 __all__ = [
     "CONTEXT",
     "JSON_TYPES",
     "SEND_ERRORS",
+    "WAIT_MAX",
     "ApiContext",
     "Flag",
+    "InputProvided",
     "Query",
+    "Resumed",
     "Rights",
+    "SendBody",
+    "ShownTask",
     "SseFrame",
     "Standing",
     "TaskAnswer",
     "Text",
     "Time",
+    "Whole",
     "agent_id_of",
     "agent_of",
     "answered",
@@ -53,6 +64,9 @@ __all__ = [
     "between",
     "document",
     "flag",
+    "frames_until_end",
+    "frames_until_settled",
+    "is_upgrade",
     "key_of",
     "on_unix",
     "one_of",
@@ -60,8 +74,11 @@ __all__ = [
     "others_first",
     "parse_json",
     "port_of",
+    "push",
     "read_body",
+    "read_task",
     "refusing_as",
+    "release",
     "reserve_page",
     "reserve_task",
     "respond",

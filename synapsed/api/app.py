@@ -14,10 +14,7 @@ from synapsed.api.routes import (
     agents,
     control,
     events,
-    external,
-    fleet,
     health,
-    hosts,
     messages,
     openapi,
     screen,
@@ -40,9 +37,6 @@ _DAEMON_ROUTES = (
     health,
     openapi,
     agents,
-    external,
-    hosts,
-    fleet,
     control,
 )
 
@@ -70,7 +64,8 @@ def build_agent_app(context: ApiContext) -> web.Application:
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes(""))
     app[OF_AGENT_PORT] = True
-    app.add_routes(external.agent_routes())
+    for face in context.faces:
+        app.add_routes(part_routes.routes_on_ports(face))
     app.add_routes(openapi.routes())
     return app
 

@@ -13,8 +13,6 @@ from typing import Any, Final, Literal
 
 from aiohttp import web
 
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.caching import ChangeTimes
 from synapsed.api.idempotent_input import Acts
@@ -27,8 +25,7 @@ from synapsed.config.paths import Paths
 from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
-from synapsed.interfaces import Control, WaitingHere, WaitingSource
-from synapsed.interfaces.fleet import FleetControl
+from synapsed.interfaces import Control, WaitingHere
 from synapsed.kernel import Face, Parts
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
@@ -139,8 +136,6 @@ class ApiContext:
     """What both applications share. Made once by the composition root, in the running event loop."""
 
     control: Control
-    externals: Externals
-    hosts: Hosts
     faces: Sequence[Face]
     """The faces of all parts; their routes are served."""
     parts: Parts
@@ -153,10 +148,6 @@ class ApiContext:
     limits: RequestLimits = field(default_factory=RequestLimits)
     texts: Texts = field(default_factory=Texts)
     """The store's, so that what it has encoded is not encoded again."""
-    fleet: FleetControl | None = None
-    """None: this host is in no fleet."""
-    fleet_problem: str | None = None
-    """Why it takes no part in the one that is configured."""
     sampling: Sampling = field(default_factory=Sampling)
     acts: Acts = field(init=False)
     streams: Streams = field(init=False)
@@ -188,12 +179,6 @@ class ApiContext:
     def waiting(self) -> WaitingHere:
         """Returns what waits for the person on this host."""
         return next(iter(self.parts.all(WaitingHere)), WaitingHere())
-
-    @property
-    def waiting_elsewhere(self) -> list[WaitingSource]:
-        """Returns who knows what waits on other hosts, those first that know more and where a person can answer."""
-        fleet = [self.fleet] if self.fleet is not None else []
-        return [self.hosts, *fleet, *self.parts.all(WaitingSource)]
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)

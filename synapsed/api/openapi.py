@@ -32,7 +32,6 @@ _REFS = "#/components/schemas/{model}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _PATH: Final = {
     "agent": ("an agent's name, id, `type-port`, or a type with one running instance; a leading `@` is allowed", 128),
-    "alias": ("the name that an agent elsewhere was given", 128),
     "event": ("an event's id, a number", 20),
     "task": ("a task's id, or its first 8 or more characters", 128),
 }

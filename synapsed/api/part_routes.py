@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from synapsed.api.context import CONTEXT
+from synapsed.api.context import CONTEXT, agent_id_of
 from synapsed.api.describe import DESCRIBED, LOADS, NEEDS, OF_CALLER, PARAMETERS
+from synapsed.api.route_rights import OF_AGENT_PORT
 from synapsed.api.security import public
 from synapsed.kernel import Face, Route
 
@@ -21,6 +22,11 @@ def routes(face: Face, *, at: Literal["daemon", "agent"] = "daemon", prefix: str
     ]
 
 
+def routes_on_ports(face: Face) -> list[web.RouteDef]:
+    """Returns those of the daemon that are on agents' own ports, too."""
+    return [web.route(route.method, route.path, _handler(face, route)) for route in face.routes if route.on_ports]
+
+
 def _handler(face: Face, route: Route) -> Any:
     module, _, name = f"{face.routes_in}.{route.handler}".rpartition(".")
 
@@ -30,6 +36,8 @@ def _handler(face: Face, route: Route) -> Any:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[CONTEXT].parts.check(face.name)
+        if route.on_ports and request.app.get(OF_AGENT_PORT, False):
+            agent_id_of(request)  # not behind one that has stopped
         answer: web.StreamResponse = await load()(request)
         return answer
 

@@ -39,8 +39,8 @@ def _wholes(value: Any, depth: int = 2) -> Any:
     return _whole(value)
 
 
-_Whole = BeforeValidator(_whole)
-_Priority = Annotated[int, Field(ge=1, le=5), _Whole]
+Whole = BeforeValidator(_whole)
+_Priority = Annotated[int, Field(ge=1, le=5), Whole]
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 _SomeText = Annotated[str, StringConstraints(min_length=1)]
 _NoNul = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
@@ -99,19 +99,6 @@ class SendBody(ReplyBody):
     task_id: _Id | None = None
     command: bool = False
     wait: bool = False
-
-
-class ExternalSendBody(SendBody):
-    """`external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes when the
-    task is over, or waits for somebody, or after `timeout` seconds."""
-
-    wait_for_completion: bool = False
-    timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), _Whole] = 60
-
-    @property
-    def patience(self) -> int:
-        """Seconds to wait for the answer."""
-        return self.timeout if self.wait_for_completion else 0
 
 
 class CreateBody(ReplyBody):
@@ -214,15 +201,6 @@ class InputBody(_Body):
     prompt_id: _Id | None = None
 
 
-class HostInputBody(_Body):
-    """An answer to a prompt of `agent` over there, or of its `task`, by the names that they have there."""
-
-    agent: _Id
-    task: _Id | None = None
-    input: str
-    prompt_id: _Id
-
-
 _Keys = Annotated[
     str,
     StringConstraints(min_length=1, max_length=KEY_MAX),
@@ -235,39 +213,6 @@ class KeysBody(_Body):
     """Keys for an agent's terminal: names, or text as it is."""
 
     keys: Annotated[list[_Keys], Field(min_length=1, max_length=KEYS_MAX)]
-
-
-_Header = Annotated[str, StringConstraints(pattern=r"^[!-~]([ -~]{0,8190}[!-~])?$")]
-_HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
-_Headers = Annotated[
-    dict[_HeaderName, _Header], Field(max_length=16, json_schema_extra={"additionalProperties": False})
-]
-
-
-class DiscoverBody(_Body):
-    """`external/discover`: `token` goes as `Authorization: Bearer`, `headers` as they are; null keeps what there is.
-    Without `alias` the card's name makes one."""
-
-    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
-    alias: _Id | None = None
-    token: _Header | None = None
-    headers: _Headers | None = None
-    other_host: bool = False
-    in_the_clear: bool = False
-
-    def credentials(self) -> dict[str, str] | None:
-        if self.token is None:
-            return self.headers
-        return {**(self.headers or {}), "Authorization": f"Bearer {self.token}"}
-
-
-class HostBody(_Body):
-    """`hosts`: `target` is ssh's destination; `socket` the control socket over there, null to ask there."""
-
-    name: _Id
-    target: Annotated[str, StringConstraints(min_length=1, max_length=300)]
-    socket: Annotated[str, StringConstraints(min_length=1, max_length=251)] | None = None
-    synapsectl: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,1024}$")] | None = None
 
 
 class AttributesIn(ProcessAttributes):
@@ -283,14 +228,14 @@ class StartBody(_Body):
 
     profile: _Id
     name: _Id | None = None
-    port: Annotated[PortChoice, _Whole] = None
+    port: Annotated[PortChoice, Whole] = None
     cwd: _NoNul | None = None
     args: list[_NoNul] = []
     env: _Env | None = None
     extra_env: _Env = {}
     attributes: AttributesIn | None = None
-    cols: Annotated[int, Field(ge=1, le=COLS_MAX), _Whole] = 120
-    rows: Annotated[int, Field(ge=1, le=ROWS_MAX), _Whole] = 40
+    cols: Annotated[int, Field(ge=1, le=COLS_MAX), Whole] = 120
+    rows: Annotated[int, Field(ge=1, le=ROWS_MAX), Whole] = 40
     save: bool = False
     accept_agents: bool = False
     without_approval: bool = False

@@ -7,7 +7,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from synapsed.interfaces import ConfigChange
 from synapsed.model.agent import AgentDetail, SeedState, Testimony
-from synapsed.model.task import ANSWER_ID, Artifact, Prompt, Task, TaskState
+from synapsed.model.task import ANSWER_ID, Artifact, Prompt, Task
 
 RESPONSE_MODE: Final = "response_mode"
 """Of a message's metadata: whoever sends it is a client of synapse-a2a's."""
@@ -20,21 +20,6 @@ class _Answer(BaseModel):
 def _if_any(without: Any, **told: Any) -> Any:
     """A member that is left out where it is None, which means `without`."""
     return Field(default=None, exclude_if=lambda it: it is None, json_schema_extra={"default": without}, **told)
-
-
-class ExternalRemoved(_Answer):
-    status: Literal["removed"]
-    alias: str
-
-
-class HostRemoved(_Answer):
-    status: Literal["removed"]
-    name: str
-
-
-class FleetRow(_Answer):
-    status: Literal["retried", "canceled", "removed"]
-    id: str
 
 
 class ErrorTold(_Answer):
@@ -98,20 +83,6 @@ class TaskAnswer(_Answer):
     @classmethod
     def of(cls, task: Task) -> "TaskAnswer":
         return TaskAnswer.model_construct(task=ShownTask.of(task))
-
-
-class ExternalTaskAnswer(TaskAnswer):
-    """With the members that the seeds' clients read beside `task`."""
-
-    id: str
-    status: TaskState
-    artifacts: list[Artifact]
-
-    @classmethod
-    def of(cls, task: Task) -> "ExternalTaskAnswer":
-        return cls.model_construct(
-            task=ShownTask.of(task, dialect=False), id=task.id, status=task.status, artifacts=task.artifacts
-        )
 
 
 class Team(_Answer):

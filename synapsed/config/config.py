@@ -6,15 +6,26 @@ How it is read from its files, and what must fit together over several sections:
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.config.api_section import ApiConfig
-from synapsed.fleetspec import FleetConfig
 from synapsed.model.agent import PortChoice
 from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class SectionFile:
+    """A file `name` beside config.toml, which a verb of the part writes: a section's keys at the top level. A key that
+    stands in config.toml wins; tables are taken key by key. `lacking` says, of the section and the file's path, what is
+    in neither and has to be there."""
+
+    name: str
+    kind: type[BaseModel]
+    lacking: Callable[[Any, Path], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +38,8 @@ class ConfigKey:
     """Another value of it counts when the daemon begins again."""
     changes: Callable[[Any, Any], Sequence[str]] | None = None
     """Says, of the value before and another one that counts at once, what has changed; None: just that it has."""
+    file: SectionFile | None = None
+    """What completes the section, which is None where neither file has it."""
 
 
 class Section(BaseModel):
@@ -97,17 +110,6 @@ class EnvironmentConfig(Section):
     """Stays behind."""
     update: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
     """Variables of a person's shell that `restart` and `attach` bring besides those of its login."""
-
-
-class HostsConfig(Section):
-    """`[hosts]`: the way to the daemons of other hosts."""
-
-    ssh: list[str] = Field(default=["ssh"], min_length=1)
-    """The program that takes ssh's options, with arguments of one's own."""
-    name: Annotated[
-        str, _like(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?", "a name of letters, digits, '_', '.' and '-'")
-    ] = ""
-    """What this host is called in the names of senders; empty: its host name up to the first dot."""
 
 
 class Keep(Section):
@@ -283,12 +285,9 @@ class Config(Section):
 
     a2a: PostingConfig = PostingConfig()
     outgoing: OutgoingConfig = OutgoingConfig()
-    hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
-    fleet: FleetConfig | None = None
-    """None: this host is a member of no fleet."""
 
     part_sections: ClassVar[Mapping[str, ConfigKey]] = {}
     part_checks: ClassVar[Sequence[Callable[[Any], str | None]]] = ()

@@ -14,12 +14,11 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
-from synapsed.config.config import AgentConfig, Config, TeamConfig, agent_model
+from synapsed.config.config import AgentConfig, Config, SectionFile, TeamConfig, agent_model
 from synapsed.config.paths import Paths
 from synapsed.config.toml_errors import describe_syntax, describe_validation, unreadable
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
-from synapsed.fleetspec import FleetConfig, overlaid
 from synapsed.model.agent import validate_name
 
 
@@ -44,10 +43,13 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
     _check_ports(agents, origin)
     _check_dependencies(agents, origin)
     _check_teams(config.teams, agents, paths.config_file)
+    files = {name: key.file for name, key in model.part_sections.items() if key.file is not None}
+    completed = {name: _completed(getattr(config, name), file, paths) for name, file in files.items()}
+    config = config.model_copy(update={"agents": agents, **completed})
     for wrong in (check(config) for check in model.part_checks):
         if wrong is not None:
             raise ConfigError(f"{paths.config_file}: {wrong}", file=str(paths.config_file))
-    return config.model_copy(update={"agents": agents, "fleet": _fleet(config.fleet, paths)})
+    return config
 
 
 def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
@@ -78,19 +80,24 @@ def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
         raise ConfigError(describe_validation(error, path, text, model), file=str(path)) from None
 
 
-def _fleet(written: FleetConfig | None, paths: Paths) -> FleetConfig | None:
-    """What `[fleet]` says, over what `fleet create` or `fleet join` has written."""
-    fleet = written
-    if (text := _read(paths.fleet_file)) is not None:
-        joined = _validate(paths.fleet_file, text, FleetConfig)
-        fleet = joined if written is None else overlaid(joined, written)
-    if fleet is not None and (missing := [key for key in ("name", "urls") if not getattr(fleet, key)]):
-        raise ConfigError(
-            f"{paths.config_file}: fleet.{missing[0]} is missing: 'synapsectl fleet create' or 'fleet join' writes it "
-            f"to {paths.fleet_file}; without a fleet, remove [fleet]",
-            file=str(paths.config_file),
-        )
-    return fleet
+def _completed(written: BaseModel | None, file: SectionFile, paths: Paths) -> BaseModel | None:
+    """Returns a section with what stands in its own file and not in config.toml."""
+    path, section = paths.config / file.name, written
+    if (text := _read(path)) is not None:
+        beside = _validate(path, text, file.kind)
+        section = beside if written is None else _overlaid(beside, written)
+    if section is not None and (wrong := file.lacking(section, path)) is not None:
+        raise ConfigError(f"{paths.config_file}: {wrong}", file=str(paths.config_file))
+    return section
+
+
+def _overlaid[M: BaseModel](below: M, above: M) -> M:
+    """Returns `below`, with what is written in `above`; tables are taken key by key."""
+    keys: dict[str, object] = {}
+    for key in above.model_fields_set:
+        old, new = getattr(below, key), getattr(above, key)
+        keys[key] = _overlaid(old, new) if isinstance(old, BaseModel) and isinstance(new, BaseModel) else new
+    return below.model_copy(update=keys)
 
 
 def _check_dependencies(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

@@ -53,8 +53,6 @@ class Paths(_Roots):
     config_file = _Below("config", "config.toml")
     agents_d = _Below("config", "agents.d")
     """What `start --save` writes."""
-    fleet_file = _Below("config", "fleet.toml")
-    """What `fleet create` and `fleet join` write."""
     user_profiles = _Below("config", "profiles")
     database = _Below("state", "synapsed.db")
     token = _Below("state", "token")
@@ -77,15 +75,8 @@ class Paths(_Roots):
     """Where hooks ask the daemon whether a tool may be used; beside `hooks_socket`."""
     keeper_sockets = _Below("sockets", "keepers")
     registry = _Below("a2a", "registry")
-    external = _Below("a2a", "external")
-    hosts = _Below("state", "hosts")
-    """What is known of other hosts."""
     kept_files = _Below("state", "fleet/files")
     """Files that go with messages to other hosts, or came with some of theirs."""
-    fleet = _Below("state", "fleet")
-    """This host's credentials in its fleet; on the admin's, the fleet's keys; on a broker's, its store."""
-    host_sockets = _Below("sockets", "hosts")
-    """Other hosts' control sockets, as far as ssh has brought them here."""
 
     @property
     def sockets(self) -> Path:

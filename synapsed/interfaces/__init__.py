@@ -7,10 +7,10 @@ tests as the real one.
 from synapsed.interfaces.control import (
     PERSON,
     Bringing,
+    Carrier,
     ConfigChange,
     Control,
     Directory,
-    Elsewhere,
     OutboundQuestion,
     OutputPiece,
     Processes,
@@ -49,27 +49,45 @@ from synapsed.interfaces.store import (
     task_cursor,
 )
 from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
-from synapsed.interfaces.waiting import WaitingHere, WaitingSource
-from synapsed.model.agent import Activity, AgentView, ProcessState, ProfileAnswer
-from synapsed.model.attention import HostSaid, PutAway
+from synapsed.interfaces.waiting import AgentSource, WaitingHere, WaitingSource
+from synapsed.model.agent import (
+    ADDRESS_MAX,
+    NAME_PATTERN,
+    Activity,
+    AgentView,
+    ProcessState,
+    ProfileAnswer,
+    validate_name,
+)
+from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.follower import FollowerState, LogProgress
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
+from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
+from synapsed.model.records import ReplyRecord
+from synapsed.model.trace import Sampling, TraceContext, context_of, headers_of, parent_of, span_id
 
 __all__ = [
+    "ADDRESS_MAX",
     "EVERY_EVENT",
+    "NAME_PATTERN",
     "PAGE_SIZE",
     "PERSON",
     "RIGHTS",
+    "SCHEME",
+    "SIZE",
     "SLOW_S",
     "Activity",
     "AgentFigures",
     "AgentLink",
+    "AgentSource",
     "AgentView",
     "Attachment",
+    "AttentionItem",
     "Bringing",
+    "Carrier",
     "ConfigChange",
     "Control",
     "DaemonFigures",
@@ -80,7 +98,6 @@ __all__ = [
     "Directory",
     "Drawn",
     "DrawnForm",
-    "Elsewhere",
     "EventFilter",
     "EventLog",
     "EventPage",
@@ -90,7 +107,9 @@ __all__ = [
     "Grant",
     "Histogram",
     "HostSaid",
+    "HostState",
     "Ink",
+    "KeptFile",
     "LinkTerminal",
     "LogProgress",
     "NewEvent",
@@ -103,10 +122,12 @@ __all__ = [
     "PushPlace",
     "PutAway",
     "Reach",
+    "ReplyRecord",
     "Rgb",
     "Right",
     "Rows",
     "RowsOfTask",
+    "Sampling",
     "ScreenDrawing",
     "ScreenWatch",
     "Seal",
@@ -122,8 +143,16 @@ __all__ = [
     "Terminals",
     "Token",
     "TokenKind",
+    "TraceContext",
     "TypedLine",
     "WaitingHere",
     "WaitingSource",
+    "context_of",
+    "given_here",
+    "headers_of",
+    "is_kept",
+    "parent_of",
+    "span_id",
     "task_cursor",
+    "validate_name",
 ]

@@ -4,7 +4,7 @@ terminals. Whoever needs one part is given that part.
 Agents are named by id; `Directory.resolve` makes ids of addresses. Errors are those of `synapsed.errors`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -15,9 +15,9 @@ from synapsed.interfaces.store import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, StartedAgent, Testimony
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
-from synapsed.model.fleet import FleetOrigin
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
+from synapsed.model.released_names import METADATA
 from synapsed.model.task import Artifact, Message, Task
 
 type Bringing = Literal["connection", "missing", "all"]
@@ -94,12 +94,15 @@ class SendRequest:
     """An agent wrote it, here or on another host; else it is a person's."""
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Marks of the part that sends it: its task keeps them by keys that no client sets (`released_names`)."""
-    origin: FleetOrigin | None = None
-    """The host of the fleet that has sent it, and what it is called there."""
     named: bool = False
     """The message's id is its sender's own: the same message again is the same task."""
     where: Where | None = None
     """Where it came from."""
+
+    def kept_metadata(self, closed: Container[str]) -> dict[str, Any]:
+        """Returns what a task keeps of it: what a client may set and is not `closed` to them, and the marks."""
+        told = {key: value for key, value in self.metadata.items() if key not in METADATA and key not in closed}
+        return {**told, **self.marks}
 
 
 class Directory(Protocol):
@@ -340,11 +343,21 @@ class OutboundQuestion(Protocol):
     def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
 
 
-class Elsewhere(Protocol):
-    """Agents that are not this daemon's, under the names that they have here (`model.external.alias_of`)."""
+class Carrier(Protocol):
+    """One way to agents that are not this daemon's, under the names that they have here (`model.external.alias_of`): it
+    finds them, sends to them, and cancels and answers what it has sent."""
+
+    @property
+    def hint(self) -> str:
+        """What it says to whom an address leads to no host that it knows: where those are listed. May be empty."""
+        ...
 
     def find(self, address: str) -> str | None:
         """The id of the agent elsewhere that `address` means. Raises UnknownAgent for a host that is not known."""
+        ...
+
+    def carries(self, task: Task) -> bool:
+        """Returns whether the task, which is one of agents elsewhere, is its own: it stays so."""
         ...
 
     async def send(

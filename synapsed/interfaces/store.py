@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from synapsed.documents.budget import Budget, Large
 from synapsed.model.answered_tasks import HeardEnds
 from synapsed.model.events import Event, NewEvent
-from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
@@ -170,17 +169,18 @@ class Store(Protocol):
         agents: Sequence[AgentRecord] = (),
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
-        fleet: FleetChange | None = None,
         also: Sequence[Rows] = (),
+        durable: bool = False,
     ) -> list[Event]:
         """One transaction: tasks and agents are put whole, `turn` and `reply` are put, the turn of task `turn_ended`
-        and the reply of task `reply_over` are removed, events are appended, the rows of the fleet and those of `also`
-        changed. Returns the events with their ids, after they are durable against kill -9. Commits are done in the
-        order of the calls. The tasks of `turn` and `reply` must be known."""
+        and the reply of task `reply_over` are removed, events are appended, the rows of `also` changed. Returns the
+        events with their ids, after they are durable against kill -9, and `durable`, against a power failure. Commits
+        are done in the order of the calls. The tasks of `turn` and `reply` must be known."""
         ...
 
-    def with_tasks(self, rows: RowsOfTask) -> None:
-        """Has `rows` asked of each task that is put from now on."""
+    def with_tasks(self, rows: RowsOfTask, *, durable: bool = False, after: Callable[[], None] | None = None) -> None:
+        """Has `rows` asked of each task that is put from now on. A commit in which it has some is `durable`, and
+        followed by a call of `after` in the event loop."""
         ...
 
     async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -194,6 +194,11 @@ class Store(Protocol):
         ...
 
     async def task(self, task_id: str) -> Task | None: ...
+
+    async def committed(self, task_id: str) -> Task | None:
+        """The task as it is in the database. Whoever has just read a row there that tells of a change of the task
+        needs this: `task` may still give the one before, for the moment between a commit and its being shown."""
+        ...
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""

@@ -1,8 +1,10 @@
-"""The inbox of the person: of this host, as one part knows it, and of others, as whoever reaches them does."""
+"""The inbox of the person: of this host, as one part knows it, and of others, as whoever reaches them does; and the
+agents of other hosts."""
 
 import asyncio
 from typing import Protocol
 
+from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 
 
@@ -24,4 +26,16 @@ class WaitingSource(Protocol):
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
         """Returns what waits for a person there, and what each host has said of it."""
+        ...
+
+
+class AgentSource(Protocol):
+    """The agents of other hosts."""
+
+    async def agents(self) -> list[AgentView]:
+        """Returns those of hosts that can be reached, under their addresses here."""
+        ...
+
+    async def teams(self) -> dict[str, list[str]]:
+        """Returns the members of teams there, as addresses."""
         ...

@@ -1,10 +1,10 @@
 """What waits for a person, as an inbox shows it."""
 
+from enum import StrEnum
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.model.host import HostState
 from synapsed.model.task import PromptOption
 
 type AttentionKind = Literal[
@@ -64,6 +64,16 @@ class AttentionItem(BaseModel):
     own_words: bool = Field(default=False, description="Besides the options, an answer in one's own words is taken")
     until: str | None = Field(default=None, description="When a limit ends, or is tried out (RFC 3339, UTC)")
     looked_at: bool = Field(default=False, description="Somebody sits at a terminal that is attached to the agent")
+
+
+class HostState(StrEnum):
+    CONNECTING = "connecting"
+    UP = "up"
+    """Its daemon answers."""
+    SILENT = "silent"
+    """The way to it is there, and nobody answers behind it."""
+    DOWN = "down"
+    """The way to it has ended; it is tried again."""
 
 
 class HostSaid(BaseModel):

@@ -1,25 +1,32 @@
 """Agents elsewhere: those that a person has added under an alias (S11), those of other hosts of his (`name@host`); and
 how their tasks are told from those of our own."""
 
-from pydantic import BaseModel, ConfigDict
-
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
-from synapsed.model.fleet import VIA
+from synapsed.model.released_names import ADDRESSES, ALIASED, CARRIER
 from synapsed.model.task import Task
+
+__all__ = [
+    "ANY",
+    "KEY",
+    "NAME_PATTERN",
+    "alias_of",
+    "external_id",
+    "host_of",
+    "is_any",
+    "part_of",
+    "part_of_task",
+    "unknown",
+]
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
-SEEDS = "SYNAPSE"
-"""`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
 ANY = "any:"
-_PREFIX = "external:"
-"""No agent's name or id has a colon, nor an `@`."""
 
 
 def external_id(alias: str) -> str:
-    """What stands as `agent_id` in a task for the external agent; of one on another host its address."""
-    return alias if host_of(alias) or is_any(alias) else f"{_PREFIX}{alias}"
+    """What stands as `agent_id` in a task for the agent of that alias; of one on another host its address."""
+    return alias if host_of(alias) or is_any(alias) else f"{ALIASED}{alias}"
 
 
 def alias_of(agent: str | Task) -> str | None:
@@ -27,7 +34,7 @@ def alias_of(agent: str | Task) -> str | None:
     agent_id = agent if isinstance(agent, str) else agent.agent_id
     if host_of(agent_id) or is_any(agent_id):
         return agent_id
-    return agent_id.removeprefix(_PREFIX) if agent_id.startswith(_PREFIX) else None
+    return agent_id.removeprefix(ALIASED) if agent_id.startswith(ALIASED) else None
 
 
 def unknown(agent_id: str) -> UnknownAgent:
@@ -38,43 +45,25 @@ def unknown(agent_id: str) -> UnknownAgent:
 
 
 def is_any(address: str) -> bool:
-    """Whether `address` means any agent of a class, on whatever host of the fleet (`any:CLASS`)."""
+    """Whether `address` means any agent of a class, on whatever host (`any:CLASS`)."""
     return address.startswith(ANY)
 
 
-def carried_by_fleet(task: Task) -> bool:
-    """Whether the task is under way by the fleet: it stays so."""
+def part_of(address: str) -> str | None:
+    """Returns the part without which nobody reaches `address`; None for a plain name, which may be any part's."""
+    address = address.removeprefix("@")
+    if is_any(address):
+        return ADDRESSES[ANY]
+    return CARRIER if alias_of(address) is not None else None
+
+
+def part_of_task(task: Task) -> str:
+    """Returns the part that carries the task of an agent elsewhere."""
     told = task.metadata.get(KEY)
-    return isinstance(told, dict) and told.get("via") == VIA
+    return str(told.get("via", CARRIER)) if isinstance(told, dict) else CARRIER
 
 
 def host_of(address: str) -> tuple[str, str] | None:
     """The agent and the host of `name@host`, None for any other address."""
     name, _, host = address.partition("@")
     return (name, host) if name and NAME_PATTERN.fullmatch(host) else None
-
-
-class ExternalAgent(BaseModel):
-    """What is known and shown of one. `url` is what the person gave, `endpoint` where its card says it listens; times
-    are RFC 3339. What it takes to be let in is kept apart and not in here."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    alias: str
-    name: str
-    description: str
-    url: str
-    card_url: str
-    endpoint: str
-    binding: str
-    protocol_version: str
-    tenant: str = ""
-    streaming: bool
-    skills: list[str]
-    authenticated: bool
-    other_host: bool = False
-    """Whether a person has agreed to its listening on another host than its card's."""
-    in_the_clear: bool = False
-    """Whether a person has agreed to its credentials going there unencrypted."""
-    added_at: str
-    last_seen: str

@@ -8,7 +8,9 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "a2a.push.enabled": "a2a",
         "a2a.repeats": "a2a",
+        "fleet": "fleet",
         "history": "history",
+        "hosts": "elsewhere",
         "metrics": "telemetry",
         "moods": "moods",
         "notify": "attention",
@@ -23,8 +25,21 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""
 
+CONFIG_FILES: Final[Mapping[str, str]] = MappingProxyType({"fleet.toml": "fleet"})
+"""Files beside config.toml."""
+
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""
+
+ALIASED: Final = "external:"
+"""The beginning of what stands as `agent_id` in a task for an agent that has an alias here. No agent's name or id has a
+colon, nor an `@`."""
+
+CARRIER: Final = "elsewhere"
+"""The part that carries a task for an agent elsewhere, if `metadata.external.via` names none."""
+
+ADDRESSES: Final[Mapping[str, str]] = MappingProxyType({"any:": "fleet"})
+"""By the beginning of an address, the part that alone knows whom it means."""
 
 AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
 """What `/control/automation` tells of."""

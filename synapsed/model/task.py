@@ -174,11 +174,13 @@ class Prompt(_Model):
 
 class WaitsBehind(_Model):
     """What a task in a mailbox waits for: the `task` that its agent works on (None: a person's own turn, or none), how
-    many are taken before it, and what the agent asks meanwhile."""
+    many are taken before it, and what the agent asks meanwhile. Or `held`, why nothing becomes of one for an agent
+    elsewhere."""
 
     task: str | None = None
     ahead: int = 0
     prompt: Prompt | None = None
+    held: str | None = None
 
 
 class TaskError(_Model):

@@ -1,3 +1,15 @@
 """The parts that there are, in their order."""
 
-NAMES = ("moods", "pictures", "history", "telemetry", "schedules", "rules", "web", "attention", "a2a")
+NAMES = (
+    "moods",
+    "pictures",
+    "history",
+    "telemetry",
+    "schedules",
+    "rules",
+    "web",
+    "attention",
+    "a2a",
+    "elsewhere",
+    "fleet",
+)

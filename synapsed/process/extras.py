@@ -1,5 +1,4 @@
-"""Which extras are installed: `mcp`, for the tools that a program's model has of the other agents; `tui`, for `top`;
-`fleet`, for many hosts."""
+"""Which extras are installed: `mcp`, for the tools that a program's model has of the other agents; `tui`, for `top`."""
 
 from importlib.util import find_spec
 
@@ -22,11 +21,3 @@ TUI_MISSING = "Textual is not installed: 'synapsectl top' draws with it, 'inbox'
 def has_tui() -> bool:
     """Nothing of it is imported."""
     return find_spec("textual") is not None
-
-
-FLEET_INSTALL = "pip install 'synapsed[fleet]'"
-
-
-def has_fleet() -> bool:
-    """Nothing of it is imported."""
-    return find_spec("nats") is not None

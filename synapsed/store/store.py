@@ -25,7 +25,6 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Rows, RowsOfTask, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
-from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
@@ -34,11 +33,10 @@ from synapsed.store.agents import put_agents, select_born
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
-from synapsed.store.fleet import FleetTable
-from synapsed.store.fleet import apply as apply_fleet
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.secret_encryption import Sealer
 from synapsed.store.tasks import (
+    PartsRows,
     RecentTasks,
     TaskRow,
     find_ids,
@@ -73,8 +71,9 @@ class _Change:
     """Ids and data of those that are put, or replaced."""
     kept: Sequence[tuple[str, str, str]] = ()
     """Tables, keys and data of rows that are put there, or replaced."""
-    fleet: FleetChange | None = None
     also: Sequence[Rows] = ()
+    durable: bool = False
+    """Whether it must outlive a power failure."""
 
     def encoded(self) -> list[EncodedModel]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
@@ -85,9 +84,9 @@ class _Change:
         return any(encoded.unfinished for encoded in self.encoded())
 
     @property
-    def durable(self) -> bool:
-        """Whether it must outlive a power failure: other hosts go by it."""
-        return self.fleet is not None or any(row.origin is not None for row in self.tasks)
+    def parts(self) -> set[PartsRows]:
+        """Returns those that have rows with its tasks."""
+        return {beside.part for row in self.tasks for beside in row.beside}
 
     def apply(self, connection: sqlite3.Connection, sealer: Sealer) -> list[int]:
         """Do it in the open transaction; the ids of the events."""
@@ -102,8 +101,6 @@ class _Change:
                 f"ON CONFLICT ({column}) DO UPDATE SET data = excluded.data",
                 (key, sealer.seal(data)),
             )
-        if self.fleet is not None:
-            apply_fleet(connection, self.fleet, sealer)
         for rows in self.also:
             rows(connection, sealer.seal)
         return append_events(connection, self.events, sealer)
@@ -117,15 +114,12 @@ class SqliteStore:
         self._log = log
         self._clock = clock
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
-        self._fleet = FleetTable(database)
-        self._with_tasks: list[RowsOfTask] = []
+        self._with_tasks: list[PartsRows] = []
         self._order = asyncio.Lock()
         self._in_order = 0
         self._rescued = False
         self._left: set[str] = set()
         """Agents that were to be deleted when the database refused: the next with such an id is another one."""
-        self.on_owed: Callable[[], None] | None = None
-        """Is called when other hosts may be owed something: rows of the fleet, or tasks of theirs, have changed."""
         self.texts = texts
         """The large texts that are being written, to the database or to clients."""
 
@@ -177,10 +171,6 @@ class SqliteStore:
         """See `Database.failed`."""
         return self._database.failed
 
-    @property
-    def fleet(self) -> FleetTable:
-        return self._fleet
-
     async def commit(
         self,
         *,
@@ -191,14 +181,15 @@ class SqliteStore:
         agents: Sequence[AgentRecord] = (),
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
-        fleet: FleetChange | None = None,
         also: Sequence[Rows] = (),
+        durable: bool = False,
     ) -> list[Event]:
         over = {"turns": turn_ended, "replies": reply_over}
         with _encoding():
+            rows = [TaskRow.of(task, self.texts, self._with_tasks) for task in tasks]
             change = _Change(
                 events=self._event_rows(events),
-                tasks=[TaskRow.of(task, self.texts, self._with_tasks) for task in tasks],
+                tasks=rows,
                 gone=[
                     *((table, key) for table, key in over.items() if key is not None),
                     *(("agents", agent.id) for agent in agents if agent.id in self._left),
@@ -208,13 +199,13 @@ class SqliteStore:
                     *([("turns", turn.task_id, turn.model_dump_json())] if turn is not None else ()),
                     *([("replies", reply.task_id, reply.model_dump_json())] if reply is not None else ()),
                 ],
-                fleet=fleet,
                 also=also,
+                durable=durable or any(beside.part.durable for row in rows for beside in row.beside),
             )
         return await self._write(change, events)
 
-    def with_tasks(self, rows: RowsOfTask) -> None:
-        self._with_tasks.append(rows)
+    def with_tasks(self, rows: RowsOfTask, *, durable: bool = False, after: Callable[[], None] | None = None) -> None:
+        self._with_tasks.append(PartsRows(rows, durable, after))
 
     async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
         return await self._database.read(query)
@@ -372,8 +363,9 @@ class SqliteStore:
             self._left.difference_update(gone)
             self._log.admit(gone, there)
             self._log.publish(ids, change.events)
-            if self.on_owed is not None and change.durable:
-                self.on_owed()
+            for part in change.parts:
+                if part.after is not None:
+                    part.after()
 
         if change.unfinished or self._in_order:
             act = self._write_in_order(change, show)

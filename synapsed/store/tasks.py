@@ -9,19 +9,32 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import RowsOfTask, TaskFilter
-from synapsed.model.fleet import FleetOrigin
 from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.task import Task
 from synapsed.store.agents import BORN_TASK
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
-from synapsed.store.fleet import task_put
 from synapsed.store.secret_encryption import Sealer
+
+
+class PartsRows(NamedTuple):
+    """Rows of a part that are written with tasks, as `Store.with_tasks` has it."""
+
+    rows: RowsOfTask
+    durable: bool
+    after: Callable[[], None] | None
+
+
+class Beside(NamedTuple):
+    """Those of one task."""
+
+    write: Callable[[sqlite3.Connection, bool], object]
+    part: PartsRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +48,12 @@ class TaskRow:
     open: bool
     updated_at: str
     data: EncodedModel
-    beside: Sequence[Callable[[sqlite3.Connection, bool], object]] = ()
+    beside: Sequence[Beside] = ()
     """Rows that parts write with it."""
-    origin: FleetOrigin | None = None
-    """The host of the fleet that has sent it."""
 
     @classmethod
-    def of(cls, task: Task, texts: Texts, parts: Sequence[RowsOfTask] = ()) -> Self:
+    def of(cls, task: Task, texts: Texts, parts: Sequence[PartsRows] = ()) -> Self:
+        asked = ((part, part.rows(task)) for part in parts)
         return cls(
             task.id,
             task.agent_id,
@@ -50,8 +62,7 @@ class TaskRow:
             not task.terminal,
             task.updated_at,
             EncodedModel(task, texts),
-            [rows for of_part in parts if (rows := of_part(task)) is not None],
-            FleetOrigin.of(task.metadata),
+            [Beside(write, part) for part, write in asked if write is not None],
         )
 
 
@@ -113,11 +124,9 @@ def parse_task(kept: Kept) -> Task:
 
 def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow], sealer: Sealer) -> None:
     for row in rows:
-        new = (bool(row.beside) or row.origin is not None) and not _is_there(connection, row.id)
-        for rows_of_part in row.beside:
-            rows_of_part(connection, new)
-        if row.origin is not None:
-            task_put(connection, row.origin, row.id, new=new)
+        new = bool(row.beside) and not _is_there(connection, row.id)
+        for beside in row.beside:
+            beside.write(connection, new)
         connection.execute(
             "INSERT INTO tasks (id, agent_id, context_id, status, open, updated_at, data) "
             "VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT)) "

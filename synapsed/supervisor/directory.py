@@ -11,7 +11,6 @@ from synapsed.agents.agent import Agent, agent_of
 from synapsed.agents.conversations import taken
 from synapsed.channels.past_conversations import find_conversations
 from synapsed.errors import UnknownAgent
-from synapsed.interfaces import Elsewhere
 from synapsed.keepers.process_owner import Root, owner_of
 from synapsed.model.agent import (
     AgentDetail,
@@ -25,6 +24,7 @@ from synapsed.model.agent import (
 from synapsed.model.records import AgentRecord
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor import environment, shell_environment
+from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.registry import RegistryFollower
 from synapsed.supervisor.roster import Roster
@@ -33,7 +33,7 @@ LINUX = sys.platform == "linux"
 
 
 class AgentDirectory:
-    """`agents` are all there are, by id; `elsewhere` knows the others."""
+    """`agents` are all there are, by id; `carriers` know the others."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class AgentDirectory:
         roster: Roster,
         planner: Planner,
         registry: RegistryFollower,
-        elsewhere: Elsewhere | None,
+        carriers: Carriers,
     ) -> None:
         self._agents = agents
         self._settings = settings
@@ -52,7 +52,7 @@ class AgentDirectory:
         self._roster = roster
         self._planner = planner
         self._registry = registry
-        self._elsewhere = elsewhere
+        self._carriers = carriers
         self._tokens: dict[str, str] = {}
 
     def all(self) -> list[Agent]:
@@ -87,7 +87,7 @@ class AgentDirectory:
         try:
             return resolve(address, refs).id
         except UnknownAgent:
-            if self._elsewhere is not None and (found := self._elsewhere.find(address)) is not None:
+            if (found := self._carriers.find(address)) is not None:
                 return found
             if folders and (there := resolve_folder(address, refs)) is not None:
                 return there.id

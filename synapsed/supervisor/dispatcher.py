@@ -24,17 +24,16 @@ from synapsed.errors import (
     TaskNotCancelable,
     UnknownAgent,
 )
-from synapsed.interfaces import PERSON, Elsewhere, NewEvent, SendRequest, Store, TaskFilter
+from synapsed.interfaces import PERSON, NewEvent, SendRequest, Store, TaskFilter
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
-from synapsed.model.fleet import KEY as FLEET
 from synapsed.model.records import AgentRecord, ReplyRecord
-from synapsed.model.released_names import METADATA
 from synapsed.model.sender import Sender, Tier
-from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, new_id
+from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, WaitsBehind, new_id
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
+from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
@@ -46,7 +45,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, *METADATA})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 
@@ -54,7 +53,7 @@ log = structlog.stdlib.get_logger("synapsed.post")
 
 
 class Dispatcher:
-    """`agents` are all there are, by id; `elsewhere` has the others."""
+    """`agents` are all there are, by id; `carriers` reach the others."""
 
     def __init__(
         self,
@@ -63,13 +62,13 @@ class Dispatcher:
         clock: Clock,
         agents: Mapping[str, Agent],
         reply_broker: ReplyBroker,
-        elsewhere: Elsewhere | None,
+        carriers: Carriers,
     ) -> None:
         self._store = store
         self._clock = clock
         self._agents = agents
         self._reply_broker = reply_broker
-        self._elsewhere = elsewhere
+        self._carriers = carriers
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
         """Agents that do nothing but wait for a task, by its id: who waits, and for whom."""
@@ -78,10 +77,10 @@ class Dispatcher:
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         """See `Tasks.send`."""
-        if self._elsewhere is not None and (alias := alias_of(agent_id)) is not None:
+        if (alias := alias_of(agent_id)) is not None:
             own = host_of(alias) is not None or is_any(alias)
             sender = self._name_of(Sender.of(request.metadata)) if own else None
-            return await self._elsewhere.send(alias, request, self.asking, sender=sender)
+            return await self._carriers.send(alias, request, self.asking, sender=sender)
         agent = agent_of(self._agents, agent_id)
         if request.task_id is not None:
             task = await self._find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
@@ -148,10 +147,8 @@ class Dispatcher:
 
     def _task_of(self, agent: AgentRecord, request: SendRequest, task_id: str) -> Task:
         now = iso(self._clock.wall())
-        metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
+        metadata = request.kept_metadata(OURS)
         metadata |= {transitions.COMMAND: True} if request.command else {}
-        metadata |= request.marks
-        metadata |= {FLEET: request.origin._asdict()} if request.origin is not None else {}
         current = None if metadata.get(NEW_CONVERSATION) is True else agent.context_id
         return Task(
             id=task_id,
@@ -244,7 +241,7 @@ class Dispatcher:
         task = await find_task(self._store, task_id, agent_id, visible_to)
         if task.terminal and visible_to is None:
             self._store.events.heard.add(task.id)
-        return views.queued(task, self._agents)
+        return self._shown(task)
 
     async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
         """See `Tasks.find_id`."""
@@ -253,7 +250,13 @@ class Dispatcher:
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
         """See `Tasks.page`."""
         tasks, count = await self._store.tasks(which)
-        return [views.queued(task, self._agents) for task in tasks], count
+        return [self._shown(task) for task in tasks], count
+
+    def _shown(self, task: Task) -> Task:
+        if alias_of(task) is None:
+            return views.queued(task, self._agents)
+        held = self._carriers.held(task)
+        return task if held is None else task.model_copy(update={"waits_behind": WaitsBehind(held=held)})
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
         """See `Tasks.weigh`."""
@@ -266,8 +269,8 @@ class Dispatcher:
     async def cancel(self, task_id: str) -> Task:
         """See `Tasks.cancel`. With a task that a reply was to complete goes the request."""
         task = await self._find(task_id)
-        if self._elsewhere is not None and alias_of(task) is not None:
-            return await self._elsewhere.cancel(task)
+        if alias_of(task) is not None:
+            return await self._carriers.cancel(task)
         agent = self._agents.get(task.agent_id)
         if task.terminal or agent is None:
             raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
@@ -292,8 +295,8 @@ class Dispatcher:
     ) -> Task:
         """See `Tasks.provide_input`."""
         task = await self._find(task_id)
-        if self._elsewhere is not None and alias_of(task) is not None:
-            return await self._elsewhere.answer(task, Message.of(text), prompt_id)
+        if alias_of(task) is not None:
+            return await self._carriers.answer(task, Message.of(text), prompt_id)
         return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:

@@ -25,7 +25,7 @@ from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.config.config_files import load_config
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
-from synapsed.interfaces import Bringing, ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
+from synapsed.interfaces import Bringing, ConfigChange, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.model.agent import AgentView, StartedAgent
 from synapsed.model.events import REMOVED, StateChanged
@@ -36,6 +36,7 @@ from synapsed.process.inherited import activated
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.supervisor import environment
+from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.directory import AgentDirectory
 from synapsed.supervisor.dispatcher import Dispatcher
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
@@ -100,7 +101,7 @@ class Manager:
         timers: Timers,
         rng: Callable[[], float],
         on_shutdown: Callable[[bool], None],
-        elsewhere: Elsewhere | None = None,
+        carriers: Carriers | None = None,
         memory: Callable[[], Memory] = machine_memory,
     ) -> None:
         self._settings = settings
@@ -116,6 +117,7 @@ class Manager:
         self._roster = Roster(settings.config, profiles, clock, settings.on_config)
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
+        carriers = carriers or Carriers(store, clock)
         self._planner = Planner(settings, self._roster, self._agents)
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
         self._registry = RegistryFollower(
@@ -134,7 +136,7 @@ class Manager:
             roster=self._roster,
             planner=self._planner,
             registry=self._registry,
-            elsewhere=elsewhere,
+            carriers=carriers,
         )
         self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, planner=self._planner)
         self.tasks = Dispatcher(
@@ -142,7 +144,7 @@ class Manager:
             clock=clock,
             agents=self._agents,
             reply_broker=self._reply_broker,
-            elsewhere=elsewhere,
+            carriers=carriers,
         )
         mentioned = MentionedAgents(self.directory, self.tasks, store.events)
         self.terminals = AgentTerminals(self._agents, roster=self._roster, mentioned=mentioned)

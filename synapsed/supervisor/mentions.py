@@ -45,8 +45,8 @@ class MentionedAgents:
         self._events = events
 
     def find(self, name: str, only: frozenset[str] | None = None) -> Addressee | None:
-        """Local agents first, then external ones; None for nobody. Raises AmbiguousAddress. Of `only` those names are
-        found, and whether others exist makes no difference."""
+        """Returns an agent of ours, or else one elsewhere; None for nobody. Raises AmbiguousAddress. Of `only` those
+        names are found, and whether others exist makes no difference."""
         if only is not None:
             return self._find_among(name, only)
         try:

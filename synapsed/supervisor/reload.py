@@ -43,8 +43,6 @@ def differences(
             if key.restart
         ),
         _of_daemon("[outgoing]", old.outgoing, new.outgoing),
-        _of_daemon("[hosts]", old.hosts, new.hosts),
-        _of_daemon("[fleet]", old.fleet, new.fleet),
         _of_daemon("[store]", old.store, new.store),
         *_at_once(old, new),
     ]

@@ -9,10 +9,6 @@ from typing import Any
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import HostBook, Hosts
-from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.security import Security
@@ -23,6 +19,8 @@ from synapsed.kernel import Parts, Running
 from synapsed.parts.a2a.a2a_loading import A2aSdk
 from synapsed.parts.a2a.running import A2aPart
 from synapsed.parts.attention.face import FACE as ATTENTION
+from synapsed.parts.elsewhere.face import FACE as ELSEWHERE
+from synapsed.parts.fleet.face import FACE as FLEET
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.parts.web.face import FACE as WEB
@@ -37,14 +35,7 @@ __all__ = [
     "Api",
     "serving",
     "sse_events",
-    "unreachable_hosts",
 ]
-
-
-def unreachable_hosts(paths: Paths) -> Hosts:
-    """Hosts to none of which there is a way."""
-    means = TunnelDeps(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
-    return Hosts(book=HostBook(paths.hosts), means=means, own_name="here")
 
 
 @dataclass
@@ -79,9 +70,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     running: Mapping[str, Running] = limits.pop("running", {})
     pushes = limits.pop("pushes", None)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
-    hosts = unreachable_hosts(paths)
-    externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
-    control.elsewhere = externals
     alerts: list[str] = []
     parts, opened = Parts(), AsyncExitStack()
     kernel = kernel_of(
@@ -89,12 +77,13 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         control=control,
         store=control.store,
         clock=SystemClock(),
-        config=config_model()(),
+        config=config_model().model_validate({"hosts": {"ssh": ["false"], "name": "here"}}),
         paths=paths,
         timers=FakeClock(),
     )
-    for face in (PICTURES, WEB, ATTENTION):
+    for face in (PICTURES, WEB, ATTENTION, ELSEWHERE, FLEET):
         await parts.open(face, kernel, opened)
+    control.elsewhere = parts.carriers[ELSEWHERE.name]
     parts.started()
     parts._running |= {"a2a": A2aPart(A2aSdk(control.tasks, control.events, pushes)), **running}
     security = limits.pop("security", None) or Security(
@@ -105,8 +94,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     )
     context = ApiContext(
         control=control,
-        externals=externals,
-        hosts=hosts,
         faces=faces(),
         parts=parts,
         security=security,
@@ -119,8 +106,6 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(opened.aclose)
-        stack.push_async_callback(hosts.close)
-        stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
         path = home / "run" / "control.sock"

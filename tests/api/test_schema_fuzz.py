@@ -20,8 +20,6 @@ from schemathesis.specs.openapi.checks import (
     positive_data_acceptance,
 )
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
 from synapsed.api.app import build_main_app
 from synapsed.api.context import ApiContext
 from synapsed.api.openapi import document
@@ -30,7 +28,6 @@ from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.kernel import Parts
 from synapsed.parts.loading import faces
-from tests.api.serving import unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -68,8 +65,6 @@ def _document() -> dict:
     control = FakeControl()
     context = ApiContext(
         control=control,
-        externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
-        hosts=unreachable_hosts(Paths.from_environ(home)),
         faces=faces(),
         parts=Parts(),
         security=Security(directory=control.directory, token="x"),

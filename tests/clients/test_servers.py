@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
 from synapsed.clock import SystemClock
 from synapsed.interfaces import SendRequest
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.task import Message, Task, TaskState
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.externals import Externals
 from tests.clients.programs import FRAMEWORKS
 from tests.fakes.store import MemoryStore
 

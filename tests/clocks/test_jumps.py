@@ -15,14 +15,14 @@ from synapsed.agents import message_files
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.clock import iso
 from synapsed.config.config import Keep
-from synapsed.fleet.parcel import id_of_body
-from synapsed.fleet.parcel_fetching import KEPT_S as PARCELS_KEPT_S
-from synapsed.fleet.parcel_fetching import Fetching
-from synapsed.fleet.parcel_spool import InSpool
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, Task, TaskState
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest, new_token
+from synapsed.parts.fleet.parcel import id_of_body
+from synapsed.parts.fleet.parcel_fetching import KEPT_S as PARCELS_KEPT_S
+from synapsed.parts.fleet.parcel_fetching import Fetching
+from synapsed.parts.fleet.parcel_spool import InSpool
 from synapsed.parts.web.book import SESSION_S, AccessBook
 from synapsed.parts.web.certificates import read
 from synapsed.parts.web.codes import CODE_S, Codes

@@ -414,7 +414,7 @@ def test_turns_of_others_are_shown_outside_of_prompts(daemon: Daemon, one: Edito
 
 
 def test_an_agent_on_another_host(tmp_path: Path, kind: type[Daemon]) -> None:
-    from tests.daemon.test_hosts import FAKE_SSH, is_up
+    from tests.parts.elsewhere.test_hosts_of_daemons import FAKE_SSH, is_up
 
     hosts = tmp_path / "hosts"
     hosts.mkdir()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.daemon.test_hosts import Box, box, here, is_up, sshs
+from tests.parts.elsewhere.test_hosts_of_daemons import Box, box, here, is_up, sshs
 from tests.support.daemon import Daemon, eventually
 from tests.support.threaded import real_one
 from tests.synapsectl.pty_tool import PtyTool

@@ -27,10 +27,10 @@ from synapsed.errors import (
 from synapsed.interfaces import (
     PERSON,
     Bringing,
+    Carrier,
     ConfigChange,
     DirectTerminal,
     DirectWay,
-    Elsewhere,
     NewEvent,
     OutputPiece,
     SendRequest,
@@ -194,7 +194,7 @@ class FakeControl:
         """Raised by `agents` while it is set."""
         self.queue_max = 100
         self.shut_down = asyncio.Event()
-        self.elsewhere: Elsewhere | None = None
+        self.elsewhere: Carrier | None = None
         self.time = 1_700_000_000.0
         self.directory = FakeDirectory(self)
         self.processes = FakeProcesses(self)

@@ -17,7 +17,6 @@ from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, Rows, RowsOfTask, TaskFilter, task_cursor
 from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import AttentionChanged, Event, parse_event
-from synapsed.model.fleet import FleetChange
 from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
@@ -158,7 +157,7 @@ class MemoryStore:
         self._replies: dict[str, ReplyRecord] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
         self._followers: dict[str, FollowerState] = {}
-        self._with_tasks: list[RowsOfTask] = []
+        self._with_tasks: list[tuple[RowsOfTask, Callable[[], None] | None]] = []
         self._closed = False
 
     @property
@@ -179,15 +178,14 @@ class MemoryStore:
         agents: Sequence[AgentRecord] = (),
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
-        fleet: FleetChange | None = None,
         also: Sequence[Rows] = (),
+        durable: bool = False,
     ) -> list[Event]:
-        assert fleet is None, "the fleet is tried on the real store"
         await self._write()
         known = {*self._tasks, *(task.id for task in tasks)}
         if any(record is not None and record.task_id not in known for record in (turn, reply)):
             raise StoreError("no such task for this turn or reply", reason="constraint")
-        self._put_rows(tasks, also)
+        told = self._put_rows(tasks, also)
         for agent in agents:
             if agent.id not in self._agents:
                 self._log.births[agent.id] = self._log.last_id
@@ -203,7 +201,10 @@ class MemoryStore:
             self._replies.pop(reply_over, None)
         if reply is not None:
             self._replies[reply.task_id] = _copy(reply)
-        return self._append(events)
+        found = self._append(events)
+        for after in told:
+            after()
+        return found
 
     async def keep_follower(
         self,
@@ -235,27 +236,28 @@ class MemoryStore:
         migrate(connection)
         return connection
 
-    def with_tasks(self, rows: RowsOfTask) -> None:
-        self._with_tasks.append(rows)
+    def with_tasks(self, rows: RowsOfTask, *, durable: bool = False, after: Callable[[], None] | None = None) -> None:
+        self._with_tasks.append((rows, after))
 
     async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._check_open()
         return query(self.tables)
 
-    def _put_rows(self, tasks: Sequence[Task], also: Sequence[Rows]) -> None:
-        """All of it, or nothing."""
-        asked = ((task, rows(task)) for task in tasks for rows in self._with_tasks)
-        of_tasks = [(task, write) for task, write in asked if write is not None]
+    def _put_rows(self, tasks: Sequence[Task], also: Sequence[Rows]) -> set[Callable[[], None]]:
+        """All of it, or nothing. Returns who is told of it."""
+        asked = ((task, rows(task), after) for task in tasks for rows, after in self._with_tasks)
+        of_tasks = [(task, write, after) for task, write, after in asked if write is not None]
         if not of_tasks and not also:
-            return
+            return set()
         try:
             with self.tables:
-                for task, write in of_tasks:
+                for task, write, _ in of_tasks:
                     write(self.tables, task.id not in self._tasks)
                 for rows in also:
                     rows(self.tables, str)
         except sqlite3.IntegrityError as error:
             raise StoreError(str(error), reason="constraint") from error
+        return {after for *_, after in of_tasks if after is not None}
 
     async def agents(self) -> list[AgentRecord]:
         self._check_open()
@@ -282,6 +284,9 @@ class MemoryStore:
         """Those that fit, without what was there before the agents."""
         before = max(self._born_task.get(agent or "", 0) for agent in (which.agent_id, which.visible_to))
         return [task for task in list(self._tasks.values())[before:] if _selected(task, which)]
+
+    async def committed(self, task_id: str) -> Task | None:
+        return await self.task(task_id)
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         task = await self.task(task_id)

@@ -10,8 +10,8 @@ import pytest
 
 from scripts.surface import FOLDER, ROOT, written
 from synapsectl.errors import REFUSED
-from synapsectl.verbs import NEEDS, RELEASED
-from synapsed.model.released_names import CONFIG_KEYS
+from synapsectl.verbs import NEEDS, OPTIONS, RELEASED
+from synapsed.model.released_names import ADDRESSES, CONFIG_FILES, CONFIG_KEYS
 from synapsed.parts.list import NAMES
 from tests.support.daemon import Daemon
 
@@ -28,7 +28,18 @@ GONE = {
         "routes.txt",
         "synapsectl.txt",
     },
+    "elsewhere": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "moods": {"config-errors.txt", "config-keys.txt"},
+    "fleet": {
+        "config-errors.txt",
+        "config-keys.txt",
+        "environment.txt",
+        "exit-codes.txt",
+        "openapi.txt",
+        "routes.txt",
+        "synapsectl.txt",
+        "synapsed.txt",
+    },
     "pictures": set(),
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "rules": {"alert-codes.txt", "config-errors.txt", "config-keys.txt"},
@@ -41,7 +52,9 @@ GONE = {
 WORDS = {
     "a2a": "a2a|A2A|well-known|PUSH_GIVEN_UP|tag host",
     "attention": "notify|NOTIFY_FAILING|DBUS|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
+    "elsewhere": "hosts|[Hh]ost |[Ee]xternal|schema (Host|Discover)",
     "moods": "moods",
+    "fleet": "[Ff]leet|[Bb]roker|BROKER|GOM|LANG|OTHER_HOME",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
     "rules": r"rule|webhooks|WEBHOOK_GIVEN_UP",
@@ -77,8 +90,13 @@ def tool(daemon: Daemon, source: Path, *arguments: str) -> "subprocess.Completed
 @pytest.mark.slow
 def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "home", source=source)
+    files = [daemon.home / "config" / name for name, of in CONFIG_FILES.items() if of == part]
+    for file in files:
+        file.touch()
     daemon.start()
     try:
+        alerts = daemon.get("/control/status").json["alerts"]
+        assert alerts == [f"{file} belongs to the part {part}, which is not installed" for file in files]
         daemon.start_agent()
         done = daemon.task_in(daemon.send("echo exactly this"), "completed")
         assert done["artifacts"][0]["parts"][0]["text"].strip() == "exactly this"
@@ -91,6 +109,13 @@ def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> No
             told = tool(daemon, source, verb)
             words = f"synapsectl: {verb!r} shows what the part {part} knows, which is not installed\n"
             assert (told.returncode, told.stderr) == (REFUSED, words)
+        for option in (name for name, of in OPTIONS.items() if of == part):
+            told = tool(daemon, source, "list", f"--{option}")
+            words = f"synapsectl: '--{option}' shows what the part {part} knows, which is not installed\n"
+            assert (told.returncode, told.stderr) == (REFUSED, words)
+        for beginning in (beginning for beginning, of in ADDRESSES.items() if of == part):
+            told = tool(daemon, source, "send", f"{beginning}x", "hi")
+            assert f"'{beginning}x' is reached by the part {part}, which is not there" in told.stderr
     finally:
         assert daemon.end() == 0
     assert "Traceback" not in daemon.log()

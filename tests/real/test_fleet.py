@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.brokers import FleetHome, fleet, needs_broker
-from tests.fleet.proxy import Proxy
+from tests.parts.fleet.brokers import FleetHome, fleet, needs_broker
+from tests.parts.fleet.proxy import Proxy
 from tests.real.agents import RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model

@@ -103,6 +103,7 @@ def _command(one: Section, options: Mapping[str, int]) -> list[str]:
         "-m",
         one.marks,
         *one.paths,
+        *(f"--ignore=tests/{room}" for room in one.besides),
     ]
 
 

@@ -63,13 +63,13 @@ PROCESSES = ("tests.support.daemon", "tests.support.warm", "tests.support.forkin
 
 LATENT: Mapping[str, str] = {
     # A room that a daemon does not run until it is asked, and the words by which a test asks for it.
-    "synapsed.a2a": r"a2a|external|host",
+    "synapsed.parts.elsewhere": r"external|host",
     "synapsed.parts.a2a": r"a2a|push|card",
     "synapsed.parts.web.page": r"\bpage\b|/web|html",
     "synapsed.parts.web.page_files": r"\bpage\b|/web|html",
     "synapsed.parts.web": r"token|device|tls|web|phone",
     "synapsed.parts.attention": r"inbox|notify|notice|sink|next",
-    "synapsed.fleet": r"fleet",
+    "synapsed.parts.fleet": r"fleet",
     "synapsed.parts.moods": r"mood",
     "synapsed.pipes": r"pipes|acp",
     "synapsed.parts.rules": r"rule|webhook",
@@ -77,7 +77,6 @@ LATENT: Mapping[str, str] = {
     "synapsed.parts.telemetry": r"metrics|traces|usage",
     "synapsed.channels": r"hook|channel|server|session|mcp",
     "synapsectl.acp": r"acp",
-    "synapsectl.fleet": r"fleet",
     "synapsectl.inbox": r"inbox|next",
     "synapsectl.service": r"service|install|doctor",
     "synapsectl.top": r"\btop\b",

@@ -54,6 +54,8 @@ class Section:
     environ: Mapping[str, str] = field(default_factory=dict)
     install: Sequence[str] = ()
     workers: bool = True
+    besides: Sequence[str] = ()
+    """Folders in its rooms that another section has."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -77,6 +79,7 @@ SECTIONS = (
             "examples",
             "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
         ),
+        besides=("parts/fleet",),
     ),
     Section(
         name="daemons",
@@ -100,7 +103,7 @@ SECTIONS = (
     Section(
         name="fleet",
         about="real brokers and daemons that are killed at random and at each step",
-        rooms=("fleet", "service/test_broker_unit.py"),
+        rooms=("parts/fleet", "service/test_broker_unit.py"),
         marks="fleet or not fleet",
         options={"KILLS": FLEET_KILLS, "MESSAGES": FLEET_MESSAGES},
         environ={"FLEET_EVERY": "1", "FLEET_KILLS": "{KILLS}", "FLEET_MESSAGES": "{MESSAGES}"},

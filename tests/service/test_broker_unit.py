@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.fleet.brokers import needs_broker
+from tests.parts.fleet.brokers import needs_broker
 from tests.service.house import House
 from tests.support.daemon import eventually
 from tests.support.ports import free_port

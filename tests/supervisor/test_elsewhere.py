@@ -8,14 +8,16 @@ from synapsed.errors import TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import OutboundQuestion, SendRequest
 from synapsed.model.external import external_id
 from synapsed.model.sender import KEY
-from synapsed.model.task import Message, Task
+from synapsed.model.task import Message, Task, TaskState
 from tests.support.world import World
 
 AGENT = "synapse-fake-8190"
 
 
 class Far:
-    """An `Elsewhere` that knows `far` and `far@host`, and writes down what it is asked."""
+    """A carrier that knows `far` and `far@host`, and writes down what it is asked."""
+
+    hint = ""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -23,6 +25,9 @@ class Far:
 
     def find(self, address: str) -> str | None:
         return {"far": external_id("far"), "far@host": "far@host"}.get(address)
+
+    def carries(self, task: Task) -> bool:
+        return True
 
     async def send(
         self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
@@ -45,7 +50,8 @@ class Far:
 
 @pytest.fixture
 async def far(quiet_world: World) -> Far:
-    far = quiet_world.elsewhere = Far(quiet_world)
+    far = Far(quiet_world)
+    quiet_world.carriers = {"elsewhere": far}
     await quiet_world.daemon()
     return far
 
@@ -84,7 +90,84 @@ async def test_another_host_is_told_who_of_ours_sends(far: Far, quiet_world: Wor
 async def test_without_any_there_is_nobody_elsewhere(world: World) -> None:
     with pytest.raises(UnknownAgent, match="elsewhere"):
         await world.manager.tasks.send("external:far", said("hi"))
-    task = Task(agent_id="external:far", message=Message.of("hi"), created_at="", updated_at="")
+
+
+async def test_a_task_whose_part_is_not_there_stays_and_says_so(world: World) -> None:
+    """It is found as it is by the next daemon, can be canceled, and takes no answer."""
+    far = Task(agent_id="external:far", message=Message.of("hi"), created_at="", updated_at="")
+    by_other = {"external": {"via": "pigeons"}}
+    other = Task(agent_id="far@host", message=Message.of("hi"), created_at="", updated_at="", metadata=by_other)
+    await world.store.commit(tasks=[far, other])
+    await world.daemon()
+    tasks = world.manager.tasks
+    for task, part in ((far, "elsewhere"), (other, "pigeons")):
+        found = await tasks.find(task.id)
+        assert found.waits_behind is not None
+        assert (found.status, found.waits_behind.held) == (TaskState.SUBMITTED, f"part {part} is not there")
+        with pytest.raises(UnknownAgent, match=f"is reached by the part {part}, which is not there"):
+            await tasks.provide_input(task.id, "yes")
+        assert (await tasks.cancel(task.id)).status is TaskState.CANCELED
+        with pytest.raises(TaskNotCancelable):
+            await tasks.cancel(task.id)
+        assert (await tasks.find(task.id)).waits_behind is None
+
+
+@pytest.mark.parametrize(
+    ("address", "part"),
+    [("any:review", "fleet"), ("@any:review", "fleet"), ("bob@box", "elsewhere"), ("external:far", "elsewhere")],
+)
+async def test_an_address_of_a_part_that_is_not_there(world: World, address: str, part: str) -> None:
+    with pytest.raises(UnknownAgent, match=f"is reached by the part {part}, which is not there"):
+        world.manager.directory.resolve(address)
+
+
+class Reaching(Far):
+    """One that reaches `bob@both` and one host more, and has sent the tasks that name it."""
+
+    def __init__(self, world: World, name: str, host: str, hint: str = "") -> None:
+        super().__init__(world)
+        self.name = name
+        self.known = ("bob@both", f"bob@{host}")
+        self.hint = hint
+
+    def find(self, address: str) -> str | None:
+        if address in self.known:
+            return address
+        if not self.hint:
+            raise UnknownAgent(f"{self.name} knows no {address}", host="nowhere")
+        return None
+
+    def carries(self, task: Task) -> bool:
+        return task.metadata.get("external", {}).get("via") == self.name
+
+
+async def test_the_last_of_those_that_reach_a_host_does(world: World) -> None:
+    first, last = Reaching(world, "first", "one"), Reaching(world, "last", "two", hint="'last hosts' has others")
+    world.carriers = {"first": first, "last": last}
+    await world.daemon()
+    tasks = world.manager.tasks
+    for address in ("bob@one", "bob@both", "bob@two"):
+        assert world.manager.directory.resolve(address) == address
+        await tasks.send(address, said(address))
+    assert [call[1] for call in first.calls] == ["bob@one"]
+    assert [call[1] for call in last.calls] == ["bob@both", "bob@two"]
+    with pytest.raises(UnknownAgent) as refused:
+        world.manager.directory.resolve("bob@nowhere")
+    assert refused.value.message == "first knows no bob@nowhere; 'last hosts' has others"
+    assert refused.value.details == {"host": "nowhere"}
+
+
+async def test_a_task_stays_with_the_carrier_that_it_began_with(world: World) -> None:
+    """Also what answers it, where another carrier has come to reach its host."""
+    first, last = Reaching(world, "first", "one"), Reaching(world, "last", "two", hint="'last hosts' has others")
+    world.carriers = {"first": first, "last": last}
+    await world.daemon()
+    by_first = {"external": {"via": "first"}}
+    task = Task(agent_id="bob@both", message=Message.of("hi"), created_at="", updated_at="", metadata=by_first)
     await world.store.commit(tasks=[task])
-    with pytest.raises(TaskNotCancelable):
-        await world.manager.tasks.cancel(task.id)
+    tasks = world.manager.tasks
+    await tasks.send("bob@both", SendRequest(message=Message.of("yes"), task_id=task.id))
+    await tasks.provide_input(task.id, "no")
+    await tasks.cancel(task.id)
+    assert [call[0] for call in first.calls] == ["send", "answer", "cancel"]
+    assert last.calls == []

@@ -8,12 +8,13 @@ from typing import Any
 from synapsed.agents.parking import Memory
 from synapsed.config.config import AgentConfig, Config, EnvironmentConfig
 from synapsed.config.paths import Paths
-from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
+from synapsed.interfaces import Carrier, SendRequest, StartRequest
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
 from synapsed.profiles.library import ProfileLibrary
+from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
@@ -91,7 +92,8 @@ class World:
         """Of the configuration: the kernel's sections, or those of parts, too."""
         self.memory = Memory(total=100, available=100)
         self.shutdowns: list[bool] = []
-        self.elsewhere: Elsewhere | None = None
+        self.carriers: dict[str, Carrier] = {}
+        """To agents elsewhere, by their parts' names."""
         self.attributes = ProcessAttributes()
         """What the daemon is started with."""
         self.managers: list[Manager] = []
@@ -112,6 +114,8 @@ class World:
             tool_dir=Path("/opt/tool"),
             attributes=self.attributes,
         )
+        carriers = Carriers(self.store, self.clock)
+        carriers.become(self.carriers)
         self.manager = Manager(
             settings,
             store=self.store,
@@ -123,7 +127,7 @@ class World:
             rng=lambda: 0.5,
             on_shutdown=self.shutdowns.append,
             memory=lambda: self.memory,
-            elsewhere=self.elsewhere,
+            carriers=carriers,
         )
         self.managers.append(self.manager)
         await self.manager.restore()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from synapsectl.commands import fleet
 from synapsectl.parsing import parse
 from synapsectl.verbs import verbs
 from synapsed import own_python
 from synapsed.config.paths import Paths
 from synapsed.config.sockets import control_socket
+from synapsed.parts.fleet.ctl import fleet
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
 
@@ -74,7 +74,7 @@ def test_what_the_daemon_knows_of_its_fleet_is_told_before_the_daemons_package_i
     daemon: FakeDaemon, ctl: Ctl, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     daemon.own_fleet = {"host": "box", "connected": True, "broker": "tls://box:4222", "outbox": {"sent": 2}}
-    Paths.from_environ().fleet.mkdir(parents=True)
+    (Paths.from_environ().state / "fleet").mkdir(parents=True)
     shown: list[str] = []
 
     def ask(*_: object) -> dict[str, object]:

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.daemon.test_hosts import Box, box, here, host
+from tests.parts.elsewhere.test_hosts_of_daemons import Box, box, here, host
 from tests.support.daemon import Daemon, eventually
 from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question, read
 

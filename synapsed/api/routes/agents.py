@@ -6,6 +6,7 @@ from synapsed.api.context import ApiContext, rights_of
 from synapsed.api.operation import operation
 from synapsed.api.query import Flag, Query, flag
 from synapsed.api.response_models import Team
+from synapsed.interfaces import AgentSource
 from synapsed.model.agent import AgentView
 
 
@@ -27,11 +28,13 @@ async def list_agents(request: web.Request, query: AgentsQuery, context: ApiCont
 
 
 async def elsewhere(context: ApiContext) -> list[AgentView]:
-    """The agents of the other hosts: those of the fleet, and of hosts that are reached by ssh. What both tell of is
-    told as the fleet does, which is how it is sent to."""
-    fleet = await context.fleet.agents() if context.fleet is not None else []
-    known = {one.name for one in fleet}
-    return [*fleet, *(one for one in await context.hosts.agents() if one.name not in known)]
+    """Returns the agents of the other hosts. One that several parts tell of is told as the last of them does, which is
+    how it is sent to."""
+    found: dict[str, AgentView] = {}
+    for source in reversed(context.parts.all(AgentSource)):
+        for one in await source.agents():
+            found.setdefault(one.name, one)
+    return list(found.values())
 
 
 class TeamsQuery(Query):
@@ -41,7 +44,7 @@ class TeamsQuery(Query):
 @operation("The teams", "each with its members")
 async def list_teams(request: web.Request, query: TeamsQuery, context: ApiContext) -> list[Team]:
     teams = dict(context.control.directory.teams())
-    if query.hosts and context.fleet is not None:
-        for name, members in (await context.fleet.teams()).items():
+    for source in context.parts.all(AgentSource) if query.hosts else ():
+        for name, members in (await source.teams()).items():
             teams[name] = [*teams.get(name, ()), *members]
     return [Team(name=name, members=members) for name, members in teams.items()]

@@ -42,11 +42,12 @@ from synapsed.model.events.kinds import (
     Where,
 )
 from synapsed.model.events.stored import OLD_TYPES, Event, NewEvent, parse_event
-from synapsed.model.events.wire import envelope, enveloped
+from synapsed.model.events.wire import TYPES, encoded, envelope, enveloped
 
 __all__ = [
     "OLD_TYPES",
     "REMOVED",
+    "TYPES",
     "ActivityChanged",
     "AgentAlert",
     "AgentReported",
@@ -83,6 +84,7 @@ __all__ = [
     "ToolExecution",
     "TurnSeen",
     "Where",
+    "encoded",
     "envelope",
     "enveloped",
     "kind_of",

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from synapsed.interfaces import TraceContext, context_of, parent_of, span_id
 from synapsed.model.external import alias_of
 from synapsed.model.sender import Sender
 from synapsed.model.task import TaskState
-from synapsed.model.trace import TraceContext, context_of, parent_of, span_id
 from synapsed.parts.telemetry.task_lives import Life, Period, TaskPhase, ToolLife
 
 type Value = str | int | float | bool

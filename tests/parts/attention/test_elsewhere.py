@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from synapsed.interfaces import HostSaid
-from synapsed.model.attention import AttentionItem
-from synapsed.model.host import HostState
+from synapsed.model.attention import AttentionItem, HostState
 from synapsed.parts.attention.routes.inbox import elsewhere
 
 

@@ -34,13 +34,13 @@ async def inbox(
     again at what waits here."""
     if not query.hosts:
         return here.items()
-    items, hosts = await elsewhere(context.waiting_elsewhere)
+    items, hosts = await elsewhere(context.parts.all(WaitingSource))
     return InboxEverywhere(items=sorted([*here.items(), *items], key=lambda item: item.since), hosts=hosts)
 
 
 async def elsewhere(sources: Sequence[WaitingSource]) -> tuple[list[AttentionItem], list[HostSaid]]:
     """Returns what waits on other hosts, and what was said of each. Of a host that several know, the first counts, to
-    which it has said something."""
+    which it has said something: parts that know more, and where a person can answer, come first in their list."""
     told = [await source.inboxes() for source in sources]
     said: dict[str, tuple[int, HostSaid]] = {}
     for number, (_, hosts) in reversed([*enumerate(told)]):

@@ -1,0 +1,12 @@
+"""The daemon's package, for verbs of parts, which know this tool only: its program, and how a file is written whole."""
+
+from synapsed import own_python
+from synapsed.files import write_whole
+from synapsed.own_python import PACKAGES
+
+__all__ = ["PACKAGES", "daemon_command", "write_whole"]
+
+
+def daemon_command(*arguments: str) -> list[str]:
+    """Returns the command line of `synapsed ARGUMENT…`, by this Python and with its packages."""
+    return own_python.command("synapsed.cli", *arguments)

@@ -1,1 +1,0 @@
-"""Agents elsewhere, and hosts of one's own."""

@@ -1,0 +1,78 @@
+"""The external agents on disk: `~/.a2a/external/<alias>.json`, and what lets us in, `<alias>.secret`, 0600."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import structlog
+from pydantic import ValidationError
+
+from synapsed.errors import ConfigError
+from synapsed.files import write_private
+from synapsed.interfaces import NAME_PATTERN
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
+
+FILE_MAX = 256 * 1024
+"""Bytes of a file that are read."""
+
+log = structlog.stdlib.get_logger("synapsed.external")
+
+
+class AddressBook:
+    """The directory; every method blocks."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def load(self) -> list[ExternalAgent]:
+        """A file that is no entry is passed over, with a word in the log."""
+        found = []
+        for path in sorted(self._directory.glob("*.json")) if self._directory.is_dir() else ():
+            try:
+                agent = ExternalAgent.model_validate_json(read_private(path))
+            except (OSError, ValidationError) as error:
+                log.warning("an external agent's file cannot be read", file=str(path), error=str(error)[:200])
+                continue
+            if agent.alias == path.stem and NAME_PATTERN.fullmatch(agent.alias):
+                found.append(agent)
+        return found
+
+    def save(self, agent: ExternalAgent) -> None:
+        write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2).encode())
+
+    def save_secret(self, alias: str, headers: dict[str, str]) -> None:
+        """The headers that go with every request; none at all removes the file."""
+        path = self._secret(alias)
+        if headers:
+            write_private(path, json.dumps({"headers": headers}).encode())
+        else:
+            path.unlink(missing_ok=True)
+
+    def secret(self, alias: str) -> dict[str, str]:
+        """Raises ConfigError where others can read it, or it holds no headers."""
+        path = self._secret(alias)
+        try:
+            if stat.S_IMODE(path.lstat().st_mode) & 0o077:
+                raise ConfigError(f"{path}: others can read these credentials; 'chmod 600' it", file=str(path))
+            headers = json.loads(read_private(path))["headers"]
+            return {str(name): str(value) for name, value in headers.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            # Not chained: the text of such an error quotes what it could not read.
+            raise ConfigError(f"{path}: holds no credentials; add the agent again", file=str(path)) from None
+
+    def remove(self, alias: str) -> None:
+        for path in (self._secret(alias), self._directory / f"{alias}.json"):
+            path.unlink(missing_ok=True)
+
+    def _secret(self, alias: str) -> Path:
+        return self._directory / f"{alias}.secret"
+
+
+def read_private(path: Path) -> str:
+    """The beginning of a file that is no link."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, encoding="utf-8", errors="replace") as file:
+        return file.read(FILE_MAX)

@@ -1,0 +1,379 @@
+"""One task's way to an external agent and back, from whatever step it has come to (`externals`)."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final, Protocol
+
+import structlog
+
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Heard, Snapshot
+from synapsed.a2a_types.remote_outcome import outcome
+from synapsed.clock import Clock, iso
+from synapsed.errors import (
+    ExternalError,
+    NotReady,
+    NotWaiting,
+    PromptChanged,
+    RemoteRefused,
+    SynapsedError,
+    TaskNotCancelable,
+    Unreachable,
+)
+from synapsed.interfaces import Sampling, Store, context_of
+from synapsed.model.external import KEY, alias_of
+from synapsed.model.sender import KEY as SENDER
+from synapsed.model.task import (
+    INTERRUPTED_STATES,
+    TERMINAL_STATES,
+    Message,
+    Task,
+    TaskState,
+)
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
+from synapsed.parts.elsewhere.remote_protocol import LONGEST_PAUSE_S, AgentConnection
+from synapsed.store.lookup import told_before
+from synapsed.tasks import transitions
+from synapsed.tasks.live_answer import Told
+
+CONNECT_TRIES: Final = 4
+FIRST_PAUSE_S: Final = 0.5
+FOLLOWED_FOR_S: Final = 24 * 3600.0
+"""Without a word from the agent: then the task has failed."""
+
+_SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
+
+
+class Contacts(Protocol):
+    """What a courier knows of the agents elsewhere."""
+
+    sampling: Sampling
+
+    def view(self, alias: str) -> ExternalAgent: ...
+
+    async def remote(self, alias: str) -> AgentConnection:
+        """The connection to the agent."""
+        ...
+
+    async def seen(self, alias: str) -> None:
+        """The agent has answered."""
+        ...
+
+
+log = structlog.stdlib.get_logger("synapsed.external")
+
+
+class Courier:
+    """`task` is as the store has it."""
+
+    def __init__(self, task: Task, externals: Contacts, store: Store, clock: Clock) -> None:
+        self.task = task
+        self._externals = externals
+        self._store = store
+        self._clock = clock
+        self._alias = alias_of(task) or ""
+        self._wake = asyncio.Event()
+        self._pause = FIRST_PAUSE_S
+        self._longest_pause = LONGEST_PAUSE_S
+        self._heard = Heard()
+        self._hearing: asyncio.Task[None] | None = None
+        """Listens to the stream that a message was sent by."""
+        self._before: Told | None = None
+        """What was told of the answer; None where the log has to be asked."""
+        self._turn = asyncio.Lock()
+        """What is learned is written in one place at a time."""
+
+    async def run(self) -> None:
+        """To the task's end; never raises what the agent or the way to it is to blame for."""
+        try:
+            remote = await self._externals.remote(self._alias)
+            if not self._there.get("task_id"):
+                await self._hand_over(remote)
+            await self._follow(remote)
+        except SynapsedError as error:
+            if not self.task.terminal:
+                code = _code(error, delivered=self.delivered)
+                await self._commit(
+                    transitions.failed(self.task, code=code, message=error.message, now=self._clock.wall())
+                )
+        finally:
+            if self._hearing is not None:
+                self._hearing.cancel()
+
+    # --- there ---
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the agent is known to have the message."""
+        return bool(self._there.get("task_id"))
+
+    @property
+    def _there(self) -> dict[str, Any]:
+        found = self.task.metadata.get(KEY)
+        return found if isinstance(found, dict) else {}
+
+    async def _hand_over(self, remote: AgentConnection) -> None:
+        if remote.own:
+            return await self._hand_over_for_sure(remote)
+        if self._there.get("sending"):
+            found = await self._look_for_it(remote)
+            if found is not None:
+                return await self._apply(found)
+        tries, began = CONNECT_TRIES, self._clock.monotonic()
+        while await self._may_send():
+            try:
+                answer = await self._send(remote, self.task.message, self._metadata())
+            except Unreachable as error:
+                if error.details["sent"] and (found := await self._look_for_it(remote)) is not None:
+                    return await self._apply(found)
+                tries -= not error.details.get("busy")
+                if tries == 0 or self._clock.monotonic() - began > FOLLOWED_FOR_S:
+                    raise
+                await self._put_off(error)
+            else:
+                await self._externals.seen(self._alias)
+                return await self._apply(answer)
+        return None
+
+    async def _put_off(self, error: Unreachable) -> None:
+        """Until the next attempt. What has not arrived may be canceled meanwhile, or be sent by another daemon."""
+        if not error.details["sent"]:
+            await self._note(sending=False)
+        if error.details.get("busy"):
+            self._pause = max(FIRST_PAUSE_S, error.details["after"])
+        await self._rest()
+
+    async def _may_send(self) -> bool:
+        """Not where it was canceled meanwhile. It is on record before the first byte goes out."""
+        async with self._turn:
+            if not self.task.terminal and not self._there.get("sending"):
+                endpoint = self._externals.view(self._alias).endpoint
+                await self._note(alias=self._alias, endpoint=endpoint, sending=True)
+            return not self.task.terminal
+
+    async def _hand_over_for_sure(self, remote: AgentConnection) -> None:
+        """To a host of one's own, however long it is away. Its daemon makes one task of what comes under one key, so
+        that what may have arrived is simply sent again."""
+        while True:
+            await remote.wait_up()
+            if not self._there.get("sending"):
+                await self._note(sending=True)
+            try:
+                answer = await remote.send(self.task.message, metadata=self._metadata(), key=self.task.id)
+            except Unreachable as error:
+                log.info("a host cannot be reached", agent=self._alias, why=error.message)
+                await self._rest()
+            else:
+                return await self._apply(answer)
+
+    def wake(self) -> None:
+        """There is a way to the agent (again)."""
+        self._wake.set()
+
+    async def _look_for_it(self, remote: AgentConnection) -> Snapshot | None:
+        """The task that was made of our message, None where there is certainly none. Raises RemoteRefused where
+        nobody can tell."""
+        while True:
+            try:
+                return await remote.find(self.task.message.message_id)
+            except Unreachable:
+                await self._rest()
+            except RemoteRefused as error:
+                raise RemoteRefused(
+                    f"it was cut off while the message was on its way to {self._alias}, and there is no telling "
+                    f"whether it arrived ({error.message}); it is not sent again",
+                    remote="LOST",
+                ) from error
+
+    async def _send(self, remote: AgentConnection, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
+        """The task as it is told first; what follows is listened to."""
+        if not remote.streams_sends:
+            return await remote.send(message, metadata=metadata, **ids)
+        first: asyncio.Future[Snapshot] = asyncio.get_running_loop().create_future()
+        stream = remote.stream(message, metadata=metadata, **ids)
+        self._hearing = asyncio.create_task(self._hear(stream, first), name=f"stream of {self.task.id}")
+        return await first
+
+    async def _hear(self, stream: AsyncGenerator[Snapshot | ArtifactPiece], first: asyncio.Future[Snapshot]) -> None:
+        try:
+            await self._attend(stream, first)
+            if not first.done():
+                first.set_exception(RemoteRefused(f"{self._alias} answered with neither a task nor a message"))
+        except Exception as error:
+            if not first.done():
+                first.set_exception(error)  # whoever waits for it tells what has become of the task
+            elif isinstance(error, SynapsedError):
+                log.debug("the stream of an external task broke", alias=self._alias, why=error.message)
+            else:
+                raise
+        finally:
+            first.cancel()
+
+    async def _attend(
+        self, stream: AsyncGenerator[Snapshot | ArtifactPiece], first: asyncio.Future[Snapshot] | None = None
+    ) -> None:
+        """Tell what is said while it works. The stream's end is no end of anything: the task itself is asked next."""
+        async with aclosing(stream) as heard:
+            async for told in heard:
+                self._pause = FIRST_PAUSE_S / 10
+                there = self._heard.take(told)
+                if first is not None and not first.done():
+                    first.set_result(there)
+                if there.state in _SETTLED:
+                    return
+                if there.state is TaskState.WORKING:
+                    await self._work()
+                if isinstance(told, ArtifactPiece):
+                    await self._say()
+
+    async def _ask(self, remote: AgentConnection) -> Snapshot:
+        """The task as it is; where nobody there knows it any more, as it was at the end of what was heard."""
+        try:
+            return await remote.get(str(self._there.get("task_id")))
+        except RemoteRefused:
+            if (heard := self._heard.snapshot) is not None and heard.state in _SETTLED:
+                return heard
+            raise
+
+    async def _follow(self, remote: AgentConnection) -> None:
+        last_word = self._clock.monotonic()
+        while True:
+            if (hearing := self._hearing) is not None:
+                await asyncio.wait([hearing])
+                self._hearing = None if self._hearing is hearing else self._hearing
+            if self.task.terminal:
+                return
+            self._longest_pause = remote.longest_pause_s
+            task_id = str(self._there.get("task_id"))
+            try:
+                await self._apply(await self._ask(remote))
+                await self._externals.seen(self._alias)
+                if remote.streaming and self.task.status not in _SETTLED:
+                    await self._listen(remote, task_id)
+                elif not self.task.terminal:
+                    await self._say()
+                last_word = self._clock.monotonic()
+            except Unreachable as error:
+                if not remote.own and self._clock.monotonic() - last_word > FOLLOWED_FOR_S:
+                    raise
+                log.info("an external agent cannot be reached", alias=self._alias, why=error.message)
+            await self._rest()
+
+    async def _listen(self, remote: AgentConnection, task_id: str) -> None:
+        try:
+            await self._attend(remote.follow(task_id))
+        except RemoteRefused as error:
+            log.debug("no stream of an external task", alias=self._alias, why=error.message)
+
+    async def _rest(self) -> None:
+        """Longer from time to time; an answer to its question ends it."""
+        try:
+            async with asyncio.timeout(self._pause):
+                await self._wake.wait()
+        except TimeoutError:
+            self._pause = min(self._pause * 2, self._longest_pause)
+        else:
+            self._pause = FIRST_PAUSE_S
+        self._wake.clear()
+
+    def _metadata(self) -> dict[str, Any]:
+        """What the agent there is told besides the message; where we listen is not told."""
+        told = {key: value for key, value in self.task.metadata.items() if key != KEY}
+        if (share := self._externals.sampling.share) is not None:
+            told |= context_of(self.task.id, told, share=share).metadata()  # over there it is part of this task
+        if self._there.get("from"):
+            told[SENDER] = {"sender_id": self._there["from"]}
+        elif isinstance(sender := told.get(SENDER), dict):
+            told[SENDER] = {key: sender[key] for key in ("sender_id", "sender_type") if key in sender}
+        return {**told, "synapsed": {"priority": self.task.priority}}
+
+    # --- asked for by a caller ---
+
+    async def cancel(self) -> Task:
+        if self.task.terminal:
+            raise TaskNotCancelable(f"task {self.task.id} is {self.task.status.value} already", task=self.task.id)
+        there = self._there
+        if there.get("sending") and not there.get("task_id"):
+            raise NotReady("the message is on its way: try again in a moment", task=self.task.id)
+        if not there.get("task_id"):
+            async with self._turn:
+                await self._commit(transitions.canceled(self.task, reason="canceled", now=self._clock.wall()))
+            self._wake.set()
+            return self.task
+        remote = await self._externals.remote(self._alias)
+        await self._apply(await remote.cancel(str(there["task_id"])))
+        self._wake.set()
+        return self.task
+
+    async def answer(self, message: Message, prompt_id: str | None) -> Task:
+        task, there = self.task, self._there
+        if task.status not in INTERRUPTED_STATES or not there.get("task_id"):
+            raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
+        if prompt_id is not None and task.prompt is not None and prompt_id != task.prompt.prompt_id:
+            raise PromptChanged("it asks something else now", prompt_id=task.prompt.prompt_id)
+        remote = await self._externals.remote(self._alias)
+        ids = {"task_id": str(there["task_id"]), "context_id": str(there.get("context_id") or "")}
+        asked = task.prompt.prompt_id if task.prompt is not None else None
+        # Over there it may have been answered by now. Nobody there would know an id that we made.
+        known = asked is not None and not asked.startswith(f"{ids['task_id']}:")
+        metadata = {"synapsed": {"prompt_id": asked}} if known else {}
+        await self._apply(await self._send(remote, message, metadata, **ids), answered=True)
+        self._wake.set()
+        return self.task
+
+    # --- what is learned ---
+
+    async def _apply(self, there: Snapshot, *, answered: bool = False) -> None:
+        async with self._turn:
+            if self.task.terminal:
+                return
+            known = self._there
+            if there.id != known.get("task_id") or there.context_id != known.get("context_id"):
+                await self._note(sending=True, task_id=there.id, context_id=there.context_id)
+            self._heard.take(there)
+            told = (await self._told()).text if there.state is TaskState.COMPLETED else ""
+            now = self._clock.wall()
+            commit = outcome(self.task, there, by=self._alias, now=now, answered=answered, told=told)
+            if commit is not None:
+                await self._commit(commit)
+
+    async def _work(self) -> None:
+        async with self._turn:
+            if self.task.status is TaskState.SUBMITTED:
+                await self._commit(transitions.working_again(self.task, now=self._clock.wall()))
+
+    async def _say(self) -> None:
+        async with self._turn:
+            piece = (await self._told()).toward(self._heard.so_far)
+            if piece is not None and not self.task.terminal:
+                await self._store.commit(events=[transitions.said(self.task, text=piece[0], append=piece[1])])
+
+    async def _told(self) -> Told:
+        if self._before is None:
+            self._before = Told(await told_before(self._store.events, self.task.id), again=True)
+        return self._before
+
+    async def _note(self, **learned: Any) -> None:
+        metadata = {**self.task.metadata, KEY: {**self._there, **learned}}
+        task = self.task.model_copy(update={"metadata": metadata, "updated_at": iso(self._clock.wall())})
+        await self._store.commit(tasks=[task])
+        self.task = task
+
+    async def _commit(self, commit: transitions.Commit) -> None:
+        await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
+        self.task = commit.task
+
+
+def _code(error: SynapsedError, *, delivered: bool) -> str:
+    """A failed task's code. What the agent has is not undelivered, whatever has become of the way to it."""
+    if isinstance(error, RemoteRefused):
+        remote = str(error.details.get("remote", ""))
+        if remote in ("HTTP_401", "HTTP_403"):
+            return "AUTH_REQUIRED"
+        if remote == "TASK_NOT_FOUND":
+            return "AGENT_EXITED"
+    if not isinstance(error, ExternalError):
+        return error.code
+    if not delivered:
+        return "UNDELIVERED"
+    return "TIMEOUT" if isinstance(error, Unreachable) else "MODEL_ERROR"

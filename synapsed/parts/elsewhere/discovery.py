@@ -1,0 +1,303 @@
+"""What is at an address: an A2A agent, as its card says, or one that speaks as synapse-a2a does and no A2A.
+
+A card that names an interface, or a version of A2A, is believed. One that names neither (synapse-a2a's), and no card at
+all, are no evidence: then the agent is asked. A card that nothing contradicts is one of
+A2A 0.3, whose members are optional in older servers.
+
+Whether somebody speaks as synapse-a2a does: asked where there is no card that says what else.
+"""
+
+import json
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import httpx
+from a2a.client.card_resolver import parse_agent_card
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import ParseError
+
+from synapsed.a2a_types.snapshots import TEXT_SHOWN
+from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
+from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
+
+CARD_BYTES = 1 << 20
+
+BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
+_CARDS: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+_WELL_KNOWN: Final = "/.well-known/"
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_A2A: Final = (
+    "supportedInterfaces",
+    "protocolVersion",
+    "preferredTransport",
+    "additionalInterfaces",
+)
+"""Members by which a card says that its agent speaks A2A."""
+_NOTHING_HERE: Final = (404, 405, 410, 501)
+
+
+async def look_up(
+    url: str,
+    headers: dict[str, str],
+    outgoing: OutgoingConfig,
+    *,
+    other_host: bool = False,
+    in_the_clear: bool = False,
+) -> Found:
+    """The agent at `url`: its base, or its card's own address. With `other_host` the card may name an endpoint on
+    another host than its own; with `in_the_clear` credentials may go there by http. Raises InvalidRequest, Unreachable,
+    CardInvalid."""
+    secret = bool(headers) and not in_the_clear
+    base = _checked(url, secret=secret)
+    async with http_client(headers, outgoing) as http:
+        card_url, raw, status = await _find_card(http, base)
+        card = _parsed(raw)
+        if any(card.get(member) for member in _A2A):
+            return _read(raw, card_url, secret=secret, other_host=other_host)
+        for place in _places(base, card_url, card, secret=secret, other_host=other_host):
+            if await answers(http, place):
+                return _of_seeds(place, card_url, card)
+    if raw:
+        return _read(raw, card_url, secret=secret, other_host=other_host)
+    raise CardInvalid(
+        f"{card_url}: there is no agent card (HTTP {status}), and no agent that speaks as synapse-a2a does",
+        url=card_url,
+    )
+
+
+async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> Found:
+    """One that is known, by the card that it had then. One that had none is asked only whether it has one now. Raises
+    Unreachable, CardInvalid, CardChanged."""
+    try:
+        if agent.binding != SEEDS:
+            return await look_up(
+                agent.card_url, headers, outgoing, other_host=agent.other_host, in_the_clear=agent.in_the_clear
+            )
+        secret = bool(headers) and not agent.in_the_clear
+        async with http_client(headers, outgoing) as http:
+            card_url, raw, _ = await _find_card(http, agent.card_url)
+    except InvalidRequest as error:
+        raise CardInvalid(error.message, url=agent.card_url) from error
+    card = _parsed(raw)
+    if any(card.get(member) for member in _A2A):
+        return _read(raw, card_url, secret=secret, other_host=agent.other_host)
+    return _of_seeds(agent.endpoint, card_url, card)
+
+
+def changed(agent: ExternalAgent, found: Found) -> CardChanged:
+    """What is there is `found` now, and not the agent that was added."""
+    spoken = f"A2A {found.protocol_version}" if found.protocol_version else "as synapse-a2a speaks"
+    return CardChanged(
+        f"the card at {agent.card_url} is another now: {found.name!r} at {found.endpoint} ({spoken}); "
+        f"if that is right, add it again: synapsectl external add {agent.url} --as {agent.alias}",
+        alias=agent.alias,
+        endpoint=found.endpoint,
+    )
+
+
+async def _find_card(http: httpx.AsyncClient, base: str) -> tuple[str, bytes, int]:
+    """Where the card is, or was looked for last; what is there, empty for nothing; and the status."""
+    for card_url in [base] if base.endswith(".json") else [base + path for path in _CARDS]:
+        status, raw = await _fetch(http, card_url)
+        if status == 200:
+            break
+    return card_url, raw, status
+
+
+async def _fetch(http: httpx.AsyncClient, url: str) -> tuple[int, bytes]:
+    """The card's bytes; none where there is nothing. Raises Unreachable, CardInvalid."""
+    try:
+        async with http.stream("GET", url, timeout=httpx.Timeout(CARD_S, connect=CONNECT_S)) as response:
+            status = response.status_code
+            if status == 200:
+                raw = bytearray()
+                async for piece in response.aiter_bytes():
+                    raw += piece
+                    if len(raw) > CARD_BYTES:
+                        raise CardInvalid(f"{url}: a card has at most {CARD_BYTES} bytes", url=url)
+                return status, bytes(raw)
+    except httpx.HTTPError as error:
+        raise unreachable(url, error, asked=False) from error
+    except RemoteRefused as error:
+        raise CardInvalid(error.message, url=url) from error
+    if response.is_redirect:
+        there = response.headers.get("Location", "")[:200]
+        raise CardInvalid(f"{url} redirects to {there!r}: add that address if it is to be trusted", url=url)
+    if status not in _NOTHING_HERE:
+        hint = ": its credentials are missing or wrong" if status in (401, 403) else ""
+        raise CardInvalid(f"{url}: there is no agent card (HTTP {status}){hint}", url=url, status=status)
+    return status, b""
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        card = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return card if isinstance(card, dict) else {}
+
+
+# --- who speaks as synapse-a2a does ----------------------------------------------------------------------------------
+
+
+def _places(base: str, card_url: str, card: dict[str, Any], *, secret: bool, other_host: bool) -> list[str]:
+    """Where such an agent may listen: where its card is, then where its card says, as far as that is allowed.
+    synapse-a2a's cards say `localhost` wherever they are read."""
+    places = [base if not base.endswith(".json") else base.partition(_WELL_KNOWN)[0]]
+    told = card.get("url")
+    if isinstance(told, str) and told:
+        try:
+            told = _checked(told, secret=secret)
+            _check_place(card_url, told, secret=secret, other_host=other_host)
+        except (CardInvalid, InvalidRequest):
+            return places
+        places.append(told)
+    return list(dict.fromkeys(places))
+
+
+def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
+    capabilities, skills = card.get("capabilities"), card.get("skills")
+    streaming = capabilities.get("streaming") if isinstance(capabilities, dict) else None
+    return Found(
+        name=str(card.get("name") or urlsplit(place).netloc)[:200],
+        description=str(card.get("description") or "")[:1000],
+        card_url=card_url if card else place,
+        endpoint=place,
+        binding=SEEDS,
+        protocol_version="",
+        tenant="",
+        streaming=streaming is not False,
+        skills=[str(skill.get("name"))[:100] for skill in skills[:50] if isinstance(skill, dict)]
+        if isinstance(skills, list)
+        else [],
+    )
+
+
+# --- who speaks A2A --------------------------------------------------------------------------------------------------
+
+
+def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool) -> Found:
+    try:
+        card = parse_agent_card(json.loads(raw))
+    except (ValueError, ParseError, RecursionError, AttributeError) as error:
+        raise CardInvalid(f"{card_url}: is no agent card: {str(error)[:TEXT_SHOWN]}", url=card_url) from error
+    chosen = _choose(card, card_url)
+    _check_place(card_url, chosen.url, secret=secret, other_host=other_host)
+    return Found(
+        name=card.name[:200],
+        description=card.description[:1000],
+        card_url=card_url,
+        endpoint=chosen.url,
+        binding=chosen.protocol_binding,
+        protocol_version=chosen.protocol_version,
+        tenant=chosen.tenant,
+        streaming=card.capabilities.streaming,
+        skills=[skill.name[:100] for skill in card.skills[:50]],
+    )
+
+
+def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:
+    """The card's first of the newest version that is spoken here."""
+    spoken = [one for one in card.supported_interfaces if one.protocol_binding in BINDINGS and one.url]
+    for version in ("1.", "0.3"):
+        for one in spoken:
+            if one.protocol_version.startswith(version):
+                return one
+    offered = ", ".join(f"{one.protocol_binding} {one.protocol_version}" for one in card.supported_interfaces) or "none"
+    raise CardInvalid(
+        f"{card_url}: offers {offered[:200]}; spoken here are JSONRPC and HTTP+JSON of A2A 1.0 and 0.3", url=card_url
+    )
+
+
+# --- addresses -------------------------------------------------------------------------------------------------------
+
+
+def _check_place(card_url: str, endpoint: str, *, secret: bool, other_host: bool) -> None:
+    """Raise CardInvalid unless the card may name this endpoint."""
+    here, there = urlsplit(card_url), urlsplit(endpoint)
+    if there.scheme not in ("http", "https") or not there.hostname:
+        raise CardInvalid(f"{card_url}: its endpoint is no address: {endpoint[:200]!r}", url=card_url)
+    same = here.hostname == there.hostname or {here.hostname, there.hostname} <= _LOOPBACK
+    if not (same or other_host):
+        raise CardInvalid(
+            f"{card_url}: says that its agent listens on another host, {there.hostname}; "
+            "add it with --other-host if that is right",
+            url=card_url,
+            host=there.hostname,
+        )
+    if here.scheme == "https" and there.scheme == "http":
+        raise CardInvalid(f"{card_url}: its endpoint is not encrypted, though its card is", url=card_url)
+    _check_secret(there.scheme, there.hostname, secret=secret)
+
+
+def _checked(url: str, *, secret: bool) -> str:
+    try:
+        split = urlsplit(url)
+        _ = split.port
+    except ValueError as error:
+        raise InvalidRequest(f"url: {error}", field="url") from error
+    if split.scheme not in ("http", "https") or not split.hostname:
+        raise InvalidRequest("url: must be http://… or https://…", field="url")
+    if split.username is not None or split.query or split.fragment:
+        raise InvalidRequest("url: may have no user, query or fragment; credentials are given apart", field="url")
+    _check_secret(split.scheme, split.hostname, secret=secret)
+    return url.rstrip("/")
+
+
+def _check_secret(scheme: str, host: str, *, secret: bool) -> None:
+    if secret and scheme != "https" and host not in _LOOPBACK:
+        raise InvalidRequest(
+            f"credentials would go to {host} in the clear; use https, or --in-the-clear on a network that you trust",
+            field="url",
+        )
+
+
+MISSING: Final = (404, 405, 501)
+"""There is no such path, or no such method."""
+
+
+async def answers(http: httpx.AsyncClient, base: str) -> bool:
+    """Whether such an agent listens at `base`. Only where it cannot be told otherwise an empty message is posted, which
+    is refused. Raises CardInvalid where it lets nobody in."""
+    nobody = uuid4()
+    task = await _try(http, "GET", f"{base}/tasks/{nobody}")
+    if task is not None and task.status_code in (401, 403):
+        raise CardInvalid(f"{base}: its credentials are missing or wrong (HTTP {task.status_code})", url=base)
+    if task is not None and task.status_code == 404 and _speaks_of_tasks(task, str(nobody)):
+        return True
+    options = await _try(http, "OPTIONS", f"{base}/tasks/send")
+    if options is not None and "POST" in options.headers.get("Allow", "").upper():
+        return True
+    status = _json(await _try(http, "GET", f"{base}/status"))
+    if isinstance(status, dict) and isinstance(status.get("status"), str) and "context" in status:
+        return True
+    nothing = await _try(http, "POST", f"{base}/{nobody}", json={})
+    if nothing is None or nothing.status_code not in MISSING:
+        return False  # it says something to everybody
+    refused = await _try(http, "POST", f"{base}/tasks/send", json={})
+    return refused is not None and not refused.is_redirect and refused.status_code not in (*MISSING, 401, 403)
+
+
+def _speaks_of_tasks(response: httpx.Response, echoed: str) -> bool:
+    if _json(response) is None:
+        return False
+    return "task" in response.text.lower().replace(f"/tasks/{echoed}", "")
+
+
+async def _try(http: httpx.AsyncClient, method: str, url: str, **options: Any) -> httpx.Response | None:
+    with suppress(httpx.HTTPError, RemoteRefused):
+        return await http.request(method, url, timeout=httpx.Timeout(CARD_S, connect=CONNECT_S), **options)
+    return None
+
+
+def _json(response: httpx.Response | None) -> Any:
+    if response is None:
+        return None
+    try:
+        return response.json()
+    except (ValueError, RecursionError):
+        return None

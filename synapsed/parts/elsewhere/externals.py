@@ -1,0 +1,413 @@
+"""External agents as the API sees them: the address book, and a courier for every task that was sent to one.
+
+Such a task is a task like any other, in the same store and log; `agent_id` is `external:<alias>`, and
+`metadata.external` says how far the courier has come. What is known is durable before the next step, so that a daemon
+that was killed goes on:
+
+::
+
+    nothing            it was never sent: it is sent now
+    sending            it may have arrived: it is looked for there; where that cannot be found out it has failed, since
+                       nothing is ever sent twice
+    task_id            it is followed
+
+The SDK is loaded, in a thread, when the first agent is spoken to.
+"""
+
+import asyncio
+import importlib
+import re
+from collections.abc import Container
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from synapsed.aio import cancel_all
+from synapsed.clock import Clock, iso
+from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
+from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, Sampling, SendRequest, Store, validate_name
+from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of_task
+from synapsed.model.task import Message, Task, new_id
+from synapsed.outgoing import DIRECTLY, OutgoingConfig
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.face import FACE
+from synapsed.parts.elsewhere.hosts.host import Host
+from synapsed.parts.elsewhere.hosts.hosts import Hosts
+from synapsed.store.idempotency import Idempotency
+from synapsed.tasks import transitions
+
+if TYPE_CHECKING:
+    from synapsed.parts.elsewhere.courier import Courier
+    from synapsed.parts.elsewhere.remote_protocol import AgentConnection
+
+AGENTS_MAX = 200
+OPEN_MAX = 100
+"""Tasks under way to one agent."""
+CARD_FRESH_S = 60.0
+"""For so long a card that was looked at is believed."""
+
+log = structlog.stdlib.get_logger("synapsed.external")
+
+
+def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+class Externals:
+    """Errors are those of `synapsed.errors`; `restore` it once, then `resume`, and `close` it before the store."""
+
+    hint = ""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        book: AddressBook,
+        clock: Clock,
+        hosts: Hosts | None = None,
+        sampling: Sampling | None = None,
+        outgoing: OutgoingConfig = DIRECTLY,
+    ) -> None:
+        self._outgoing = outgoing
+        self.sampling = sampling or Sampling()
+        self._store = store
+        self._book = book
+        self._clock = clock
+        self._agents: dict[str, ExternalAgent] = {}
+        self._remotes: dict[str, AgentConnection] = {}
+        self._checked: dict[str, float] = {}
+        self._couriers: dict[str, Courier] = {}
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._changing = asyncio.Lock()
+        self._left: set[str] = set()
+        """Tasks that were under way when the daemon before this one ended."""
+        self._idempotency = Idempotency(store)
+        self._hosts = hosts
+        if hosts is not None:
+            hosts.on_up = self._host_is_up
+
+    # --- from one daemon to the next ---
+
+    async def restore(self) -> None:
+        """Read the address book, and what was under way. Messages are taken from then on."""
+        self._agents = {agent.alias: agent for agent in await asyncio.to_thread(self._book.load)}
+        self._left = {task.id for task in await self._store.open_tasks()}
+
+    async def resume(self) -> None:
+        """Go on with what was under way, and not with what has been sent since: that has its courier."""
+        for task in await self._store.open_tasks():
+            if task.id not in self._left or (alias := alias_of(task)) is None or not self.carries(task):
+                continue
+            if self.knows(alias):
+                await self._carry(task)
+            else:
+                await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
+
+    async def close(self) -> None:
+        """Let go of what is under way: the next daemon goes on."""
+        await cancel_all(self._under_way.values())
+        for remote in self._remotes.values():
+            await remote.close()
+        self._remotes.clear()
+
+    # --- the address book ---
+
+    def agents(self) -> list[ExternalAgent]:
+        return [self._agents[alias] for alias in sorted(self._agents)]
+
+    def knows(self, alias: str) -> bool:
+        if (there := host_of(alias)) is not None:
+            return self._hosts is not None and self._hosts.knows(there[1])
+        return alias in self._agents
+
+    def find(self, address: str) -> str | None:
+        """The id of the external agent that `address` means: its alias, `name@host`, or the id itself; a leading `@` is
+        allowed. Raises UnknownAgent for a host that there is not."""
+        address = address.removeprefix("@")[:ADDRESS_MAX]
+        alias = alias_of(address) or address
+        if self._hosts is not None and (there := host_of(alias)) is not None:
+            self._hosts.tunnel(there[1])
+        return external_id(alias) if self.knows(alias) else None
+
+    def view(self, alias: str) -> ExternalAgent:
+        if self._hosts is not None and host_of(alias) is not None:
+            return self._hosts.agent(alias)
+        if (agent := self._agents.get(alias.removeprefix("@"))) is None:
+            known = ", ".join(sorted(self._agents)) or "none; 'synapsectl external add URL --as NAME' adds one"
+            raise UnknownAgent(f"no external agent {alias[:64]!r}: there are {known}", alias=alias[:64])
+        return agent
+
+    async def discover(
+        self,
+        url: str,
+        alias: str | None = None,
+        *,
+        headers: dict[str, str] | None,
+        other_host: bool = False,
+        in_the_clear: bool = False,
+        taken: Container[str] = (),
+    ) -> ExternalAgent:
+        """Look at the agent and remember it, under a name that is not `taken`: without `alias` its card's. One that is
+        known is looked at again; without `headers` it keeps those that it has, unless its address is another."""
+        if alias is not None:
+            _check_alias(alias, taken)
+        async with self._changing:
+            before = self._known(alias, url)
+            if before is None and len(self._agents) >= AGENTS_MAX:
+                raise QueueFull(f"there are {AGENTS_MAX} external agents; remove some", limit=AGENTS_MAX)
+            if before is not None and before.url != url and self._open(before.alias):
+                raise NameTaken(f"{alias} is {before.url}, and tasks are under way to it", name=before.alias)
+            if headers is None:
+                known = before is not None and before.url == url
+                headers = await asyncio.to_thread(self._book.secret, before.alias) if before and known else {}
+            module = await _load("synapsed.parts.elsewhere.discovery")
+            found = await module.look_up(url, headers, self._outgoing, other_host=other_host, in_the_clear=in_the_clear)
+            alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
+            now = iso(self._clock.wall())
+            agent = ExternalAgent(
+                **asdict(found),
+                alias=alias,
+                url=url,
+                authenticated=bool(headers),
+                other_host=other_host,
+                in_the_clear=in_the_clear,
+                added_at=before.added_at if before else now,
+                last_seen=now,
+            )
+            await asyncio.to_thread(self._book.save_secret, alias, headers)
+            await asyncio.to_thread(self._book.save, agent)
+            self._agents[alias] = agent
+            await self._disconnect(alias)
+            log.info("external agent added", alias=alias, url=url, endpoint=agent.endpoint)
+            return agent
+
+    def _known(self, alias: str | None, url: str) -> ExternalAgent | None:
+        """The agent of this alias; without one, of this address."""
+        if alias is not None:
+            return self._agents.get(alias)
+        return next((agent for agent in self._agents.values() if agent.url == url), None)
+
+    def _named_after(self, name: str, taken: Container[str]) -> str:
+        """The alias that a card's name makes. Raises NameTaken, InvalidRequest."""
+        alias = re.sub(r"[^a-z0-9.]+", "-", name.strip().lower())
+        _check_alias(alias, taken)
+        if alias in self._agents:
+            raise NameTaken(f"{alias} is {self._agents[alias].url} already; give this one another alias", name=alias)
+        return alias
+
+    async def remove(self, alias: str) -> ExternalAgent:
+        """Forget it; what is under way to it ends `canceled` here, whatever becomes of it there."""
+        async with self._changing:
+            agent = self.view(alias)
+            del self._agents[agent.alias]
+            await self._call_back(self._open(agent.alias))
+            await asyncio.to_thread(self._book.remove, agent.alias)
+            await self._disconnect(agent.alias)
+            return agent
+
+    async def remove_host(self, name: str) -> Host:
+        """As `remove`, for a host and all that is under way to it. Raises UnknownAgent."""
+        assert self._hosts is not None
+        async with self._changing:
+            host = await self._hosts.remove(name)
+            await self._call_back(self.open_to_host(name))
+            for alias in [alias for alias in self._remotes if (host_of(alias) or ("", ""))[1] == name]:
+                await self._disconnect(alias)
+            return host
+
+    async def _call_back(self, task_ids: list[str]) -> None:
+        for task_id in task_ids:
+            self._under_way[task_id].cancel()
+            with suppress(asyncio.CancelledError):
+                await self._under_way[task_id]
+            task = await self._store.task(task_id)
+            if task is not None and not task.terminal:
+                await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
+
+    def _host_is_up(self, name: str) -> None:
+        for task_id in self.open_to_host(name):
+            self._couriers[task_id].wake()
+
+    async def seen(self, alias: str) -> None:
+        """The agent has answered."""
+        agent = self._agents.get(alias)
+        now = self._clock.monotonic()
+        if agent is None or now - self._checked.get(alias, -CARD_FRESH_S) < CARD_FRESH_S:
+            return
+        self._checked[alias] = now
+        agent = agent.model_copy(update={"last_seen": iso(self._clock.wall())})
+        self._agents[alias] = agent
+        try:
+            await asyncio.to_thread(self._book.save, agent)
+        except StoreError as error:
+            log.warning("an external agent's file is out of date", alias=alias, error=error.message)
+
+    # --- messages ---
+
+    def carries(self, task: Task) -> bool:
+        return part_of_task(task) == FACE.name
+
+    async def send(
+        self,
+        alias: str,
+        request: SendRequest,
+        asking: OutboundQuestion = _asked_by_nobody,
+        *,
+        sender: str | None = None,
+    ) -> Task:
+        """A new task under way to the agent; with `task_id` an answer to what a task there waits for. `sender` is the
+        name here of who sends to another host of the user's, None for the user himself. Raises
+        Unreachable, CardChanged and CardInvalid before there is a task."""
+        agent = self.view(alias)
+        if request.task_id is not None:
+            task = await self.task(agent.alias, request.task_id)
+            return await self.answer(task, request.message)
+        if request.command:
+            raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
+        host = host_of(agent.alias)
+        if len(self._open(agent.alias) if host is None else self.open_to_host(host[1])) >= OPEN_MAX:
+            where = agent.alias if host is None else host[1]
+            raise QueueFull(f"{OPEN_MAX} tasks are under way to {where}", limit=OPEN_MAX)
+        if host is None:
+            await self._check(agent.alias)
+        async with self._idempotency.once(request, external_id(agent.alias)) as (task_id, known):
+            return known or await self._send_new(agent, request, asking, task_id, sender)
+
+    async def _send_new(
+        self, agent: ExternalAgent, request: SendRequest, asking: OutboundQuestion, task_id: str, sender: str | None
+    ) -> Task:
+        now = iso(self._clock.wall())
+        task = Task(
+            id=task_id,
+            agent_id=external_id(agent.alias),
+            context_id=request.context_id or new_id(),
+            message=request.message,
+            metadata=self._metadata_of(request, sender),
+            priority=request.priority,
+            created_at=now,
+            updated_at=now,
+        )
+        with asking(task, wait=request.wait) as reply:
+            commit = transitions.accepted(task)
+            await self._store.commit(events=commit.events, tasks=[task], reply=reply)
+        await self._carry(task)
+        return task
+
+    def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
+        told = {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
+        return {**request.kept_metadata((KEY,)), **told}
+
+    async def task(self, alias: str, task_id: str) -> Task:
+        """By its whole id, or the beginning of it."""
+        whole = len(task_id) >= 36
+        found = [task_id] if whole else await self._store.find_tasks(task_id, 2, agent_id=external_id(alias))
+        task = await self._store.task(found[0]) if len(found) == 1 and len(task_id) >= 8 else None
+        if task is None or alias_of(task) != alias.removeprefix("@"):
+            raise TaskNotFound(f"{alias} has no task {task_id[:64]!r}", task_id=task_id[:64])
+        return task
+
+    async def cancel(self, task: Task) -> Task:
+        """Raises TaskNotCancelable, Unreachable, RemoteRefused."""
+        return await (await self._courier(task)).cancel()
+
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+        """Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
+        return await (await self._courier(task)).answer(message, prompt_id)
+
+    async def remote(self, alias: str) -> "AgentConnection":
+        """The connection to the agent."""
+        agent = self.view(alias)
+        if (known := self._remotes.get(alias)) is None:
+            there = host_of(alias)
+            tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
+            headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
+            if agent.binding == SEEDS:
+                made: AgentConnection = (await _load("synapsed.parts.elsewhere.synapse_a2a")).SeedsRemote(
+                    agent, headers, self._outgoing
+                )
+            else:
+                made = (await _load("synapsed.parts.elsewhere.remote")).Remote(agent, headers, self._outgoing, tunnel)
+            known = self._remotes.setdefault(alias, made)
+        return known
+
+    async def _check(self, alias: str) -> None:
+        """Raises CardChanged where it is another agent now. One that only speaks otherwise, now that it was looked at
+        again, is the same."""
+        if self._clock.monotonic() - self._checked.get(alias, -CARD_FRESH_S) < CARD_FRESH_S:
+            return
+        found = await (await self.remote(alias)).look()
+        agent = self.view(alias)
+        if not found.same_as(agent):
+            if not found.same_but_for_the_dialect(agent) or self._open(alias):
+                raise (await _load("synapsed.parts.elsewhere.discovery")).changed(agent, found)
+            await self._disconnect(alias)
+            self._agents[alias] = agent = agent.model_copy(update=asdict(found))
+            log.info("an external agent is spoken to otherwise", alias=alias, binding=agent.binding)
+        await self.seen(alias)
+
+    async def _courier(self, task: Task) -> "Courier":
+        if (known := self._couriers.get(task.id)) is not None:
+            return known
+        module = await _load("synapsed.parts.elsewhere.courier")
+        courier: Courier = module.Courier(task, self, self._store, self._clock)
+        return courier
+
+    async def _carry(self, task: Task) -> None:
+        courier = self._couriers[task.id] = await self._courier(task)
+        running = self._under_way[task.id] = asyncio.create_task(self._run(courier), name=f"external {task.id}")
+        running.add_done_callback(lambda _: self._forget(task.id))
+
+    async def _run(self, courier: "Courier") -> None:
+        try:
+            await courier.run()
+        except Exception:  # a bug in one task's way must not leave it open for ever, nor take the others along
+            log.exception("a task to an external agent was lost", task=courier.task.id)
+            await self._end(
+                transitions.failed(
+                    courier.task,
+                    code="INTERRUPTED" if courier.delivered else "UNDELIVERED",
+                    message="the daemon failed on the way; its log says why",
+                    now=self._clock.wall(),
+                )
+            )
+
+    def _forget(self, task_id: str) -> None:
+        self._couriers.pop(task_id, None)
+        self._under_way.pop(task_id, None)
+
+    def _open(self, alias: str) -> list[str]:
+        return [task_id for task_id, courier in self._couriers.items() if alias_of(courier.task) == alias]
+
+    def open_to_host(self, name: str) -> list[str]:
+        """The ids of the tasks that are under way to agents of the host."""
+        return [
+            task_id
+            for task_id, courier in self._couriers.items()
+            if (there := host_of(courier.task.agent_id)) is not None and there[1] == name
+        ]
+
+    @property
+    def _own_name(self) -> str:
+        return self._hosts.own_name if self._hosts is not None else ""
+
+    async def _disconnect(self, alias: str) -> None:
+        self._checked.pop(alias, None)
+        if (remote := self._remotes.pop(alias, None)) is not None:
+            await remote.close()
+
+    async def _end(self, commit: transitions.Commit) -> None:
+        await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
+
+
+def _check_alias(alias: str, taken: Container[str]) -> None:
+    validate_name(alias)
+    if alias in taken:
+        raise NameTaken(f"an agent here is named {alias}; choose another alias", name=alias)
+
+
+async def _load(name: str) -> ModuleType:
+    return await asyncio.to_thread(importlib.import_module, name)

@@ -1,0 +1,65 @@
+"""Agents elsewhere: those that speak A2A, under an alias, and those of other hosts of one's own, which ssh reaches.
+
+`running` puts it together. `externals` has both as the API and the supervisor see them, and a `courier` for each task
+that is under way; `addressbook` and `discovery` say who there is. `remote` and `synapse_a2a` speak to them, by
+`remote_protocol`. `hosts` brings the control sockets of other hosts here.
+"""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from synapsed.config.config import ConfigKey, Section
+from synapsed.kernel import Face, Route
+
+
+def _host_name(value: str) -> str:
+    if re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?", value) is None:
+        raise ValueError("must be a name of letters, digits, '_', '.' and '-'")
+    return value
+
+
+class HostsConfig(Section):
+    """`[hosts]`: the way to the daemons of other hosts."""
+
+    ssh: list[str] = Field(default=["ssh"], min_length=1)
+    """The program that takes ssh's options, with arguments of one's own."""
+    name: Annotated[str, AfterValidator(_host_name)] = ""
+    """What this host is called in the names of senders; empty: its host name up to the first dot."""
+
+
+_ALIAS = {"alias": "the name that an agent elsewhere was given"}
+_LOOK = frozenset({"look"})
+_ANSWER = frozenset({"answer"})
+
+
+def _external(method: str, path: str, handler: str) -> Route:
+    """The seeds' clients look for these on agents' own ports, too."""
+    return Route(
+        method=method, path=f"/external{path}", handler=f"external.{handler}", parameters=_ALIAS, on_ports=True
+    )
+
+
+FACE = Face(
+    name="elsewhere",
+    opens="synapsed.parts.elsewhere.running",
+    sections={"hosts": ConfigKey(HostsConfig, HostsConfig(), restart=True)},
+    routes=(
+        _external("POST", "/discover", "discover"),
+        _external("GET", "/agents", "list_agents"),
+        _external("GET", "/agents/{alias}", "get_agent"),
+        _external("DELETE", "/agents/{alias}", "remove"),
+        _external("POST", "/agents/{alias}/send", "send_task"),
+        _external("GET", "/agents/{alias}/tasks/{task}", "get_task"),
+        _external("GET", "/agents/{alias}/tasks/{task}/subscribe", "subscribe"),
+        _external("POST", "/agents/{alias}/tasks/{task}/cancel", "cancel"),
+        Route(method="GET", path="/hosts", handler="hosts.list_hosts", needs=_LOOK),
+        Route(method="POST", path="/hosts", handler="hosts.add"),
+        Route(method="GET", path="/hosts/{host}", handler="hosts.get_host"),
+        Route(method="DELETE", path="/hosts/{host}", handler="hosts.remove"),
+        Route(method="POST", path="/hosts/{host}/input", handler="hosts.provide_input", needs=_ANSWER),
+        Route(method="POST", path="/hosts/{host}/inbox/{item}/seen", handler="hosts.seen", needs=_ANSWER),
+    ),
+    routes_in="synapsed.parts.elsewhere.routes",
+)

@@ -1,0 +1,83 @@
+"""Who waits for a person on other hosts: each is asked at once, and none holds the others up.
+
+What a host may say is bounded in time, bytes and items; one that does not answer, or says too much, is named with why.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from synapsed.errors import NotReady
+from synapsed.interfaces import AttentionItem, HostSaid
+from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
+
+WITHIN_S: Final = 3.0
+"""For a host to answer."""
+ALL_BYTES: Final = 16 * 1024 * 1024
+"""Of what all hosts say together."""
+HOST_BYTES: Final = 1024 * 1024
+HOST_ITEMS: Final = 200
+"""Of one host that are shown: the oldest."""
+_BEGIN: Final = re.compile(r"\s*\[\s*").match
+_NEXT: Final = re.compile(r"\s*,\s*").match
+_END: Final = re.compile(r"\s*\]\s*\Z").match
+
+
+async def everywhere(tunnels: Sequence[Tunnel]) -> tuple[list[AttentionItem], list[HostSaid]]:
+    """What waits there, by the names that it has here, and what each host said."""
+    share = min(HOST_BYTES, ALL_BYTES // max(1, len(tunnels)))
+    told = await asyncio.gather(*(_of(tunnel, share) for tunnel in tunnels))
+    return [item for items, _ in told for item in items], [said for _, said in told]
+
+
+async def _of(tunnel: Tunnel, at_most: int) -> tuple[list[AttentionItem], HostSaid]:
+    name = tunnel.host.name
+    try:
+        answer = await tunnel.ask("/inbox", within=WITHIN_S, at_most=at_most)
+        items, left_out = await asyncio.to_thread(read, answer, name)
+    except NotReady as refused:
+        return [], HostSaid(name=name, state=tunnel.state, error=refused.message)
+    except ValueError:
+        return [], HostSaid(name=name, state=tunnel.state, error=f"what {name} answers is no inbox: is it as new?")
+    return items, HostSaid(name=name, state=tunnel.state, items=len(items), left_out=left_out)
+
+
+def read(answer: bytes, host: str) -> tuple[list[AttentionItem], int]:
+    """What is in the inbox of `host`, and how many are left out: those above the limit, and those that are not
+    understood here. Is called in a thread; others have the interpreter between two rows. Raises ValueError."""
+    items, count = list[AttentionItem](), 0
+    for row in _rows(answer.decode()):
+        count += 1
+        if len(items) < HOST_ITEMS and (item := _here(row, host)) is not None:
+            items.append(item)
+    return items, count - len(items)
+
+
+def _rows(text: str) -> Iterator[Any]:
+    """The elements of an array, one at a time. Raises ValueError."""
+    decode = json.JSONDecoder().raw_decode
+    at = _BEGIN(text)
+    end = _END(text, at.end()) if at is not None else None
+    while at is not None and end is None:
+        try:
+            row, stop = decode(text, at.end())
+        except RecursionError:
+            break
+        yield row
+        end = _END(text, stop)
+        at = _NEXT(text, stop) if end is None else at
+    if end is None:
+        raise ValueError("it is no array")
+
+
+def _here(row: Any, host: str) -> AttentionItem | None:
+    try:
+        item = AttentionItem.model_validate(row, extra="ignore")
+    except ValidationError:
+        return None
+    there = {"id": f"{item.id}@{host}", "agent": f"{item.agent}@{host}", "agent_id": f"{item.agent_id}@{host}"}
+    return item.model_copy(update={**there, "host": host})

@@ -1,0 +1,196 @@
+"""One A2A agent elsewhere, through the SDK's client: 1.0 and 0.3, whichever its card says."""
+
+import contextlib
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+import httpx
+from a2a.client import A2AClientError, ClientCallContext, ClientConfig, ClientFactory
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2AError, TaskNotFoundError
+
+import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
+from synapsed.a2a_types.convert import outgoing
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN, UNREADABLE, answered, snapshot_of, update_of
+from synapsed.errors import ExternalError, RemoteRefused
+from synapsed.interfaces import headers_of
+from synapsed.model.task import Message
+from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.discovery import BINDINGS, look_again
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
+from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
+from synapsed.parts.elsewhere.remote_protocol import (
+    CALL_S,
+    KEY_HEADER,
+    LONGEST_PAUSE_S,
+    SEND_S,
+    SILENCE_S,
+    Found,
+    http_client,
+    of_status,
+    unreachable,
+)
+
+LISTED = 100
+"""Tasks that are looked through for one whose answer was lost."""
+
+
+class Remote:
+    """A connection to the agent; `close` it. With `tunnel` it is one of another host of the user's, and what is sent
+    there again under the same key is not done again."""
+
+    longest_pause_s = LONGEST_PAUSE_S
+
+    def __init__(
+        self, agent: ExternalAgent, headers: dict[str, str], ways: OutgoingConfig, tunnel: Tunnel | None = None
+    ) -> None:
+        interface = pb.AgentInterface(
+            url=agent.endpoint,
+            protocol_binding=agent.binding,
+            protocol_version=agent.protocol_version,
+            tenant=agent.tenant,
+        )
+        card = pb.AgentCard(name=agent.name, supported_interfaces=[interface])
+        card.capabilities.streaming = agent.streaming
+        self._agent = agent
+        self._headers = headers
+        self._ways = ways
+        self._http = http_client(headers, ways, None if tunnel is None else str(tunnel.local))
+        self._tunnel = tunnel
+        # Sends are not streamed: so their answer has the task's id, which must be durable before all else.
+        bindings = list(BINDINGS)
+        self._calls = ClientFactory(
+            ClientConfig(httpx_client=self._http, streaming=False, polling=True, supported_protocol_bindings=bindings)
+        ).create(card)
+        self._streams = ClientFactory(
+            ClientConfig(httpx_client=self._http, streaming=True, supported_protocol_bindings=bindings)
+        ).create(card)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether a task there can be followed that is under way already."""
+        return self._agent.streaming and not self.streams_sends
+
+    @property
+    def streams_sends(self) -> bool:
+        """Whether a message is sent by `stream`, and its task followed in no other way: servers of 0.3 keep every piece
+        twice of a task that somebody subscribes to again, while the one who sent it was served or is served still."""
+        return self._agent.streaming and self._agent.protocol_version.startswith("0.")
+
+    @property
+    def own(self) -> bool:
+        """Whether it is on a host of the user's own: it may be away for as long as it likes, sends are idempotent."""
+        return self._tunnel is not None
+
+    async def wait_up(self) -> None:
+        """Wait until there is a way to it."""
+        if self._tunnel is not None:
+            await self._tunnel.wait_up()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def look(self) -> Found:
+        return await look_again(self._agent, self._headers, self._ways)
+
+    async def send(
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
+    ) -> Snapshot:
+        """`key` tells synapsed over there that it is the same message if it comes again."""
+        headers = headers_of(metadata) | ({KEY_HEADER: key} if key else {})
+        context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
+        request = pb.SendMessageRequest(
+            message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
+        )
+        request.configuration.return_immediately = True
+        with _told(self._agent.endpoint, asked=True):
+            async for answer in self._calls.send_message(request, context=context):
+                if answer.HasField("task"):
+                    return snapshot_of(answer.task)
+                if answer.HasField("message"):
+                    return answered(answer.message)
+        raise RemoteRefused(f"{self._agent.endpoint} answered with neither a task nor a message")
+
+    async def stream(
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        """Send, and follow what becomes of it."""
+        request = pb.SendMessageRequest(
+            message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
+        )
+        with _told(self._agent.endpoint, asked=True):
+            context = ClientCallContext(timeout=SILENCE_S, service_parameters=headers_of(metadata) or None)
+            stream = self._streams.send_message(request, context=context)
+            try:
+                async for update in stream:
+                    yield update_of(update)
+            finally:
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
+
+    async def get(self, task_id: str) -> Snapshot:
+        with _told(self._agent.endpoint):
+            return snapshot_of(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
+
+    async def cancel(self, task_id: str) -> Snapshot:
+        with _told(self._agent.endpoint):
+            return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
+
+    async def find(self, message_id: str) -> Snapshot | None:
+        """The task that was made of the message, None if no task was made. Raises RemoteRefused where it is not to be
+        found out: 0.3 has no list."""
+        request = pb.ListTasksRequest(page_size=LISTED, include_artifacts=True)
+        with _told(self._agent.endpoint):
+            listed = await self._calls.list_tasks(request, context=_call())
+            for task in listed.tasks:
+                if any(message.message_id == message_id for message in task.history):
+                    return snapshot_of(task)
+            if len(listed.tasks) >= LISTED or any(not task.history for task in listed.tasks):
+                raise RemoteRefused(f"{self._agent.endpoint} does not tell of all its tasks what they were made of")
+        return None
+
+    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        """What is said, and the states, up to the end of the stream."""
+        with _told(self._agent.endpoint):
+            context = ClientCallContext(timeout=SILENCE_S)
+            stream = self._streams.subscribe(pb.SubscribeToTaskRequest(id=task_id), context=context)
+            try:
+                async for update in stream:
+                    yield update_of(update)
+            finally:
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
+
+
+def _call() -> ClientCallContext:
+    return ClientCallContext(timeout=CALL_S)
+
+
+@contextlib.contextmanager
+def _told(url: str, *, asked: bool = False) -> Iterator[None]:
+    """The errors of the SDK and of httpx as ours. `asked`: the request has an effect if it arrives."""
+    try:
+        yield
+    except ExternalError:
+        raise
+    except httpx.HTTPError as error:
+        raise unreachable(url, error, asked=asked) from error
+    except A2AClientError as error:
+        raise _of_client(url, error, asked=asked) from error
+    except NotImplementedError as error:
+        raise RemoteRefused(f"{url} cannot do that: {error}", remote="UNSUPPORTED") from error
+    except A2AError as error:
+        name = "TASK_NOT_FOUND" if isinstance(error, TaskNotFoundError) else type(error).__name__
+        raise RemoteRefused(f"{url} says: {str(error)[:TEXT_SHOWN]}", remote=name) from error
+    except UNREADABLE as error:
+        raise RemoteRefused(f"{url} answers what is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID") from error
+
+
+def _of_client(url: str, error: A2AClientError, *, asked: bool) -> ExternalError:
+    cause = error.__cause__
+    if isinstance(cause, httpx.HTTPStatusError):
+        return of_status(url, cause.response.status_code, asked=asked)
+    if isinstance(cause, httpx.HTTPError):
+        return unreachable(url, cause, asked=asked)
+    return RemoteRefused(f"{url} says: {str(error)[:TEXT_SHOWN]}", remote=type(error).__name__)

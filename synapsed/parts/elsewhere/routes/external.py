@@ -1,0 +1,228 @@
+"""`/external/…`: A2A agents elsewhere, under an alias (S11). A person adds and removes them; agents may write to them.
+
+What is sent to one is a task like any other: `/control/tasks/{task}` has it, and its streams.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Annotated, Literal
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from synapsed.api import (
+    CONTEXT,
+    SEND_ERRORS,
+    WAIT_MAX,
+    ApiContext,
+    Query,
+    Resumed,
+    SendBody,
+    ShownTask,
+    TaskAnswer,
+    Whole,
+    answered,
+    between,
+    frames_until_end,
+    frames_until_settled,
+    read_task,
+    release,
+    rights_of,
+    send,
+    serve,
+    to_the_end,
+    with_room,
+)
+from synapsed.api.operation import Streamed, operation, person
+from synapsed.errors import (
+    CardChanged,
+    CardInvalid,
+    NameTaken,
+    NotReady,
+    QueueFull,
+    RemoteRefused,
+    TaskNotCancelable,
+    TaskNotFound,
+    UnknownAgent,
+    Unreachable,
+)
+from synapsed.interfaces import Control
+from synapsed.model.external import external_id
+from synapsed.model.task import Artifact, Task, TaskState
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
+from synapsed.parts.elsewhere.externals import Externals
+
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+_Header = Annotated[str, StringConstraints(pattern=r"^[!-~]([ -~]{0,8190}[!-~])?$")]
+_HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+_Headers = Annotated[
+    dict[_HeaderName, _Header], Field(max_length=16, json_schema_extra={"additionalProperties": False})
+]
+
+
+class DiscoverBody(BaseModel):
+    """`external/discover`: `token` goes as `Authorization: Bearer`, `headers` as they are; null keeps what there is.
+    Without `alias` the card's name makes one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+    alias: _Id | None = None
+    token: _Header | None = None
+    headers: _Headers | None = None
+    other_host: bool = False
+    in_the_clear: bool = False
+
+    def credentials(self) -> dict[str, str] | None:
+        if self.token is None:
+            return self.headers
+        return {**(self.headers or {}), "Authorization": f"Bearer {self.token}"}
+
+
+class ExternalSendBody(SendBody):
+    """`external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes when the
+    task is over, or waits for somebody, or after `timeout` seconds."""
+
+    wait_for_completion: bool = False
+    timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), Whole] = 60
+
+    @property
+    def patience(self) -> int:
+        """Seconds to wait for the answer."""
+        return self.timeout if self.wait_for_completion else 0
+
+
+class ExternalRemoved(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["removed"]
+    alias: str
+
+
+class ExternalTaskAnswer(TaskAnswer):
+    """With the members that the seeds' clients read beside `task`."""
+
+    id: str
+    status: TaskState
+    artifacts: list[Artifact]
+
+    @classmethod
+    def of(cls, task: Task) -> "ExternalTaskAnswer":
+        return cls.model_construct(
+            task=ShownTask.of(task, dialect=False), id=task.id, status=task.status, artifacts=task.artifacts
+        )
+
+
+class WaitQuery(Query):
+    wait: Annotated[int, between(0, WAIT_MAX)] = Field(
+        0, description="seconds to wait for the task's end, or its question to a person"
+    )
+
+
+@operation(
+    "Add an agent elsewhere",
+    "the agent",
+    allowed=person("add agents of elsewhere"),
+    errors=(CardInvalid, Unreachable, NameTaken, QueueFull),
+)
+async def discover(request: web.Request, body: DiscoverBody, control: Control, externals: Externals) -> ExternalAgent:
+    """Looks at its card, and where that names no A2A interface, whether it speaks as synapse-a2a does. Again for a
+    known alias, or without one for a known URL: it is looked at again."""
+    act = externals.discover(
+        body.url,
+        body.alias,
+        headers=body.credentials(),
+        other_host=body.other_host,
+        in_the_clear=body.in_the_clear,
+        taken={view.name for view in control.directory.agents()},
+    )
+    return await to_the_end(act)
+
+
+@operation("The agents elsewhere", "agents")
+async def list_agents(request: web.Request, externals: Externals) -> list[ExternalAgent]:
+    return externals.agents()
+
+
+@operation("An agent elsewhere", "the agent", errors=(UnknownAgent,))
+async def get_agent(request: web.Request, externals: Externals) -> ExternalAgent:
+    return externals.view(request.match_info["alias"])
+
+
+@operation(
+    "Forget an agent elsewhere",
+    "it is forgotten",
+    allowed=person("remove agents of elsewhere"),
+    errors=(UnknownAgent,),
+)
+async def remove(request: web.Request, externals: Externals) -> ExternalRemoved:
+    agent = await to_the_end(externals.remove(request.match_info["alias"]))
+    return ExternalRemoved(status="removed", alias=agent.alias)
+
+
+@operation(
+    "Send a message to an agent elsewhere",
+    "the task",
+    errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),
+)
+async def send_task(
+    request: web.Request, body: ExternalSendBody, query: WaitQuery, context: ApiContext, externals: Externals
+) -> ExternalTaskAnswer:
+    patience = query.wait or body.patience
+    agent = externals.view(request.match_info["alias"])
+    before = context.control.events.last_id
+    act = send(request, context.control, external_id(agent.alias), body.request())
+    if patience:
+        act = _settled(context, act, before, patience)
+    return ExternalTaskAnswer.of(await with_room(request, context.control, act))
+
+
+async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, patience: int) -> Task:
+    """The task at its end or its question, or as it is when the patience is at its end."""
+    task = await sending
+    task_id, control = task.id, context.control
+    frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)
+    del task  # it may be large, and the turn long
+    try:
+        async with asyncio.timeout(patience):
+            async for _ in frames:
+                pass
+    except TimeoutError:
+        pass
+    return await context.control.tasks.find(task_id)
+
+
+@operation("A task of an agent elsewhere", "the task", errors=(UnknownAgent,))
+async def get_task(request: web.Request) -> TaskAnswer:
+    return TaskAnswer.of(await _task(request))
+
+
+@operation("Follow a task of an agent elsewhere", Streamed("the task's events"), errors=(QueueFull,))
+async def subscribe(request: web.Request, query: Resumed, control: Control) -> web.StreamResponse:
+    task = await _task(request)
+    frames = frames_until_end(control.events, task, query.cursor(control.events, 0))
+    del task  # it may be large, and the stream long
+    release(request)
+    return await serve(request, frames)
+
+
+@operation(
+    "Cancel a task of an agent elsewhere",
+    "the task",
+    errors=(UnknownAgent, TaskNotCancelable, NotReady, Unreachable, RemoteRefused),
+)
+async def cancel(request: web.Request, control: Control) -> TaskAnswer:
+    task = await _task(request)
+    rights_of(request).require_cancel(task)
+    return await answered(request, control, to_the_end(control.tasks.cancel(task.id)))
+
+
+async def _task(request: web.Request) -> Task:
+    """A task stays when its agent is removed."""
+    control = request.app[CONTEXT].control
+    alias, task_id = request.match_info["alias"].removeprefix("@"), request.match_info["task"]
+    try:
+        return await read_task(request, control, external_id(alias))
+    except TaskNotFound:
+        message = f"{alias[:64]} has no task {task_id[:64]}"
+        raise TaskNotFound(message, task_id=task_id[:64], agent=alias[:64]) from None

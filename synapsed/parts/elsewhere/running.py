@@ -1,0 +1,68 @@
+"""The part at work: the agents elsewhere that are known, what is under way to them, and a tunnel to each host."""
+
+import random
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from synapsed.aio import TaskSet
+from synapsed.interfaces import AgentSource, WaitingSource
+from synapsed.kernel import Kernel, Running
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.externals import Externals
+from synapsed.parts.elsewhere.hosts.hosts import HostBook, Hosts
+from synapsed.parts.elsewhere.hosts.tunnel import TunnelDeps
+
+
+class ElsewherePart(Running):
+    """Both are restored."""
+
+    def __init__(self, externals: Externals, hosts: Hosts) -> None:
+        self._externals = externals
+        self._hosts = hosts
+        self._work = TaskSet()
+        self.carrier = externals
+        self.provides = {Externals: externals, Hosts: hosts, WaitingSource: hosts, AgentSource: hosts}
+
+    def started(self) -> None:
+        """What comes back finds its agents, so that it goes on with what was under way."""
+        self._work.spawn(self._go_on(), name="agents elsewhere")
+
+    async def _go_on(self) -> None:
+        await self._externals.resume()
+        self._hosts.start()
+
+    async def stopping(self) -> None:
+        await self._work.cancel()
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[ElsewherePart]:
+    """Goes on where the last daemon was; tasks stay under way until the agents have gone."""
+    config, paths = kernel.config, kernel.paths
+    means = TunnelDeps(
+        ssh=config.hosts.ssh,
+        environ=kernel.environ,
+        sockets=paths.sockets / "hosts",
+        clock=kernel.clock,
+        rng=random.random,
+    )
+    own_name = config.hosts.name or socket.gethostname().partition(".")[0]
+    hosts = Hosts(book=HostBook(paths.state / "hosts"), means=means, own_name=own_name)
+    externals = Externals(
+        store=kernel.store,
+        book=AddressBook(paths.a2a / "external"),
+        clock=kernel.clock,
+        hosts=hosts,
+        sampling=kernel.sampling,
+        outgoing=config.outgoing,
+    )
+    await hosts.restore()
+    await externals.restore()
+    part = ElsewherePart(externals, hosts)
+    try:
+        yield part
+    finally:
+        await part.stopping()
+        await externals.close()
+        await hosts.close()

@@ -1,0 +1,291 @@
+"""One agent elsewhere that speaks as synapse-a2a does, and no A2A: `POST /tasks/send`, `GET /tasks/{id}`, and what it
+has besides (`sendSubscribe`, `…/subscribe`, `…/input`, `…/cancel`). What it has not is found out by its saying so: with
+404, 405 or 501 nothing has happened there.
+
+Nothing is sent twice. A message whose answer was lost is looked for in the agent's list of tasks, for as long as it may
+still become one; that it is not in there proves nothing: such lists live in memory, and some servers take a message
+long after whoever sent it has gone. Then nobody can tell, and that is said.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN
+from synapsed.documents.reading import read
+from synapsed.errors import RemoteRefused, Unreachable
+from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
+from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.discovery import MISSING, look_again
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
+from synapsed.parts.elsewhere.remote_protocol import (
+    CALL_S,
+    CONNECT_S,
+    EVENT_STREAM,
+    KEY_HEADER,
+    LONGEST_PAUSE_S,
+    SEND_S,
+    SILENCE_S,
+    Found,
+    http_client,
+    of_status,
+    unreachable,
+)
+from synapsed.parts.elsewhere.synapse_a2a_json import body_of, event_of, made_of, snapshot_of
+from synapsed.sse import SseEvent, SseParser, SseTooLarge
+
+LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
+"""Pauses before each look for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""
+POLL_S: Final = 3.0
+"""Between two questions for a task of an agent that has no streams."""
+RETRY_MAX_S: Final = 60.0
+LITTLE: Final = 2048
+"""Characters of an event that is understood at once, and not in a thread."""
+_YES: Final = frozenset({"approve", "allow", "ok", "y", "yes", "はい"})
+_NO: Final = frozenset({"deny", "reject", "n", "no", "いいえ"})
+_SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
+
+
+class _Missing(RemoteRefused):
+    """The agent has no such thing; nothing was done."""
+
+
+class SeedsRemote:
+    """A `Connection`."""
+
+    own = False
+
+    def __init__(self, agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> None:
+        self._agent = agent
+        self._headers = headers
+        self._outgoing = outgoing
+        self._base = agent.endpoint.rstrip("/")
+        self._http = http_client(headers, outgoing)
+        self._follows = agent.streaming
+        self._streams = agent.streaming
+
+    @property
+    def streaming(self) -> bool:
+        return self._follows
+
+    @property
+    def streams_sends(self) -> bool:
+        return self._streams
+
+    @property
+    def longest_pause_s(self) -> float:
+        return LONGEST_PAUSE_S if self._follows else POLL_S
+
+    async def wait_up(self) -> None:
+        """Whether the agent has this way."""
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def look(self) -> Found:
+
+        return await look_again(self._agent, self._headers, self._outgoing)
+
+    async def send(
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
+    ) -> Snapshot:
+        if task_id:
+            return await self._answer(task_id, message.text, metadata)
+        body, priority = body_of(message, metadata), _priority(metadata)
+        headers = {KEY_HEADER: key or message.message_id}
+        url = f"{self._base}/tasks/send"
+        if priority > 1:
+            with suppress(_Missing):
+                return await self._post_task(f"{url}-priority", body, headers, params={"priority": priority})
+        return await self._post_task(url, body, headers)
+
+    async def stream(
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        if task_id or _priority(metadata) > 1:
+            yield await self.send(message, metadata=metadata, task_id=task_id, key=key)
+            return
+        try:
+            async with aclosing(self._send_subscribe(message, metadata, key)) as heard:
+                async for told in heard:
+                    yield told
+        except _Missing:
+            self._streams = False
+            yield await self.send(message, metadata=metadata, key=key)
+
+    async def _send_subscribe(
+        self, message: Message, metadata: dict[str, Any], key: str
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        url, known = f"{self._base}/tasks/sendSubscribe", ""
+        headers = {KEY_HEADER: key or message.message_id, "Accept": f"{EVENT_STREAM}, application/json"}
+        body = body_of(message, metadata)
+        async with aclosing(self._events("POST", url, "", json=body, headers=headers)) as heard:
+            async for told in heard:
+                if not (known := told.id if isinstance(told, Snapshot) else told.task_id):
+                    break
+                yield _unsettled(told)
+                if _settled(told):
+                    return
+        if not known:
+            raise Unreachable(f"{url} does not say which task it tells of", sent=True)
+
+    async def get(self, task_id: str) -> Snapshot:
+        url = self._task(task_id)
+        try:
+            return await asyncio.to_thread(snapshot_of, await self._json_of("GET", url))
+        except _Missing as error:
+            raise RemoteRefused(f"{url} says: there is no such task", remote="TASK_NOT_FOUND") from error
+        except ValueError as error:
+            raise RemoteRefused(f"{url} answers what is no task: {error}", remote="INVALID") from error
+
+    async def cancel(self, task_id: str) -> Snapshot:
+        await self._json_of("POST", f"{self._task(task_id)}/cancel", json={})
+        return await self.get(task_id)
+
+    async def find(self, message_id: str) -> Snapshot | None:
+        """Never None: see above."""
+        for pause in LATE_S:
+            await asyncio.sleep(pause)
+            told = await self._json_of("GET", f"{self._base}/tasks")
+            try:
+                found = await asyncio.to_thread(_found, told, message_id)
+            except ValueError as error:
+                raise RemoteRefused(f"{self._base}/tasks lists what is no task: {error}", remote="INVALID") from error
+            if found is not None:
+                return found
+        raise RemoteRefused(f"{self._base}/tasks does not list it, which may change at any time", remote="LOST")
+
+    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        url = f"{self._task(task_id)}/subscribe"
+        try:
+            async with aclosing(self._events("GET", url, task_id, headers={"Accept": EVENT_STREAM})) as heard:
+                async for told in heard:
+                    yield _unsettled(told)
+                    if _settled(told):
+                        return
+        except _Missing:
+            self._follows = False
+
+    # --- requests ---
+
+    def _task(self, task_id: str) -> str:
+        return f"{self._base}/tasks/{quote(task_id, safe='')}"
+
+    async def _answer(self, task_id: str, text: str, metadata: dict[str, Any]) -> Snapshot:
+        """With the seeds' `…/input`; synapse-a2a has none, and takes a yes or a no to a permission only."""
+        task = self._task(task_id)
+        given = metadata.get("synapsed")
+        asked = given.get("prompt_id") if isinstance(given, dict) else None
+        body = {"input": text, **({"prompt_id": asked} if asked else {})}
+        try:
+            await self._json_of("POST", f"{task}/input", json=body, asked=True)
+        except _Missing:
+            word = text.strip().lower()
+            verb = "approve" if word in _YES else "deny" if word in _NO else None
+            if verb is None:
+                raise RemoteRefused(
+                    f"{task} can be answered with 'approve' or 'deny' only", remote="UNSUPPORTED"
+                ) from None
+            await self._json_of("POST", f"{task}/permission/{verb}", json={}, asked=True)
+        return await self.get(task_id)
+
+    async def _post_task(self, url: str, body: Any, headers: dict[str, str], **options: Any) -> Snapshot:
+        told = await self._json_of("POST", url, json=body, headers=headers, asked=True, timeout=SEND_S, **options)
+        try:
+            return await asyncio.to_thread(snapshot_of, told)
+        except ValueError as error:
+            raise Unreachable(f"{url} has taken it and answers what is no task: {error}", sent=True) from error
+
+    async def _json_of(
+        self, method: str, url: str, *, asked: bool = False, timeout: float = CALL_S, **options: Any
+    ) -> Any:
+        """`asked`: see `unreachable`. Raises _Missing, RemoteRefused, Unreachable."""
+        limits = httpx.Timeout(timeout, connect=CONNECT_S)
+        try:
+            async with self._http.stream(method, url, timeout=limits, **options) as response:
+                raw = await response.aread()
+        except httpx.HTTPError as error:
+            raise unreachable(url, error, asked=asked) from error
+        if not response.is_success:
+            raise _refused(url, response, raw, asked=asked)
+        try:
+            return await read(raw)
+        except ValueError as error:
+            if asked:
+                raise Unreachable(f"{url} has taken it and answers what is no JSON", sent=True) from error
+            raise RemoteRefused(f"{url} answers what is no JSON", remote="INVALID") from error
+
+    async def _events(
+        self, method: str, url: str, task_id: str, **options: Any
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        """What a stream tells of the task; where one task is the whole answer, that. Raises as `_json_of`."""
+        asked, parser = method == "POST", SseParser()
+        limits = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+        try:
+            async with self._http.stream(method, url, timeout=limits, **options) as response:
+                if not response.is_success:
+                    raise _refused(url, response, await response.aread(), asked=asked)
+                if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
+                    yield await asyncio.to_thread(snapshot_of, await read(await response.aread()))
+                    return
+                async for piece in response.aiter_bytes():
+                    for event in parser.feed(piece):
+                        told = await _heard(event, task_id)
+                        if told is not None:
+                            task_id = told.id if isinstance(told, Snapshot) else told.task_id
+                            yield told
+        except httpx.HTTPError as error:
+            raise unreachable(url, error, asked=asked) from error
+        except (ValueError, SseTooLarge) as error:
+            why = f"{url} answers what cannot be read: {str(error)[:TEXT_SHOWN]}"
+            raise (Unreachable(why, sent=True) if asked else RemoteRefused(why, remote="INVALID")) from error
+
+
+async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | None:
+    """What an event says. Most are so small that a thread would cost more."""
+    said = await read(event.data.encode())
+    if len(event.data) <= LITTLE:
+        return event_of(event.event, said, task_id)
+    return await asyncio.to_thread(event_of, event.event, said, task_id)
+
+
+def _found(told: Any, message_id: str) -> Snapshot | None:
+    """The task that was made of this message, in a list of tasks."""
+    tasks = told.get("tasks") if isinstance(told, dict) else told
+    listed = tasks if isinstance(tasks, list) else []
+    return next((snapshot_of(task) for task in listed if made_of(task, message_id)), None)
+
+
+def _settled(told: Snapshot | ArtifactPiece) -> bool:
+    """Nothing follows of use, though a stream may go on while the task waits for somebody."""
+    return isinstance(told, Snapshot) and told.state in _SETTLED
+
+
+def _unsettled(told: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
+    """A status comes without what the task has made: it is at its end when it was asked for, after the stream."""
+    if isinstance(told, Snapshot) and told.artifacts is None and _settled(told):
+        return replace(told, state=TaskState.WORKING)
+    return told
+
+
+def _priority(metadata: dict[str, Any]) -> int:
+    given = metadata.get("synapsed")
+    priority = given.get("priority") if isinstance(given, dict) else None
+    return priority if isinstance(priority, int) else 1
+
+
+def _refused(url: str, response: httpx.Response, raw: bytes, *, asked: bool) -> Unreachable | RemoteRefused:
+    status, said = response.status_code, raw[:TEXT_SHOWN].decode("utf-8", "replace").strip()
+    if status in MISSING:
+        return _Missing(f"{url} has nothing (HTTP {status}): {said}", remote="UNSUPPORTED", status=status)
+    later = response.headers.get("Retry-After", "")
+    if status == 429 or (status in (409, 503) and later):
+        wait = min(float(later), RETRY_MAX_S) if later.isascii() and later.isdigit() else 1.0
+        return Unreachable(f"{url} takes it later (HTTP {status}): {said}", sent=False, busy=True, after=wait)
+    return of_status(url, status, asked=asked, said=said)

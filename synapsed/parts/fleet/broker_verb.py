@@ -1,0 +1,23 @@
+"""`synapsed broker`: keeps this host's broker until SIGTERM or SIGINT. Installed units call it."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from synapsed.parts.fleet.broker import Notifier
+    from synapsed.parts.fleet.member_files import Places
+
+
+def configure(_: argparse.ArgumentParser) -> None:
+    """It has the options of every verb that serves."""
+
+
+def run(_: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], notifier: "Notifier") -> None:
+    """Raises SynapsedError."""
+    from synapsed.parts.fleet.broker import serve
+    from synapsed.parts.fleet.member_files import Home
+
+    asyncio.run(serve(Home(paths), configuration().fleet, os.environ, notifier))

@@ -1,0 +1,83 @@
+"""Who carries a task to an agent that is not this daemon's: the carriers of the open parts, as one."""
+
+from collections.abc import Mapping
+
+from synapsed.clock import Clock
+from synapsed.errors import TaskNotCancelable, UnknownAgent
+from synapsed.interfaces import Carrier, OutboundQuestion, SendRequest, Store
+from synapsed.model.external import alias_of, part_of, part_of_task
+from synapsed.model.task import Message, Task
+from synapsed.tasks import transitions
+
+
+class Carriers:
+    """A task stays with the carrier that it began with. An address is asked of the carriers in the opposite order of
+    their list: where several reach a host, the last one does."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._carriers: dict[str, Carrier] = {}
+
+    def become(self, carriers: Mapping[str, Carrier]) -> None:
+        """Those that there are from now on, by the names of their parts."""
+        self._carriers = dict(carriers)
+
+    def find(self, address: str) -> str | None:
+        """Returns the id of the agent elsewhere that `address` means; None where it means none. Raises UnknownAgent for
+        a host that is not known, and for an address of a part that is not there."""
+        hints: list[str] = []
+        for carrier in reversed(self._carriers.values()):
+            try:
+                found = carrier.find(address)
+            except UnknownAgent as error:
+                raise UnknownAgent("; ".join([error.message, *hints]), **error.details) from None
+            if found is not None:
+                return found
+            hints += [carrier.hint] if carrier.hint else []
+        if (part := part_of(address)) is not None and part not in self._carriers:
+            raise UnknownAgent(f"{address[:80]!r} is reached by the part {part}, which is not there", part=part)
+        return None
+
+    async def send(
+        self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
+    ) -> Task:
+        """Sends to the agent elsewhere, or answers what its task waits for. Raises UnknownAgent."""
+        task = None if request.task_id is None else await self._store.task(request.task_id)
+        if task is not None and alias_of(task) == alias:
+            carrier: Carrier | None = self._of(task)
+        else:
+            carrier = next((one for one in reversed(self._carriers.values()) if one.find(alias) is not None), None)
+        if carrier is None:
+            raise UnknownAgent(f"no part that is there reaches the agent {alias[:80]!r} elsewhere", alias=alias[:80])
+        return await carrier.send(alias, request, asking, sender=sender)
+
+    async def cancel(self, task: Task) -> Task:
+        """One whose part is not there is canceled here; whether the other host does it nobody can say."""
+        if (carrier := self._find(task)) is not None:
+            return await carrier.cancel(task)
+        now = await self._store.task(task.id) or task
+        if now.terminal:
+            raise TaskNotCancelable(f"task {now.id} is {now.status.value} already", task=now.id)
+        commit = transitions.canceled(now, reason="canceled", now=self._clock.wall())
+        await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
+        return commit.task
+
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+        """Answers what the task waits for over there. Raises UnknownAgent where its part is not there."""
+        return await self._of(task).answer(task, message, prompt_id)
+
+    def held(self, task: Task) -> str | None:
+        """Returns why nothing becomes of the task, which is under way elsewhere; None where it is carried."""
+        if task.terminal or self._find(task) is not None:
+            return None
+        return f"part {part_of_task(task)} is not there"
+
+    def _find(self, task: Task) -> Carrier | None:
+        return next((one for one in self._carriers.values() if one.carries(task)), None)
+
+    def _of(self, task: Task) -> Carrier:
+        if (carrier := self._find(task)) is None:
+            part = part_of_task(task)
+            raise UnknownAgent(f"{task.agent_id} is reached by the part {part}, which is not there", part=part)
+        return carrier

@@ -1,0 +1,73 @@
+"""External agents through the proxy of `[outgoing]`."""
+
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+
+import pytest
+
+from synapsed.clock import SystemClock
+from synapsed.errors import Unreachable
+from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.externals import Externals
+from synapsed.parts.elsewhere.remote_protocol import http_client
+from tests.fakes.store import MemoryStore
+from tests.parts.elsewhere.elsewhere import Elsewhere, card_10, elsewhere
+from tests.support.proxy import PASSWORD, Proxy
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with Proxy(locked=True) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def place() -> AsyncGenerator[Elsewhere]:
+    async with elsewhere(b"") as place:
+        place.card = card_10(far(place, "/a2a"))
+        yield place
+
+
+def far(place: Elsewhere, path: str = "") -> str:
+    return place.url.replace("127.0.0.1", "far.example") + path
+
+
+def externals(folder: Path, proxy: str) -> Externals:
+    return Externals(
+        store=MemoryStore(), book=AddressBook(folder), clock=SystemClock(), outgoing=OutgoingConfig(proxy=proxy)
+    )
+
+
+async def test_an_agent_is_found_through_it(place: Elsewhere, proxy: Proxy, tmp_path: Path):
+    here = externals(tmp_path, proxy.url_with_password)
+    added = await here.discover(far(place), "far", headers=None)
+    assert added.endpoint == far(place, "/a2a")
+    assert proxy.asked == [f"GET {far(place)}/.well-known/agent-card.json"]
+    remote = await here.remote("far")
+    assert (await remote.look()).name == "far"
+    assert len(proxy.asked) == 2
+    await here.close()
+    assert not any("proxy-authorization" in map(str.lower, headers) for headers in place.seen)
+
+
+async def test_one_of_this_machine_is_not(place: Elsewhere, proxy: Proxy, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    monkeypatch.setenv("ALL_PROXY", proxy.url)
+    place.card = card_10(f"{place.url}/a2a")
+    for outgoing in (OutgoingConfig(proxy=proxy.url), OutgoingConfig()):
+        async with http_client({}, outgoing) as http:
+            assert (await http.get(f"{place.url}/.well-known/agent-card.json")).status_code == 200
+    assert proxy.asked == []
+
+
+async def test_what_it_refuses_was_not_sent_and_its_password_is_not_told(
+    place: Elsewhere, proxy: Proxy, tmp_path: Path
+):
+    here = externals(tmp_path, proxy.url_with_password.replace(PASSWORD, "wrong-word"))
+    for url, why in ((far(place), "answers 407 its name"), ("https://far.example", "answers 407")):
+        with pytest.raises(Unreachable, match=f"cannot be reached: the proxy {why}") as caught:
+            await here.discover(url, "far", headers=None)
+        assert "wrong-word" not in str(caught.value)
+        assert not caught.value.details["sent"]
+    await here.close()

@@ -1,0 +1,57 @@
+"""What a host says that is in no fleet, or takes no part in its own."""
+
+from collections.abc import AsyncGenerator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from synapsed.errors import TaskNotCancelable, UnknownAgent
+from synapsed.interfaces import SendRequest
+from synapsed.model.external import KEY
+from synapsed.model.task import Message, Task, TaskState
+from synapsed.parts.fleet.fleet_rows import FleetChange, OutRow
+from synapsed.parts.fleet.fleet_table import FleetTable
+from synapsed.parts.fleet.no_member import NoMember
+from synapsed.store.store import SqliteStore
+from tests.fakes.clock import FakeClock
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore]:
+    opened = await SqliteStore.open(tmp_path / "tasks.db", clock=FakeClock())
+    yield opened
+    await opened.close()
+
+
+async def test_it_says_why_nobody_is_reached(store: SqliteStore) -> None:
+    none, broken = (NoMember(store, FleetTable(store), FakeClock(), problem) for problem in (None, "no key"))
+    assert (none.find("bob@box"), broken.find("bob")) == (None, None)
+    for address in ("any:review", "@any:review"):
+        with pytest.raises(UnknownAgent, match=f"'{address}' means an agent of a fleet, and this host is in none"):
+            none.find(address)
+        with pytest.raises(UnknownAgent, match="this host takes no part in its fleet: no key"):
+            broken.find(address)
+
+
+async def test_a_task_of_a_fleet_that_was_left_can_be_given_up(store: SqliteStore) -> None:
+    table = FleetTable(store)
+    left = NoMember(store, table, FakeClock(), None)
+    task = Task(
+        agent_id="bob@box", message=Message.of("hi"), created_at="", updated_at="", metadata={KEY: {"via": "fleet"}}
+    )
+    await table.commit(task, FleetChange(put=(OutRow(id=task.id, dst="box", kind="msg", task_id=task.id),)))
+    assert left.carries(task)
+    assert not left.carries(task.model_copy(update={"metadata": {}}))
+    with pytest.raises(UnknownAgent, match="bob@box is reached by the fleet: this host is in none any more"):
+        await left.answer(task, Message.of("yes"))
+    broken, request = (
+        NoMember(store, table, FakeClock(), "no key"),
+        SendRequest(message=Message.of("yes"), task_id=task.id),
+    )
+    with pytest.raises(UnknownAgent, match="is reached by the fleet: no key"):
+        await broken.send("bob@box", request, lambda *_, **__: nullcontext())
+    assert (await left.cancel(task)).status is TaskState.CANCELED
+    assert await table.open_rows() == []
+    with pytest.raises(TaskNotCancelable):
+        await left.cancel(task)

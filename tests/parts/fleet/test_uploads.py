@@ -1,0 +1,55 @@
+"""Files that are given to be sent, in pieces."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from synapsed.errors import Busy, InvalidRequest, TaskNotFound
+from synapsed.parts.fleet.uploads import IDLE_S, OPEN_MAX, Uploads
+from tests.parts.fleet.world import Host, World
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    world = World(tmp_path)
+    yield await world.host("box")
+    await world.close()
+
+
+async def test_a_piece_that_is_said_again_changes_nothing_and_one_after_a_gap_is_refused(host: Host) -> None:
+    uploads = Uploads(host.parcels, host.world.clock)
+    begun = await uploads.begin("notes.txt")
+    assert (begun.size, begun.whole) == (0, False)
+    assert (await uploads.add(begun.id, 0, b"abcd", last=False)).size == 4
+    assert (await uploads.add(begun.id, 0, b"abcd", last=False)).size == 4, "its answer was lost"
+    assert (await uploads.add(begun.id, 2, b"cdef", last=False)).size == 6, "half of it is new"
+    with pytest.raises(InvalidRequest) as refused:
+        await uploads.add(begun.id, 9, b"x", last=False)
+    assert refused.value.details["size"] == 6
+    with pytest.raises(InvalidRequest):
+        await uploads.add(begun.id, 0, b"ab", last=True)
+    whole = await uploads.add(begun.id, 6, b"gh", last=True)
+    assert (whole.size, whole.whole, whole.uri) == (8, True, f"syn-file:{begun.id}")
+    assert await uploads.add(begun.id, 6, b"gh", last=True) == whole, "its answer was lost"
+    assert (host.world.folder / "box.files" / "out" / begun.id).read_bytes() == b"abcdefgh"
+    with pytest.raises(TaskNotFound):
+        await uploads.add("ab" * 16, 0, b"x", last=True)
+    await uploads.close()
+
+
+async def test_who_begins_and_goes_away_keeps_nobody_out_for_long(host: Host) -> None:
+    uploads = Uploads(host.parcels, host.world.clock)
+    begun = [await uploads.begin(f"file{n}") for n in range(OPEN_MAX)]
+    with pytest.raises(Busy):
+        await uploads.begin("one more")
+    host.world.clock.advance(IDLE_S)
+    await uploads.add(begun[0].id, 0, b"x", last=False)
+    more = await uploads.begin("one more")
+    with pytest.raises(TaskNotFound):
+        await uploads.add(begun[1].id, 0, b"x", last=False)
+    assert (await uploads.add(begun[0].id, 1, b"y", last=True)).whole
+    assert (await uploads.add(more.id, 0, b"", last=True)).size == 0
+    await uploads.close()
+    left = [path.name for path in (host.world.folder / "box.files" / "out").iterdir() if path.suffix != ".json"]
+    assert sorted(left) == sorted([begun[0].id, more.id]), "what was not whole is gone"
