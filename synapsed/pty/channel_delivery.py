@@ -28,6 +28,9 @@ from synapsed.terminal.delivery import type_message
 TELL_EVERY_S = 0.05
 """How often it is looked whether there is a piece of the answer to tell, while one is said."""
 
+TAKING_S = 20.0
+"""How long a program may take to take a message that is to be stopped: until then there is nothing to stop."""
+
 STOP_AGAIN_S = 1.0
 """A program that was told to stop a turn that it had not begun with yet is told so again."""
 
@@ -154,13 +157,18 @@ class ChannelDelivery:
     # --- what is asked ---
 
     async def interrupt(self, within: float) -> bool:
-        """Stop the turn; whether it is over by then."""
+        """Stop the turn; whether it is over at most `within` seconds after the program had the message."""
         turn = self.turn
         if turn is None:
             return False
         loop = asyncio.get_running_loop()
+        taken_by = loop.time() + TAKING_S
         until = loop.time() + within
-        while self.turn is turn and (left := until - loop.time()) > 0:
+        while self.turn is turn:
+            if turn.phase is ChannelPhase.SENDING and loop.time() < taken_by:
+                until = loop.time() + within
+            if (left := until - loop.time()) <= 0:
+                break
             self._add(turn.interrupt())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), min(left, STOP_AGAIN_S))

@@ -289,6 +289,20 @@ async def test_an_interrupt_that_is_not_confirmed_lets_the_turn_go_on(played: Pl
     assert (await played.until(LinkTurnEnded)).answer == "all the same"
 
 
+async def test_a_message_that_a_busy_program_takes_late_is_stopped_then(played: Played) -> None:
+    """What counts is when it had the message."""
+    played.channel.gate.clear()
+    played.begin()
+    await until(lambda: bool(played.channel.given))
+    stopping = asyncio.create_task(played.turns.interrupt(0.05))
+    given_up, _ = await asyncio.wait({stopping}, timeout=0.2)
+    assert not given_up
+    played.channel.gate.set()
+    await until(lambda: played.channel.stopped == ["turn-1"])
+    played.tell(TurnInterrupted)
+    assert (await played.until(LinkTurnInterrupted)).reason == "interrupted"
+
+
 async def test_pieces_of_the_answer_are_told(played: Played) -> None:
     played.begin()
     await played.until(LinkTurnAccepted)
