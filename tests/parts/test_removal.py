@@ -54,7 +54,7 @@ WORDS = {
     "attention": "notify|NOTIFY_FAILING|DBUS|[Ii]nbox|answers/|[Pp]ush|Answered|Attention|HostSaid|Sink|sink",
     "elsewhere": "hosts|[Hh]ost |[Ee]xternal|schema (Host|Discover)",
     "moods": "moods",
-    "fleet": "[Ff]leet|[Bb]roker|BROKER|GOM|LANG|OTHER_HOME",
+    "fleet": "[Ff]leet|[Bb]roker|BROKER|GOM|LANG|OTHER_HOME|schema File",
     "pictures": "pictures",
     "history": "history|usage|Usage|History",
     "rules": r"rule|webhooks|WEBHOOK_GIVEN_UP",
