@@ -12,8 +12,8 @@ from typing import Any
 
 from synapsed.errors import KeeperLost, NotReady
 from synapsed.keepers.events import KeeperRefused
-from synapsed.pty.input_backlog import Unread
 from synapsed.pty.kernel_checks import KernelChecks
+from synapsed.pty.kernel_witness import Unread
 from synapsed.pty.keyboard import (
     Emit,
     LookNow,

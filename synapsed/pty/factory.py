@@ -52,13 +52,12 @@ from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_link import StructuredLink
-from synapsed.pty.kept_prompts import PROMPTS_FILE, KeptPrompts
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
+from synapsed.pty.prompt_learning import PROMPTS_FILE, KeptPrompts
 from synapsed.pty.shared_timer import Rounds
-from synapsed.pty.terminal_theme import LastSeen
-from synapsed.pty.window_size import bounded
+from synapsed.pty.window import LastSeen, bounded
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage

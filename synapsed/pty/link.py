@@ -32,19 +32,18 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
-from synapsed.pty.kept_prompts import KeptPrompts
 from synapsed.pty.kernel_witness import KernelWitness
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.person_keys import PersonKeys
+from synapsed.pty.prompt_learning import KeptPrompts
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.session import Session
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.stopping import Stopping
-from synapsed.pty.terminal_theme import LastSeen, Theme
 from synapsed.pty.undrawn_output import UndrawnOutput
 from synapsed.pty.viewers import Viewers
-from synapsed.pty.window_size import Window
+from synapsed.pty.window import LastSeen, Theme, Window
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, Stage, StageEvent

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from synapsed.errors import KeeperLost
-from synapsed.pty.input_backlog import Unread
-from synapsed.pty.kernel_witness import FactsOfTerminal
+from synapsed.pty.kernel_witness import FactsOfTerminal, Unread
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session_commands import SessionCommand
 from synapsed.terminal.look import Look

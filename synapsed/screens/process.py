@@ -13,7 +13,7 @@ import structlog
 
 from synapsed import aio, own_python
 from synapsed.screens import checked_replies
-from synapsed.screens.frames import VERSION, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
+from synapsed.screens.protocol import VERSION, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 
 HANGS_CPU_S = 2.0
 """A process that has computed for so long, of its own time, and said nothing is ended: something does not return."""

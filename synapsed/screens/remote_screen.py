@@ -2,7 +2,8 @@
 
 When its process ends, the screen is drawn once more from its last checkpoint and the spool, and what was asked is asked
 again: whoever asked waits a little longer. Where the process was at work on this screen, that output is tried first, in
-a process of its own (`trial`); what does not come through that, or has ended processes again and again, is passed over.
+a process of its own (`harmful_output`); what does not come through that, or has ended processes again and again, is
+passed over.
 """
 
 import asyncio
@@ -23,10 +24,10 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
-from synapsed.screens import checked_replies, trial, wire
-from synapsed.screens.frames import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens import checked_replies, harmful_output, protocol
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.kept_look import KeptLook
+from synapsed.screens.protocol import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import (
@@ -220,7 +221,7 @@ class RemoteStage:
             self._untold.append(self._notes[kind])
 
     def _tell(self, note: Note) -> None:
-        self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
+        self._say(ScreenFrame(FrameKind.NOTE, text=protocol.write_note(note)))
 
     def resize(self, cols: int, rows: int) -> None:
         self._look.changed()
@@ -254,7 +255,7 @@ class RemoteStage:
         if (kept := self._look.answers(ask)) is not None:
             return kept
         changes = self._look.changes
-        look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=wire.write_ask(ask))
+        look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=protocol.write_ask(ask))
         if look is not None:
             self._look.keep(look, ask, changes)
         return look
@@ -266,18 +267,22 @@ class RemoteStage:
 
     async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
         flag = AS_DRAWN * as_drawn
-        return await self._ask(FrameKind.EXPLAIN, checked_replies.read_witnesses, text=wire.write_ask(ask), flag=flag)
+        return await self._ask(
+            FrameKind.EXPLAIN, checked_replies.read_witnesses, text=protocol.write_ask(ask), flag=flag
+        )
 
     async def checkpoint(self) -> Checkpoint:
         return await self._ask(FrameKind.CHECKPOINT, checked_replies.read_checkpoint)
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
         return await self._ask(
-            FrameKind.REDRAW, checked_replies.read_redraw, text=wire.write_redraw(notice, alone=alone)
+            FrameKind.REDRAW, checked_replies.read_redraw, text=protocol.write_redraw(notice, alone=alone)
         )
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        return await self._ask(FrameKind.PANE, checked_replies.read_redrawn, text=wire.write_pane(cols, rows, notice))
+        return await self._ask(
+            FrameKind.PANE, checked_replies.read_redrawn, text=protocol.write_pane(cols, rows, notice)
+        )
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         flag = int(scrollback) | AS_DRAWN * as_drawn
@@ -295,7 +300,7 @@ class RemoteStage:
         return shown
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
-        text, blob = wire.write_lines(wanted, self._size)
+        text, blob = protocol.write_lines(wanted, self._size)
         return await self._ask(FrameKind.LINES, checked_replies.read_lines, text=text, blob=blob)
 
     async def _ask[T](
@@ -440,8 +445,8 @@ class RemoteStage:
         self._heard = False
         self._drawn, self._sent = offset, self._drawn_from(offset)
         now = self._clock.monotonic()
-        opening = wire.Opening(self._profile, *self._size, offset, checkpoint, self._harms.harm, now)
-        text, blob = wire.write_opening(opening)
+        opening = protocol.Opening(self._profile, *self._size, offset, checkpoint, self._harms.harm, now)
+        text, blob = protocol.write_opening(opening)
         self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
         self._drawn_size = self._size if checkpoint is None else (checkpoint.cols, checkpoint.rows)
         if self._sent > offset:
@@ -472,8 +477,8 @@ class RemoteStage:
         output = await asyncio.to_thread(_read_all, self._spool, start, left[1])
         told = {"agent_id": self._agent_id, "start": left[0], "end": left[1]}
         behind = 0
-        if not await trial.survives(checkpoint, output):
-            behind = len(output) - await trial.harm_end(checkpoint, output)
+        if not await harmful_output.survives(checkpoint, output):
+            behind = len(output) - await harmful_output.harm_end(checkpoint, output)
         elif outside or self._passes(left):
             log.info("a process of screens ended at output that does no harm", **told)
             return
@@ -493,8 +498,8 @@ class RemoteStage:
         """An answer is read with an emulator of its own."""
         asked.tries += not outside
         output = asked.frame.blob
-        if not await trial.survives(None, output):
-            output = output[await trial.harm_end(None, output) :]
+        if not await harmful_output.survives(None, output):
+            output = output[await harmful_output.harm_end(None, output) :]
         elif asked.tries > TRIES_MAX:
             output = b""
         asked.frame = asked.frame._replace(blob=output)

@@ -14,7 +14,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
-from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
+from synapsed.terminal.composer import ComposerState, OwnText, emptied, puts_off, read_composer, stands_before, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
@@ -22,7 +22,6 @@ from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.open_turn import OpenTurn
-from synapsed.terminal.placeholder_text import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, asks_in_words, find_filter, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer

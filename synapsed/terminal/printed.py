@@ -9,7 +9,7 @@ from collections.abc import Generator
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.terminal.answer import PASTE_MODE, SCROLLBACK_LINES, edited, tidy
 from synapsed.terminal.composer import cursor_line
-from synapsed.terminal.portions import portions
+from synapsed.terminal.emulator_input import portions
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import LinesRead
 

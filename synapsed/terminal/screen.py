@@ -28,15 +28,13 @@ from synapsed.model.outer_terminal import Rgb
 from synapsed.model.picture import Rows
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
+from synapsed.terminal.emulator_input import ending_wraps, fewer_repeats
 from synapsed.terminal.erased_history import forget_marks
 from synapsed.terminal.grid import Grid, Replies, format_screen
-from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
-from synapsed.terminal.notice import draw_notice
-from synapsed.terminal.pane import draw, part_of
+from synapsed.terminal.pane import draw, draw_notice, part_of
 from synapsed.terminal.redraw import Extras
 from synapsed.terminal.rows import rows
-from synapsed.terminal.sequences import ending_wraps, fewer_repeats
-from synapsed.terminal.snapshot import Cell, ScreenSnapshot
+from synapsed.terminal.snapshot import ALTERNATE, ANSI, DEC, Cell, Modes, ScreenSnapshot
 from synapsed.terminal.tokenizer import Tokenizer, straightened
 
 DEFAULT_SCROLLBACK_LINES = 1000
@@ -183,7 +181,7 @@ class Screen:
 
         Cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours the program
         set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the main one too.
-        With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. ``alone``:
+        With ``scrollback`` the rows above as well, for a checkpoint; ``pane`` is drawn over the last rows. ``alone``:
         of an alternate screen what it shows, on whichever the other terminal is. Not kept:
         hyperlinks, images, protected cells and what DECSC saved.
         """

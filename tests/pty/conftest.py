@@ -14,7 +14,7 @@ from synapsed.profiles.screen_spec import Composer, Dialog, Interrupt, ListedOpt
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.shared_timer import Rounds
-from synapsed.pty.terminal_theme import LastSeen
+from synapsed.pty.window import LastSeen
 from tests.fakes.clock import FakeClock
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore

@@ -24,8 +24,8 @@ from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.shared_timer import Rounds
-from synapsed.pty.terminal_theme import LastSeen
 from synapsed.pty.turn_types import Phase, TurnState
+from synapsed.pty.window import LastSeen
 from synapsed.screens.kept_look import KeptLook
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import Ask, Note

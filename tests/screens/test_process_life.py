@@ -15,8 +15,8 @@ import pytest
 from synapsed import own_python
 from synapsed.keeper.spool import SpoolReader
 from synapsed.screens import process
-from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.pool import ScreenPool
+from synapsed.screens.protocol import FrameKind, ScreenFrame
 from synapsed.terminal.screen_messages import (
     Incomplete,
 )

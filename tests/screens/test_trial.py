@@ -9,8 +9,7 @@ import pytest
 
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
-from synapsed.screens.harmful_output import FILE, QUARANTINES_MAX, HarmRecord
-from synapsed.screens.trial import _probe_once, harm_end, survives
+from synapsed.screens.harmful_output import FILE, QUARANTINES_MAX, HarmRecord, _probe_once, harm_end, survives
 from synapsed.terminal.look import Harm
 from synapsed.terminal.observer import TerminalObserver
 from tests.support.begun import begins_with
@@ -77,7 +76,7 @@ async def test_a_trial_that_others_stop_is_made_again(
         f"    if file.tell() <= {times}:\n        file.flush()\n        os.kill(os.getpid(), signal.SIGSTOP)\n"
     )
     monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
-    monkeypatch.setattr("synapsed.screens.trial.STOPPED_ASKED_S", 0.05)
+    monkeypatch.setattr("synapsed.screens.harmful_output.STOPPED_ASKED_S", 0.05)
     assert await survives(None, b"hello") is lives
 
 

@@ -35,8 +35,8 @@ import synapsed.pty.factory
 import synapsed.pty.kernel_checks
 import synapsed.pty.kernel_witness
 import synapsed.pty.viewers
+import synapsed.screens.harmful_output
 import synapsed.screens.pool
-import synapsed.screens.trial
 import synapsed.store.database
 from synapsed.keepers.connection import KeeperConnection
 from tests.simulation import loop as simulated_loop
@@ -102,7 +102,7 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
         (synapsed.parts.history.service, "ThreadPoolExecutor", SimExecutor),
         (synapsed.keepers.client, "why_not_our_peer", lambda _sock: None),
         (synapsed.screens.pool, "ScreenProcess", _Screens),
-        (synapsed.screens.trial, "survives", survives),
+        (synapsed.screens.harmful_output, "survives", survives),
         (synapsed.keepers.kept_program, "sweep_launch", machine.sweep),
         (heartbeat, "start_mark", machine.start_mark),
         (heartbeat, "call_keeper", machine.call_keeper),

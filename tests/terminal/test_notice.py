@@ -1,6 +1,6 @@
 """Laying out a notice."""
 
-from synapsed.terminal.notice import notice_rows
+from synapsed.terminal.pane import notice_rows
 from synapsed.terminal.screen import Screen
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.terminal.portions import LONGEST, portions
+from synapsed.terminal.emulator_input import LONGEST, portions
 from synapsed.terminal.screen import Screen
 
 HOSTILE = {

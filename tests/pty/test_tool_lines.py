@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from synapsed.model.facts import ShownCall
 from synapsed.profiles.channel_spec import ShownTools
-from synapsed.terminal.tool_lines import CALLS_MAX, shown_calls
+from synapsed.pty.tool_screen import CALLS_MAX, shown_calls
 
 IN_PLACE = ShownTools(
     started=[r"^[◌?] (?P<tool>\w+) (?P<command>.+)$"],

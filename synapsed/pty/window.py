@@ -1,5 +1,5 @@
-"""The size of a program's window: that of the terminal that is attached, its own while nobody is there who types; and
-of a program whose answers are read off its screen, while nobody looks, one that is tall enough for them. Pure.
+"""A program's window, as the program is told of it: its size, which is that of the terminal that is attached, and
+whether that terminal is dark or light.
 
 What a program draws in a window as narrow as its prompt cannot be read, by us or by a person. So the window is never
 smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be; a smaller terminal shows a part of it, a larger
@@ -11,11 +11,45 @@ of the own size, and it becomes tall again when the last one has left.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from synapsed.model.outer_terminal import OuterTerminal, is_light
 from synapsed.profiles.profile import Profile
-from synapsed.pty.keyboard import Pause, Resize, Steps
-from synapsed.terminal.defaced import is_as_drawn, is_defaced
+from synapsed.pty.keyboard import LookNow, Pause, Press, Resize, Steps
 from synapsed.terminal.look import Look
+from synapsed.terminal.queries import scheme
+from synapsed.terminal.unreadable import is_as_drawn, is_defaced
+
+COLOR_SCHEME_REPORTS = 2031
+
+_BLACK = (0, 0, 0)
+"""What programs are told of a terminal that has not said it."""
+
+
+@dataclass(slots=True)
+class LastSeen:
+    """The terminal in which a program was seen last, of all that the daemon runs: the next one that begins is told its
+    colours and its cells, because most programs ask once, and before anybody can have attached to them."""
+
+    outer: OuterTerminal = field(default_factory=OuterTerminal)
+
+
+class Theme:
+    """Of one program, which was told of `outer` at first."""
+
+    def __init__(self, outer: OuterTerminal) -> None:
+        self._light = is_light(outer.background or _BLACK)
+
+    def changes(self, outer: OuterTerminal) -> Steps[None]:
+        """The program is seen in `outer` from now on."""
+        background = outer.background or _BLACK
+        if is_light(background) is self._light:
+            return
+        self._light = not self._light
+        look = yield LookNow()
+        if COLOR_SCHEME_REPORTS in look.screen.modes.dec and is_light(background) is self._light:
+            yield Press(scheme(background))
+
 
 COLS_MIN, ROWS_MIN = 20, 5
 COLS_MAX = ROWS_MAX = 1000

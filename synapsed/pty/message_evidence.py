@@ -1,4 +1,5 @@
-"""A turn's message in the program's composer: whether it stands there, was taken from it, or was given back. Pure.
+"""Evidence of what became of a turn's message: where it stands in the program's composer, and whose what a side channel
+reports is. Pure.
 
 A composer that was seen without the message says little: a program that has come to the end of its start-up draws it
 again, empty for a moment, and then with what stood in it. So what is in it, and was not proved to be taken, is ours.
@@ -15,9 +16,10 @@ is not there                nothing           a sign is waited for
 
 import re
 
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
 from synapsed.profiles.profile import Profile
-from synapsed.pty.turn_types import Seen, TurnState, works
-from synapsed.terminal.delivery import squeezed
+from synapsed.pty.turn_types import BEFORE_SUBMISSION, Phase, Seen, TurnState, works
+from synapsed.terminal.delivery import Typed, squeezed
 
 HIDDEN_S = 1.0
 """A composer that is out of sight for so long is not only being drawn."""
@@ -117,3 +119,36 @@ def is_text_of(text: str, composer: str, *, shown: str) -> bool:
     first, row = squeezed(text.strip().split("\n")[0]), squeezed(composer)
     wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
     return bool(row) and (row == first or wrapped)
+
+
+class TurnReports:
+    """A program that was given several prompts tells of all of them, by ids of its own where it has such."""
+
+    def __init__(self) -> None:
+        self._others: set[str] = set()
+        """Ids of other prompts' turns."""
+
+    def is_younger(self, fact: ChannelFact, state: TurnState) -> bool:
+        """Whether the fact is from after the submission: it may be of this turn."""
+        if state.typings > 0 and state.phase in (Phase.PREPARED, Phase.SETTLING):  # of it as it was typed before
+            submitted = state.submit_ns > 0 and isinstance(fact, PromptAccepted)
+        else:
+            submitted = state.submitted and state.phase not in BEFORE_SUBMISSION
+        return submitted and fact.at_ns >= state.submit_ns
+
+    def is_prompt_of(self, fact: PromptAccepted, typed: Typed, state: TurnState) -> bool:
+        """Whether the prompt that was accepted is what was `typed`; its turn's id is kept in `state` then."""
+        if typed.may_be(fact.prompt):
+            state.turn = state.turn or fact.turn
+            return True
+        if fact.turn is not None and fact.turn != state.turn:
+            self._others.add(fact.turn)
+        return False
+
+    def is_mine(self, fact: ChannelFact, typed: Typed, state: TurnState) -> bool:
+        """Whether it is of this turn; every prompt that was accepted may be."""
+        if isinstance(fact, TurnEnded) and not typed.may_be(fact.prompt):
+            return False
+        known = None not in (fact.turn, state.turn)
+        same = fact.turn == state.turn if known else fact.turn not in self._others
+        return isinstance(fact, PromptAccepted) or same

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from synapsed.terminal.cast import asciicast
+from synapsed.agents.agent_screen import asciicast
 
 
 def cast(output: bytes, start: int, marks: list[tuple[int, float]]) -> tuple[dict[str, Any], list[list[Any]]]:
