@@ -32,9 +32,8 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import HostBook, Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.sender import PushSender, push_sender
-from synapsed.agents.figures import figures_of
 from synapsed.agents.parking import check_parking
-from synapsed.agents.views import summary_of
+from synapsed.agents.views import figures_of, summary_of
 from synapsed.aio import TaskSet
 from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext
@@ -62,7 +61,7 @@ from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
-from synapsed.pipes.factory import AcpLinks
+from synapsed.pipes.acp_link_factory import AcpLinks
 from synapsed.process.collector import collecting
 from synapsed.process.deleted_files import DECIDE_SOCKET, HOOKS_SOCKET
 from synapsed.process.extras import has_mcp
@@ -72,7 +71,7 @@ from synapsed.process.orphans import Strays
 from synapsed.process.service_manager import ServiceNotifier, inherited_sockets
 from synapsed.process.state_lock import HomeLock, lock_home, prepare_directories, remove_stand_in
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.pty.factory import PtyLinkFactory
+from synapsed.pty.link_factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool

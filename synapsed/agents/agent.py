@@ -16,22 +16,19 @@ from synapsed.agents.accounts import Accounts
 from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
-from synapsed.agents.alerts import Alerts
+from synapsed.agents.alerts import Alerts, HeldMessages
 from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
-from synapsed.agents.held_messages import HeldMessages
-from synapsed.agents.last_screen import rest_screen
+from synapsed.agents.last_screen import RESTS, Resting, rest_screen
 from synapsed.agents.parking import Parking
 from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.process import AgentProcess
-from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
-from synapsed.agents.screen_settled import RESTS, Resting
-from synapsed.agents.stop_requests import StopRequests
-from synapsed.agents.tool_events import ToolEvents
+from synapsed.agents.stop_requests import StopRequests, Unanswered
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
+from synapsed.agents.work_events import ToolEvents
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
 from synapsed.config.config import AgentConfig

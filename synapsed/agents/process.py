@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
+from synapsed.agents.conversations import LaunchConversation
 from synapsed.agents.exit_report import BY_HAND_S, Parting, doubted, parting, told_of
 from synapsed.agents.last_screen import last_screen
-from synapsed.agents.launch_conversation import LaunchConversation
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
 from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.agents.process_operations import ProcessOperations

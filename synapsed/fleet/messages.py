@@ -33,8 +33,8 @@ from synapsed.model.kept_file import SIZE, KeptFile, is_kept
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, FilePart, Message, Part, Task, TextPart
+from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY
-from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.transitions import COMMAND
 
 URGENT: Final = 5

@@ -10,8 +10,8 @@ import time
 from collections import deque
 
 from . import frames
-from .channel import OutputChannel
 from .frames import Decoder, Frame
+from .spool import OutputChannel
 
 HIGH_WATER = 128 * 1024
 """Bytes waiting for the socket from which on no output is added: two frames, so that the socket never runs dry."""
@@ -116,7 +116,7 @@ class Connection:
         self._out += frame
 
     def subscribe(self, channel: str, offset: int) -> None:
-        """Output of `channel` is sent from `offset` on, in place of any earlier subscription to it."""
+        """Output of `spool` is sent from `offset` on, in place of any earlier subscription to it."""
         self._cursors[channel] = offset
         self.exit_sent = False
 

@@ -13,17 +13,15 @@ import sys
 import time
 
 from . import ending, frames
-from .channel import OutputChannel
-from .clients import Clients
+from .clients import Clients, Listener
 from .connection import Connection
 from .ending import Ending
-from .input_journal import Journal
-from .inputs import InputQueue, Pending
-from .listener import Listener
+from .inputs import InputQueue, Journal, Pending
 from .processes import descendants, has_descendants, start_mark
 from .requests import Requests
 from .spawn import Program
 from .spec import LaunchRefused, Spec
+from .spool import OutputChannel
 from .terminals import JoinedTerminal
 from .writer import InputWriter
 

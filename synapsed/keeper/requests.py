@@ -6,12 +6,11 @@ import signal
 import struct
 
 from . import frames
-from .channel import OutputChannel
 from .connection import Connection
 from .frames import Frame, ProtocolError
-from .input_journal import Entry
-from .inputs import Pending
+from .inputs import Entry, Pending
 from .spec import MAX_CELLS
+from .spool import OutputChannel
 
 MYPY = False
 if MYPY:  # what type checkers know as true: the keeper imports no typing at run time

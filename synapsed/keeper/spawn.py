@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from .attributes import give
+from .child_attributes import give
 from .spec import LaunchRefused, Spec
 
 

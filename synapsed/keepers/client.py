@@ -16,7 +16,6 @@ from synapsed.config.sockets import why_not_our_peer
 from synapsed.errors import KeeperLost
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Frame
-from synapsed.keepers.connection import KeeperConnection
 from synapsed.keepers.events import (
     Alert,
     Exited,
@@ -32,6 +31,7 @@ from synapsed.keepers.events import (
     TerminalKeys,
     WriteResult,
 )
+from synapsed.keepers.transport import KeeperConnection
 
 CONNECT_TIMEOUT_S = 5.0
 """For connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""

@@ -49,7 +49,7 @@ from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, SavePro
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
-from synapsed.tasks.sender_mark import system_mark
+from synapsed.tasks.prompt_text import system_mark
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message

@@ -37,8 +37,8 @@ from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
+from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
-from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
 
 GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 """States in which nobody takes messages, unless the agent comes up by itself."""

@@ -15,7 +15,7 @@ from synapsed.clock import Clock, iso
 from synapsed.config.config import Keep
 from synapsed.errors import StoreError
 from synapsed.store.store import SqliteStore
-from synapsed.tasks.sender_mark import SHORT_ID
+from synapsed.tasks.prompt_text import SHORT_ID
 
 EVERY_S = 600.0
 """Pause between two looks."""

@@ -181,7 +181,7 @@ class Screen:
 
         Cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours the program
         set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the main one too.
-        With ``scrollback`` the rows above as well, for a checkpoint; ``pane`` is drawn over the last rows. ``alone``:
+        With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. ``alone``:
         of an alternate screen what it shows, on whichever the other terminal is. Not kept:
         hyperlinks, images, protected cells and what DECSC saved.
         """

@@ -203,7 +203,7 @@ class Stage(Protocol):
         ...
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
-        """The screen for a terminal of its size, `pane` over its last rows; `alone`: without the main one beneath
+        """The screen for a terminal of its size, `notice` over its last rows; `alone`: without the main one beneath
         an alternate screen, and on whichever that terminal is."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from synapsed.agents import message_files
-from synapsed.agents.question_timeout import Unanswered
+from synapsed.agents.stop_requests import Unanswered
 from synapsed.clock import iso
 from synapsed.config.config import Keep
 from synapsed.fleet.parcel import id_of_body

@@ -57,7 +57,7 @@ WORD_LINES = {
     "web": {
         # An error's text that was released; a sender's name that was.
         "config/api_section.py": 1,
-        "tasks/sender.py": 2,
+        "tasks/sender_verdict.py": 2,
         # The null device, and disks.
         "process/logging.py": 1,
         "own_python.py": 1,

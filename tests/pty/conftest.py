@@ -11,8 +11,8 @@ from synapsed.keepers.events import Output
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer, Dialog, Interrupt, ListedOption, Prompts, Ready
-from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.window import LastSeen
 from tests.fakes.clock import FakeClock

@@ -21,8 +21,8 @@ from synapsed.model.link import (
     LinkTurnSaid,
 )
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
-from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.pty.window import LastSeen

@@ -11,8 +11,9 @@ from synapsed.errors import KeeperLost, LaunchError, StoreError
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkEvent
 from synapsed.model.records import Checkpoint
-from synapsed.pty import link as link_module
-from synapsed.pty.link import PtyLink
+from synapsed.pty import pty_link as link_module
+from synapsed.pty import window
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import BEAT_S, PULSE_BEATS
 from synapsed.terminal.screen_messages import Incomplete
 from tests.fakes.clock import until

@@ -14,8 +14,8 @@ from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, BusySigns, Composer, DeliverySpec, Ready
-from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.window import LastSeen
 from synapsed.screens.harmful_output import HarmRecord

@@ -31,14 +31,14 @@ import synapsed.keepers.client
 import synapsed.keepers.heartbeat
 import synapsed.keepers.kept_program
 import synapsed.parts.history.service
-import synapsed.pty.factory
 import synapsed.pty.kernel_checks
 import synapsed.pty.kernel_witness
+import synapsed.pty.link_factory
 import synapsed.pty.viewers
 import synapsed.screens.harmful_output
 import synapsed.screens.pool
 import synapsed.store.database
-from synapsed.keepers.connection import KeeperConnection
+from synapsed.keepers.transport import KeeperConnection
 from tests.simulation import loop as simulated_loop
 from tests.simulation.judge import Violation
 from tests.simulation.loop import Overrun, SimClock, SimExecutor, SimLoop, SimTask, bury
@@ -88,7 +88,7 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
     async def survives(*_: Any, **__: Any) -> bool:
         return True
 
-    factory, heartbeat = synapsed.pty.factory, synapsed.keepers.heartbeat
+    factory, heartbeat = synapsed.pty.link_factory, synapsed.keepers.heartbeat
     patches: list[tuple[Any, str, Any]] = [
         (time, "time", clock.wall),
         (time, "monotonic", clock.monotonic),

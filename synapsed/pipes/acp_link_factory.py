@@ -11,9 +11,9 @@ from synapsed.clock import Clock
 from synapsed.config.paths import Paths
 from synapsed.interfaces import AgentLink, Store
 from synapsed.model.records import AgentRecord, LaunchRecord
-from synapsed.pipes.link import AcpLink
-from synapsed.pipes.screen import TranscriptSpool
-from synapsed.pipes.session import SessionOpening
+from synapsed.pipes.acp_link import AcpLink
+from synapsed.pipes.acp_session import SessionOpening
+from synapsed.pipes.transcript import TranscriptSpool
 from synapsed.profiles.profile import Profile
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.harmful_output import HarmRecord
@@ -42,7 +42,7 @@ def _opening(folder: Path, profile: Profile) -> SessionOpening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcpLinks:
-    """`pty.factory.PipesLinks`."""
+    """`pty.link_factory.PipesLinks`."""
 
     paths: Paths
     store: Store

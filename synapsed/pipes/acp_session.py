@@ -29,12 +29,11 @@ from synapsed.model.link import (
     LinkTurnProgress,
     LinkTurnSaid,
 )
+from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
 from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
 from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
 from synapsed.pipes.rpc import RpcLine, objects
-from synapsed.pipes.speech import TurnSpeech
-from synapsed.pipes.tool_reports import CHANNEL, ProgramCalls, plan, used
-from synapsed.pipes.turn_outcome import TurnOver, outcome
+from synapsed.pipes.speech import TurnOver, TurnSpeech, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.profiles.profile import Profile
 

@@ -20,26 +20,24 @@ from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
 from synapsed.files import write_whole
 from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, Store
-from synapsed.keepers.alerts import gap_alert
 from synapsed.keepers.events import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.keepers.kept_program import KeptProgram
+from synapsed.keepers.kept_program import KeptProgram, gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkRefused, LinkTurnRecord
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
-from synapsed.pipes.rpc import LineReader, encode
-from synapsed.pipes.screen import TranscriptSpool
-from synapsed.pipes.session import (
+from synapsed.pipes.acp_session import (
     PERSON,
     AcpSession,
     AcpStage,
     SessionOpening,
 )
-from synapsed.pipes.transcript import TranscriptView
+from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
+from synapsed.pipes.rpc import LineReader, encode
+from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
 from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.shared_timer import Rounds

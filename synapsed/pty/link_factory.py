@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import structlog
 
-from synapsed.channels.factory import delivering, side_channels
+from synapsed.channels.adapters import delivering, side_channels
 from synapsed.channels.launch_additions import (
     LaunchContext,
     free_port,
@@ -52,10 +52,10 @@ from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_link import StructuredLink
-from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.prompt_learning import PROMPTS_FILE, KeptPrompts
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.window import LastSeen, bounded
 from synapsed.screens.harmful_output import HarmRecord
