@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from synapsed import __version__
-from synapsed.process.first_process import leave_to_a_child
 from synapsed.process.installed import commit, with_commit
+from synapsed.process.orphans import leave_to_a_child
 
 if TYPE_CHECKING:
     from synapsed.config.config import AgentConfig

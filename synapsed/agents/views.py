@@ -24,13 +24,13 @@ from synapsed.model.agent import (
     ConversationAnswer,
     ProcessState,
     ProfileAnswer,
+    RegistryEntry,
     Testimony,
     seed_status,
 )
 from synapsed.model.events import AgentAlert
 from synapsed.model.figures import AgentFigures
 from synapsed.model.records import AgentRecord
-from synapsed.model.registry import RegistryEntry
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile

@@ -4,6 +4,21 @@ The tests' fakes of store, link and control are under `tests/fakes`; that of the
 tests as the real one.
 """
 
+from synapsed.interfaces.agent_link import (
+    AgentLink,
+    Attachment,
+    Delivering,
+    Delivery,
+    DirectTerminal,
+    DirectWay,
+    FoundTurn,
+    LinkTerminal,
+    Reach,
+    ScreenWatch,
+    SideChannel,
+    Submitted,
+    TypedLine,
+)
 from synapsed.interfaces.control import (
     PERSON,
     Bringing,
@@ -19,23 +34,17 @@ from synapsed.interfaces.control import (
     Tasks,
     Terminals,
 )
-from synapsed.interfaces.drawing import Drawn, DrawnForm, ScreenDrawing
-from synapsed.interfaces.link import (
-    AgentLink,
-    Attachment,
-    Delivering,
-    Delivery,
-    DirectTerminal,
-    DirectWay,
-    FoundTurn,
-    LinkTerminal,
-    Reach,
-    ScreenWatch,
-    SideChannel,
-    Submitted,
-    TypedLine,
+from synapsed.interfaces.provided import (
+    Drawn,
+    DrawnForm,
+    PushPlace,
+    ScreenDrawing,
+    Subscriber,
+    Subscriptions,
+    WaitingHere,
+    WaitingSource,
 )
-from synapsed.interfaces.store import (
+from synapsed.interfaces.storage import (
     EVERY_EVENT,
     PAGE_SIZE,
     EventFilter,
@@ -48,13 +57,11 @@ from synapsed.interfaces.store import (
     TaskFilter,
     task_cursor,
 )
-from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
-from synapsed.interfaces.waiting import WaitingHere, WaitingSource
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.attention import HostSaid, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
-from synapsed.model.follower import FollowerState
+from synapsed.model.follower_state import FollowerState
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 

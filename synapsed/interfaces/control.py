@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from synapsed.documents.budget import Large
-from synapsed.interfaces.link import Attachment, ScreenWatch
-from synapsed.interfaces.store import EventLog, TaskFilter
+from synapsed.interfaces.agent_link import Attachment, ScreenWatch
+from synapsed.interfaces.storage import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, StartedAgent, Testimony
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from synapsed.interfaces.waiting import WaitingSource
+from synapsed.interfaces.provided import WaitingSource
 from synapsed.model.agent import AgentView
 from synapsed.model.fleetviews import FleetEvent, FleetFile, FleetHeld, FleetHost, FleetKept, FleetOut, FleetStatus
 

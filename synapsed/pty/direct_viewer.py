@@ -83,7 +83,7 @@ class Way:
     def __init__(
         self,
         name: str,
-        lent: socket,
+        lent: socket.socket,
         *,
         keeper: KeeperClient,
         viewer: DirectViewer,

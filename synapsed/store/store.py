@@ -26,7 +26,7 @@ from synapsed.interfaces import NewEvent, Rows, RowsOfTask, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
 from synapsed.model.fleet import FleetChange
-from synapsed.model.follower import FollowerState
+from synapsed.model.follower_state import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task

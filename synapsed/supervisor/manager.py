@@ -38,6 +38,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.supervisor import environment
 from synapsed.supervisor.directory import AgentDirectory
 from synapsed.supervisor.dispatcher import Dispatcher
+from synapsed.supervisor.environment import gone, renewed
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.memory_pressure import MemoryWatch
 from synapsed.supervisor.mentions import MentionedAgents
@@ -46,7 +47,6 @@ from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, save_started
-from synapsed.supervisor.shell_environment import gone, renewed
 from synapsed.supervisor.startup_order import StartOrder, each
 from synapsed.supervisor.terminals import AgentTerminals
 from synapsed.tasks import transitions

@@ -33,7 +33,7 @@ WORD_LINES = {
     "moods": {
         "api/request_models.py": 4,
         "fleet/event_body.py": 1,
-        "interfaces/store.py": 1,
+        "interfaces/storage.py": 1,
         "model/events/__init__.py": 2,
         "model/events/kinds.py": 4,
         "store/store.py": 1,

@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.interfaces import TaskFilter
 from synapsed.model.events import AttentionChanged, TaskStatusChanged
-from synapsed.model.follower import FollowerState
+from synapsed.model.follower_state import FollowerState
 from synapsed.model.push import PushRecord
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import TaskState

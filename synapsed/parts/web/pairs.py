@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from synapsed.certificates import Pem
 from synapsed.errors import ConfigError
 from synapsed.files import read_private, write_private
+from synapsed.outgoing.certificates import Pem
 from synapsed.parts.web.certificates import (
     RENEW_DAYS,
     SERVER_DAYS,

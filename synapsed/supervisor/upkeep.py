@@ -1,10 +1,14 @@
-"""Keeps up what the daemon stands on, and watches whether its event loop turns.
+"""Keeps up what the daemon stands on, its premises (its folder of state, its database, its locks and its sockets), and
+watches whether its event loop turns.
 
-`Upkeep` looks every second whether somebody has taken some of it away, says so, and makes
-again what can be. Nobody would hear of it before the daemon ends, and all since then would be gone.
+`Upkeep` looks every second whether somebody has taken some of it away, says so, and makes again what can be. Nobody
+would hear of it before the daemon ends, and all since then would be gone.
 
 Keepers whose sockets were removed are asked to bind them again. What lies in the folders of the sockets looks old to
 whoever tidies up by age: a shared lock keeps systemd-tmpfiles from it, and others see that it was touched.
+
+A file that is removed while it is open goes on for whoever has it open, and nobody else finds it: all that is written
+from then on would be gone with the process, without a word.
 """
 
 import asyncio
@@ -14,11 +18,10 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
-from synapsed.api.servers import ApiServers
-from synapsed.api.token import put_back
 from synapsed.clock import Clock
 from synapsed.config.paths import Paths
 from synapsed.errors import SynapsedError
@@ -26,12 +29,56 @@ from synapsed.keepers.heartbeat import lives
 from synapsed.keepers.launchers import call_keeper
 from synapsed.model.figures import Histogram
 from synapsed.model.records import LaunchRecord
-from synapsed.process.deleted_files import CONTROL_SOCKET, DATABASE, LOCK, RUN_LOCK, STATE, Premises
+from synapsed.process.control_token import put_back
 from synapsed.process.file_owners import private_directory
 from synapsed.process.installed import InstalledFiles
 from synapsed.process.state_lock import HomeLock, prepare_directories
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import HookSocket
+
+STATE, DATABASE, LOCK, RUN_LOCK = "state", "database", "lock", "lock of the sockets"
+CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET = "control socket", "hooks socket", "questions socket"
+SOCKETS = (CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET)
+"""A service manager may put others in their places."""
+
+
+class Premises:
+    def __init__(self, paths: Paths) -> None:
+        """They are all there now."""
+        self._places: Mapping[str, Path] = {
+            STATE: paths.state,
+            DATABASE: paths.database,
+            LOCK: paths.lock,
+            RUN_LOCK: paths.run_lock,
+            CONTROL_SOCKET: paths.control_socket,
+            HOOKS_SOCKET: paths.hooks_socket,
+            DECIDE_SOCKET: paths.decide_socket,
+        }
+        self._known = {name: _identity(place) for name, place in self._places.items()}
+
+    def find_deleted(self) -> dict[str, Path]:
+        """What is gone, or another one, since the last look, by name; blocks for a moment. It counts as known then."""
+        lost = {}
+        for name, place in self._places.items():
+            now = _identity(place)
+            if now != self._known[name]:
+                self._known[name] = now
+                if now is None or name not in SOCKETS:
+                    lost[name] = place
+        return lost
+
+    def made_again(self) -> None:
+        """What is there now is ours."""
+        self._known = {name: _identity(place) for name, place in self._places.items()}
+
+
+def _identity(place: Path) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(place)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
 
 LOOK_EVERY_S = 1.0
 """Between two looks."""
@@ -57,6 +104,18 @@ async def watch_loop(clock: Clock, lag: Histogram, look: Callable[[], object]) -
             log.warning("the event loop was blocked", seconds=round(late, 3))
 
 
+class ControlServer(Protocol):
+    """What serves the control socket, and tells people what is wrong."""
+
+    async def start_unix(self, path: Path) -> None:
+        """Listens there, in place of where it did. Raises SynapsedError, OSError."""
+        ...
+
+    def alert(self, message: str) -> None: ...
+
+    def settle(self, message: str) -> None: ...
+
+
 class Upkeep:
     """`launches` are those of the programs that run, `hooks` the sockets of hooks by their names among the premises."""
 
@@ -66,7 +125,7 @@ class Upkeep:
         *,
         lock: HomeLock,
         store: SqliteStore,
-        servers: ApiServers,
+        servers: ControlServer,
         hooks: Mapping[str, HookSocket],
         token: str,
         launches: Callable[[], Sequence[LaunchRecord]],

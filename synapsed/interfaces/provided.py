@@ -1,10 +1,47 @@
-"""Browsers that are told of what waits: one part keeps them, another one tells them."""
+"""What parts provide, for the kernel and for each other: what waits for the person, here and on other hosts; browsers
+that are told of it, which one part keeps and another one tells; and screens as documents.
+"""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.model.picture import Picture
+
+type DrawnForm = Literal["html", "svg", "png"]
+type Drawn = tuple[str, str | bytes]
+"""The media type, and the document."""
+
+
+class ScreenDrawing(Protocol):
+    def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
+        """Blocks: call it in a thread. Raises NotReady where a library is missing, TooLarge."""
+        ...
+
+
+class WaitingHere:
+    """The inbox of this host: empty, where no part keeps one."""
+
+    def items(self) -> list[AttentionItem]:
+        """Returns the oldest first."""
+        return []
+
+    @property
+    def moved(self) -> asyncio.Event:
+        """Is set at the next change of what is in it, and is another one then: take hold of it before you look."""
+        return asyncio.Event()
+
+
+class WaitingSource(Protocol):
+    """The inboxes of other hosts."""
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        """Returns what waits for a person there, and what each host has said of it."""
+        ...
 
 
 class PushPlace(BaseModel):
