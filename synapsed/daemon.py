@@ -81,7 +81,7 @@ from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
-from synapsed.supervisor.retention import Retention
+from synapsed.supervisor.task_expiry import Retention
 from synapsed.supervisor.upkeep import DECIDE_SOCKET, HOOKS_SOCKET, Upkeep, watch_loop
 
 if TYPE_CHECKING:

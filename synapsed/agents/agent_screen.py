@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.last_screen import last_screen
-from synapsed.agents.process import AgentProcess
 from synapsed.interfaces import AgentLink, OutputPiece, Store
 from synapsed.keeper.spool import SpoolReader
 from synapsed.keepers.launch_plan import LinkFactory

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapsed.agents.process import AgentProcess
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.turns import AgentTurns
 from synapsed.channels.launch_additions import INSTRUCTIONS_FILE
 from synapsed.clock import Clock, iso

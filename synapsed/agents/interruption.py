@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from synapsed.agents.actor import Actor
-from synapsed.agents.process import AgentProcess
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.aio import Timer
 from synapsed.clock import Clock
 from synapsed.errors import SynapsedError

@@ -10,9 +10,9 @@ import contextlib
 from datetime import datetime
 
 from synapsed.agents.actor import Actor
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.parking import Parking
 from synapsed.agents.part_interfaces import Configured, StopOwner
-from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import OF_NO_TURN, AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Ages, Clock

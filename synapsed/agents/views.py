@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from synapsed.agents.agent import Agent
 from synapsed.agents.lifecycle import LIVE_STATES
+from synapsed.agents.live_agent import Agent
 from synapsed.channels.past_conversations import PastConversation
 from synapsed.choices import telling
 from synapsed.clock import iso

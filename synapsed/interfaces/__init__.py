@@ -19,7 +19,7 @@ from synapsed.interfaces.agent_link import (
     Submitted,
     TypedLine,
 )
-from synapsed.interfaces.control import (
+from synapsed.interfaces.daemon_control import (
     PERSON,
     Bringing,
     ConfigChange,

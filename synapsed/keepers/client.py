@@ -16,7 +16,7 @@ from synapsed.config.sockets import why_not_our_peer
 from synapsed.errors import KeeperLost
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Frame
-from synapsed.keepers.events import (
+from synapsed.keepers.keeper_events import (
     Alert,
     Exited,
     ExitRecord,

@@ -31,8 +31,8 @@ from synapsed.errors import KeeperLost
 from synapsed.files import write_whole
 from synapsed.interfaces import AgentLink, Store
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import ExitRecord
 from synapsed.keepers.heartbeat import CALLED_S, lives
+from synapsed.keepers.keeper_events import ExitRecord
 from synapsed.keepers.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.keepers.launchers import (
     KeeperAddress,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from synapsed import aio
 from synapsed.errors import KeeperLost
-from synapsed.keepers.events import KeeperRefused
+from synapsed.keepers.keeper_events import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews, LinkTurnRecord, LinkUndelivered
 from synapsed.pty import turn_types as turns

@@ -15,8 +15,8 @@ from synapsed.errors import SynapsedError, TooLarge
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.screens import checked_replies, protocol
-from synapsed.screens.process import ScreenProcess
 from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens.screen_process import ScreenProcess
 
 SCREENS_EACH = 8
 """So many fit a process of 30 MB; of more each takes 0.75 MB."""

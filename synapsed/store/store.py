@@ -30,7 +30,7 @@ from synapsed.model.follower_state import FollowerState
 from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task
-from synapsed.store.agents import put_agents, select_born
+from synapsed.store.agent_rows import put_agents, select_born
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
@@ -39,7 +39,7 @@ from synapsed.store.fleet import apply as apply_fleet
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.secret_encryption import Sealer
-from synapsed.store.tasks import (
+from synapsed.store.task_rows import (
     RecentTasks,
     TaskRow,
     find_ids,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent, agent_of
 from synapsed.agents.conversations import taken
+from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.channels.past_conversations import find_conversations
 from synapsed.errors import UnknownAgent
 from synapsed.interfaces import Elsewhere

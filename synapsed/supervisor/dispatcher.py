@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent, agent_of
+from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.clock import Clock, iso
 from synapsed.documents.budget import Large
 from synapsed.errors import (

@@ -26,7 +26,7 @@ import psutil
 import structlog
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent
+from synapsed.agents.live_agent import Agent
 from synapsed.aio import TaskSet, Timers
 from synapsed.clock import Clock
 from synapsed.files import open_regular, write_whole

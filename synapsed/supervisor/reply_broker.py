@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from synapsed.agents.agent import Agent
+from synapsed.agents.live_agent import Agent
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWaiting, QueueFull, StoreError, TaskNotFound

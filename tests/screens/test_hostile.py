@@ -171,8 +171,8 @@ while True:
 async def test_one_that_says_for_ever_that_it_works_is_ended(
     make_pool: MakePool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.screens.process.ALIVE_CPU_S", 0.5)
-    monkeypatch.setattr("synapsed.screens.process.BEGINS_CPU_S", 0.5)
+    monkeypatch.setattr("synapsed.screens.screen_process.ALIVE_CPU_S", 0.5)
+    monkeypatch.setattr("synapsed.screens.screen_process.BEGINS_CPU_S", 0.5)
     pool = make_pool(1, own_python.alone("-c", FOREVER))
     program = await make_program(pool)
     asked = asyncio.ensure_future(program.look())

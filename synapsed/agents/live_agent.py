@@ -14,16 +14,16 @@ from typing import Any
 from synapsed.agents import conversations, message_files
 from synapsed.agents.accounts import Accounts
 from synapsed.agents.actor import Actor, Fact
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
 from synapsed.agents.alerts import Alerts, HeldMessages
 from synapsed.agents.approvals import Approvals
-from synapsed.agents.attention import Attention, AttentionChange
+from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
 from synapsed.agents.parking import Parking
 from synapsed.agents.part_interfaces import Settings, TaskEnds
-from synapsed.agents.process import AgentProcess
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.stop_requests import StopRequests, Unanswered
 from synapsed.agents.turns import AgentTurns

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from synapsed.agents.agent import Agent, agent_of
+from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.interfaces import PERSON, Attachment, OutputPiece, ScreenWatch
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.supervisor.mentions import MentionedAgents, MentionLine
+from synapsed.supervisor.mention_router import MentionedAgents, MentionLine
 from synapsed.supervisor.roster import Roster
 
 _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"

@@ -18,7 +18,7 @@ from synapsed.interfaces import RowsOfTask, TaskFilter
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.task import Task
-from synapsed.store.agents import BORN_TASK
+from synapsed.store.agent_rows import BORN_TASK
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
 from synapsed.store.fleet import task_put
 from synapsed.store.secret_encryption import Sealer
