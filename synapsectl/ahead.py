@@ -92,7 +92,7 @@ class BegunAttach:
 
     def receive(self) -> bool:
         """Wait for the screen; whether it has come, behind the greeting."""
-        from synapsed.attachwire import NEWS, SCREEN, SCREEN_MAX, FrameError, FrameReader
+        from synapsed.shared.attach_frames import NEWS, SCREEN, SCREEN_MAX, FrameError, FrameReader
 
         until = time.monotonic() + DRAWN_S
         reader: FrameReader | None = None
@@ -140,7 +140,7 @@ class BegunAttach:
 
 def head_of(agent: str, cols: int, rows: int) -> bytes:
     """The request for the terminal of `agent`."""
-    from synapsed.attachwire import UPGRADE
+    from synapsed.shared.attach_frames import UPGRADE
 
     target = f"/agents/{agent}/terminal?cols={cols}&rows={rows}&one_screen=1"
     return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: {UPGRADE}\r\nConnection: Upgrade\r\n\r\n".encode()

@@ -25,7 +25,7 @@ from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
 from synapsectl.tty import Terminal
 from synapsectl.ways import Attempt, OpenedWay, Ways
-from synapsed.attachwire import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
+from synapsed.shared.attach_frames import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
 
 if TYPE_CHECKING:
     from synapsectl.direct import LentWay

@@ -10,7 +10,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TASK_FAILED, WAITS, ApiError, NoDaemon, TimedOut
 from synapsectl.output import short_id
 from synapsectl.prompts import behind, tell_waiting
-from synapsed.sse import SseEvent
+from synapsed.shared.sse_parser import SseEvent
 
 TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
 INTERRUPTED = frozenset({"input_required", "auth_required"})

@@ -38,7 +38,7 @@ from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
 from synapsed.outgoing import OutgoingConfig
-from synapsed.sse import SseEvent, SseParser, SseTooLarge
+from synapsed.shared.sse_parser import SseEvent, SseParser, SseTooLarge
 
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
 """Pauses before each look for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""

@@ -12,7 +12,6 @@ from typing import Any
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.live_agent import Agent
 from synapsed.channels.past_conversations import PastConversation
-from synapsed.choices import telling
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import (
@@ -35,6 +34,7 @@ from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import obstacle
+from synapsed.shared.choices import telling
 
 COMES_UP = "comes up by itself"
 """The evidence for an agent that is yet to be started, or ends with the daemon; 'synapsectl up' waits for it."""

@@ -1,7 +1,8 @@
 """An open terminal of a person, whatever carries it: two directions, whichever ends first ends the other.
 
 Over a WebSocket binary frames are bytes and text frames JSON; on the Unix socket the same goes as the frames of
-`attachwire`, and both ways pass what needs no thought the moment it comes: a key and its echo wait for no task.
+`shared.attach_frames`, and both ways pass what needs no thought the moment it comes: a key and its echo wait for no
+task.
 """
 
 import asyncio
@@ -14,7 +15,6 @@ from typing import Any, Final
 import structlog
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from synapsed import attachwire as wire
 from synapsed.aio import TaskSet
 from synapsed.api.body import parse_json
 from synapsed.api.context import ApiContext, rights_of
@@ -30,6 +30,7 @@ from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, StateChanged
 from synapsed.model.outer_terminal import read_outer
+from synapsed.shared import attach_frames as wire
 
 log = structlog.stdlib.get_logger("synapsed.terminals")
 

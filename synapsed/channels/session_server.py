@@ -52,7 +52,7 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 from synapsed.profiles.channel_spec import Channel, ErrorCode
-from synapsed.sse import SseParser
+from synapsed.shared.sse_parser import SseParser
 
 HELLO_SECONDS = 1.0
 """A connection made while the program starts may never be answered: try another after so long."""

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from synapsed.choices import whole
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, UnsupportedMedia
 from synapsed.model.events import AgentTransition, NewEvent, TaskArtifactAdded, TaskDelivered, TaskStatusChanged
@@ -35,6 +34,7 @@ from synapsed.model.task import (
     TaskState,
     TextPart,
 )
+from synapsed.shared.choices import whole
 
 COMMAND = "command"
 """Key of a task's metadata: its text may be a command of the program."""

@@ -10,7 +10,9 @@ import pytest
 
 from synapsed.api import attached_terminals
 from synapsed.api.framed_terminal import READ_AT_ONCE, FramedConnection
-from synapsed.attachwire import (
+from synapsed.interfaces import DirectTerminal
+from synapsed.model.outer_terminal import OuterTerminal
+from synapsed.shared.attach_frames import (
     COMMAND,
     DIRECT,
     EARLIER,
@@ -23,8 +25,6 @@ from synapsed.attachwire import (
     FrameReader,
     frame,
 )
-from synapsed.interfaces import DirectTerminal
-from synapsed.model.outer_terminal import OuterTerminal
 from tests.api.serving import Api
 
 AGENT = "synapse-claude-8100"

@@ -2,7 +2,7 @@
 
 Over a WebSocket binary frames are bytes both ways, the first from the server is the redraw. Text frames are JSON:
 `resize` {cols, rows}, `signal` {signal}, `detach` from the client; `exit` {exit_code} and `error` {error} from the
-server. On the Unix socket the same can be had as frames of our own (`attachwire`), which cost less.
+server. On the Unix socket the same can be had as frames of our own (`shared.attach_frames`), which cost less.
 """
 
 from typing import Annotated
