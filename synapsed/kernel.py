@@ -2,9 +2,9 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Kernel modules
-that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `clock`,
-`config.api_section`, `config.config` (for sections), `errors`, `files`, `interfaces`, `model`, `outgoing.certificates`,
-`outgoing.poster`, `shared`, `store.database`, `store.follower`.
+that parts use: `aio`, `api.context`, `api.operation`, `api.query`, `api.sending`, `clock`, `config.api_section`,
+`config.config` (for sections), `errors`, `interfaces`, `model`, `outgoing.certificates`, `outgoing.poster`, `shared`,
+`store.database`, `store.follower`.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ from synapsectl.fleet.files import SUBVERBS as FILES
 from synapsectl.fleet.showing import HOST_HEADINGS, daemon_lines, host_row, status_lines
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed.config.paths import Paths
-from synapsed.files import write_whole
+from synapsed.shared.files import write_whole
 
 EXAMPLES = (
     ("synapsectl fleet create", "on the host that is always on: its broker, and itself the first member"),

@@ -9,9 +9,9 @@ import structlog
 from pydantic import ValidationError
 
 from synapsed.errors import ConfigError
-from synapsed.files import write_private
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.external import ExternalAgent
+from synapsed.shared.files import write_private
 
 FILE_MAX = 256 * 1024
 """Bytes of a file that are read."""

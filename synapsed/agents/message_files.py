@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from synapsed.files import write_whole
+from synapsed.shared.files import write_whole
 from synapsed.tasks.prompt_text import SHORT_ID, Enclosure
 
 FINISHED_KEPT_S = 7 * 24 * 3600.0

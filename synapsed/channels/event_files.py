@@ -22,7 +22,6 @@ from synapsed.channels.channel_questions import about_of, options_of, question_o
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.errors import ChannelAway
-from synapsed.files import open_regular, write_whole
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import (
     AssistantSaid,
@@ -40,6 +39,7 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 from synapsed.profiles.channel_spec import Channel
+from synapsed.shared.files import open_regular, write_whole
 
 BUSY_S, IDLE_S = 0.05, 0.5
 """How often the file of events is looked at while a turn runs, and while none does."""

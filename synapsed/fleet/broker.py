@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 import structlog
 
 from synapsed.errors import AlreadyRunning, ConfigError, LaunchError, StoreError, Unreachable
-from synapsed.files import write_private
 from synapsed.fleet import jwt, tls
 from synapsed.fleet.addresses import local_url
 from synapsed.fleet.admin import Admin
@@ -34,6 +33,7 @@ from synapsed.fleet.natsserver import ClusterPlace, NatsServer, configuration, f
 from synapsed.fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
 from synapsed.fleetspec import FleetBroker, FleetConfig
 from synapsed.process.service_manager import ServiceNotifier
+from synapsed.shared.files import write_private
 
 LOOK_S: Final = 3.0
 FIRST_LOOK_S: Final = 0.2

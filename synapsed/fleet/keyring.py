@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from synapsed.errors import ConfigError, StoreError
-from synapsed.files import write_private
 from synapsed.fleet import jwt
 from synapsed.fleet.broker_permissions import scopes
 from synapsed.fleet.nkey import BadKey, KeyPair, Kind
 from synapsed.fleet.tls import Pem, make_authority
+from synapsed.shared.files import write_private
 
 INVITATIONS_MAX: Final = 100
 

@@ -15,12 +15,12 @@ import tomli_w
 
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError, StoreError
-from synapsed.files import write_private
 from synapsed.fleet import jwt
 from synapsed.fleet.dial import options
 from synapsed.fleet.keyring import Keyring
 from synapsed.fleet.nkey import KeyPair
 from synapsed.fleet.trust import NotTrusted, Trust
+from synapsed.shared.files import write_private
 
 
 class Identity(NamedTuple):

@@ -18,7 +18,6 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
-from synapsed.files import write_whole
 from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, Store
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.keeper_events import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
@@ -42,6 +41,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.viewers import Viewers, are_reports
+from synapsed.shared.files import write_whole
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.keynames import encode as encode_keys
 from synapsed.terminal.screen_messages import Stage, StageEvent

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from synapsed.errors import ConfigError
-from synapsed.files import write_private
+from synapsed.shared.files import write_private
 
 TOKEN_BYTES = 32
 TOKEN_FILE_MAX = 4096

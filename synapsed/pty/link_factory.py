@@ -28,7 +28,6 @@ from synapsed.channels.launch_additions import (
 from synapsed.clock import Clock
 from synapsed.config.paths import Paths
 from synapsed.errors import KeeperLost
-from synapsed.files import write_whole
 from synapsed.interfaces import AgentLink, Store
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.heartbeat import CALLED_S, lives
@@ -61,6 +60,7 @@ from synapsed.pty.window import LastSeen, bounded
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
+from synapsed.shared.files import write_whole
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from synapsed.files import write_whole
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.profiles.screen_spec import Composer
+from synapsed.shared.files import write_whole
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 from synapsed.terminal.line_prompts.judgement import asks, before_cursor, echoes
 from synapsed.terminal.line_prompts.learned import KEPT_MAX, TEXT_MAX, LearnedPrompt, add, compiled, learn, said

@@ -14,8 +14,8 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed import aio, own_python
-from synapsed.files import write_whole
 from synapsed.model.records import Checkpoint
+from synapsed.shared.files import write_whole
 from synapsed.terminal.look import Harm
 
 FILE = "harm.json"

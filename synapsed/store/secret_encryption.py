@@ -18,8 +18,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from synapsed.errors import StoreError
-from synapsed.files import write_whole
 from synapsed.model.masking import is_secret_key, nested_under_key, secret_spans
+from synapsed.shared.files import write_whole
 
 KEY_BYTES = 32
 _NONCE_BYTES = 12

@@ -16,11 +16,11 @@ from synapsed.a2a.hosts.ssh import check_socket, check_target
 from synapsed.a2a.hosts.tunnel import Tunnel, TunnelDeps
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
-from synapsed.files import write_private
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import ExternalAgent, host_of
 from synapsed.model.host import Host, HostView
+from synapsed.shared.files import write_private
 
 HOSTS_MAX: Final = 100
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
