@@ -61,9 +61,9 @@ from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.attention import HostSaid, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
-from synapsed.model.follower_state import FollowerState
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
+from synapsed.model.records import FollowerState
 
 __all__ = [
     "EVERY_EVENT",

@@ -9,9 +9,8 @@ from synapsed.documents.budget import Budget, Large
 from synapsed.model.answered_tasks import HeardEnds
 from synapsed.model.events import Event, NewEvent
 from synapsed.model.fleet import FleetChange
-from synapsed.model.follower_state import FollowerState
 from synapsed.model.message_excerpt import Said
-from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.task import Task, TaskState
 
 

@@ -16,12 +16,13 @@ from synapsed.config.sockets import why_not_our_peer
 from synapsed.errors import KeeperLost
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Frame
-from synapsed.keepers.keeper_events import (
+from synapsed.keepers.keeper_messages import (
     Alert,
     Exited,
     ExitRecord,
     Hello,
     KeeperBusy,
+    KeeperConnection,
     KeeperEvent,
     KeeperRefused,
     KeeperSilent,
@@ -31,7 +32,6 @@ from synapsed.keepers.keeper_events import (
     TerminalKeys,
     WriteResult,
 )
-from synapsed.keepers.transport import KeeperConnection
 
 CONNECT_TIMEOUT_S = 5.0
 """For connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""

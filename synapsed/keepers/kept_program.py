@@ -18,7 +18,7 @@ from synapsed import aio
 from synapsed.errors import KeeperLost, LaunchError, SynapsedError
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.heartbeat import SILENT, Pulse
-from synapsed.keepers.keeper_events import Alert, Exited, KeeperEvent, KeeperRefused, Lost, OutputGap
+from synapsed.keepers.keeper_messages import Alert, Exited, KeeperEvent, KeeperRefused, Lost, OutputGap
 from synapsed.keepers.launchers import sweep_launch
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited
 from synapsed.model.records import LaunchRecord

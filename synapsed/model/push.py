@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from synapsed.model.follower_state import LogProgress
+from synapsed.model.records import LogProgress
 
 
 class PushRecord(LogProgress):

@@ -20,7 +20,7 @@ from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, Store
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.keepers.keeper_events import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
+from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
 from synapsed.keepers.kept_program import KeptProgram, gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked

@@ -19,7 +19,7 @@ from synapsed.interfaces import DirectTerminal
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Decoder, Frame, ProtocolError
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.keeper_events import TerminalKeys
+from synapsed.keepers.keeper_messages import TerminalKeys
 
 JOIN_TIMEOUT_S = 5.0
 """A keeper answers within a millisecond."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from synapsed.errors import KeeperLost, NotReady
-from synapsed.keepers.keeper_events import KeeperRefused
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.kernel_witness import Unread
 from synapsed.pty.keyboard import (

@@ -31,7 +31,7 @@ from synapsed.errors import KeeperLost
 from synapsed.interfaces import AgentLink, Store
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.heartbeat import CALLED_S, lives
-from synapsed.keepers.keeper_events import ExitRecord
+from synapsed.keepers.keeper_messages import ExitRecord
 from synapsed.keepers.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.keepers.launchers import (
     KeeperAddress,

@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.profiles.package_version import package_version
+from synapsed.profiles.releases import package_version
 from synapsed.profiles.variants import VersionCheck
 from synapsed.shared.files import write_whole
 

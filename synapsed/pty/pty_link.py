@@ -19,7 +19,7 @@ from synapsed.errors import KeeperLost, StoreError
 from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, SideChannel, Store
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.keepers.keeper_events import KeeperEvent, Output, OutputGap, TerminalKeys
+from synapsed.keepers.keeper_messages import KeeperEvent, Output, OutputGap, TerminalKeys
 from synapsed.keepers.kept_program import KeptProgram, gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from synapsed import aio
 from synapsed.errors import KeeperLost
-from synapsed.keepers.keeper_events import KeeperRefused
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews, LinkTurnRecord, LinkUndelivered
 from synapsed.pty import turn_types as turns
@@ -30,7 +30,7 @@ from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.look import Look
 from synapsed.terminal.queries import are_answers
 from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
-from synapsed.terminal.turn_notices import refused_below, said_of_turn
+from synapsed.terminal.turn_signs import refused_below, said_of_turn
 
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""

@@ -23,7 +23,7 @@ from typing import Protocol
 from synapsed.errors import Forbidden, KeeperLost
 from synapsed.interfaces import DirectTerminal, TypedLine
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.keeper_events import TerminalKeys
+from synapsed.keepers.keeper_messages import TerminalKeys
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.pty.direct_viewer import Way, join_terminal

@@ -26,11 +26,9 @@ from synapsed.interfaces import NewEvent, Rows, RowsOfTask, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
 from synapsed.model.fleet import FleetChange
-from synapsed.model.follower_state import FollowerState
 from synapsed.model.message_excerpt import Said
-from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.task import Task
-from synapsed.store.agent_rows import put_agents, select_born
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
@@ -45,7 +43,9 @@ from synapsed.store.task_rows import (
     find_ids,
     has_tasks,
     is_former,
+    put_agents,
     put_tasks,
+    select_born,
     select_metadata,
     select_open,
     select_page,

@@ -1,7 +1,12 @@
-"""How tasks are kept: rows of indexed columns and JSON, and the recently written ones in memory.
+"""How tasks and agents are kept: rows of indexed columns and JSON; the recently written tasks in memory; and since when
+each agent has been there.
 
 Kept as JSON or documents, not as objects: whoever asks for a task gets one of his own, which he may change without
 anyone seeing it, and nobody sees a change before it is durable.
+
+An agent's id is that of its port (`synapse-TYPE-PORT`), and a new agent on a removed one's port has the same. What is
+read of an agent is bounded where it is read, by the last event and the last task before the agent was put first: these
+stand in its row. The row goes with the agent, so that what there is of an id without an agent is all of it.
 """
 
 import json
@@ -9,7 +14,7 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import Texts
@@ -18,10 +23,34 @@ from synapsed.interfaces import RowsOfTask, TaskFilter
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.task import Task
-from synapsed.store.agent_rows import BORN_TASK
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
 from synapsed.store.fleet import task_put
 from synapsed.store.secret_encryption import Sealer
+
+BORN: Final = "coalesce((SELECT born FROM agents WHERE agents.id = {0}), 0)"
+"""SQL: the id of the last event before the agent {0}."""
+
+BORN_TASK: Final = "coalesce((SELECT born_task FROM agents WHERE agents.id = {0}), 0)"
+"""SQL: the `seq` of the last task before the agent {0}."""
+
+_LAST: Final = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{0}'), 0)"
+"""SQL: the number given last in table {0}."""
+
+
+def put_agents(connection: sqlite3.Connection, agents: Sequence[tuple[str, str]], sealer: Sealer) -> None:
+    """Ids and data. One that is not there begins after all that there is."""
+    for agent_id, data in agents:
+        connection.execute(
+            "INSERT INTO agents (id, data, born, born_task) "  # noqa: S608 - constants
+            f"VALUES (?, ?, {_LAST.format('events')}, {_LAST.format('tasks')}) "
+            "ON CONFLICT (id) DO UPDATE SET data = excluded.data",
+            (agent_id, sealer.seal(data)),
+        )
+
+
+def select_born(connection: sqlite3.Connection) -> dict[str, int]:
+    """By agent, the last event before it."""
+    return dict(connection.execute("SELECT id, born FROM agents"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
-from synapsed.terminal.open_turn import OpenTurn
 from synapsed.terminal.prompts import Asked, asks_in_words, find_filter, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
@@ -38,6 +37,7 @@ from synapsed.terminal.scanner import (
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.turn_signs import OpenTurn
 from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
     Observation,

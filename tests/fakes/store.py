@@ -18,9 +18,8 @@ from synapsed.interfaces import EventFilter, EventPage, NewEvent, Rows, RowsOfTa
 from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import AttentionChanged, Event, parse_event
 from synapsed.model.fleet import FleetChange
-from synapsed.model.follower_state import FollowerState
 from synapsed.model.message_excerpt import Said
-from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
 from synapsed.store.schema import migrate

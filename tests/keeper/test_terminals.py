@@ -9,7 +9,7 @@ import pytest
 from synapsed.errors import KeeperLost
 from synapsed.keeper import terminals
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.keeper_events import Output, TerminalKeys
+from synapsed.keepers.keeper_messages import Output, TerminalKeys
 from synapsed.keepers.launchers import LaunchedKeeper
 from synapsed.pty.direct_viewer import join_terminal
 from tests.keeper.conftest import DEADLINE_S, Lab, Watcher

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.keepers.keeper_events import Output
+from synapsed.keepers.keeper_messages import Output
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer, Dialog, Interrupt, ListedOption, Prompts, Ready

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from synapsed.errors import NotReady
 from synapsed.interfaces import Delivery
-from synapsed.keepers.keeper_events import Output
+from synapsed.keepers.keeper_messages import Output
 from synapsed.model.link import (
     LinkEvent,
     LinkObserved,

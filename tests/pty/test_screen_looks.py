@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from synapsed.interfaces import Delivery
-from synapsed.keepers.keeper_events import Output
+from synapsed.keepers.keeper_messages import Output
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile

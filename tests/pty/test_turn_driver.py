@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from synapsed.keepers.keeper_events import KeeperRefused
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded
 from synapsed.model.link import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.errors import KeeperLost
-from synapsed.keepers.keeper_events import Exited, Output
+from synapsed.keepers.keeper_messages import Exited, Output
 from synapsed.pty import pty_link as link_module
 from synapsed.pty import undrawn_output
 from synapsed.pty.pty_link import PtyLink

@@ -21,7 +21,7 @@ import aiohttp
 from synapsed.channels.app_server import AppServerChannel
 from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.cli import main
-from synapsed.keepers.transport import KeeperConnection
+from synapsed.keepers.keeper_messages import KeeperConnection
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkTurnEnded
 from synapsed.pipes.acp_link import AcpLink

@@ -38,7 +38,7 @@ import synapsed.pty.viewers
 import synapsed.screens.harmful_output
 import synapsed.screens.pool
 import synapsed.store.database
-from synapsed.keepers.transport import KeeperConnection
+from synapsed.keepers.keeper_messages import KeeperConnection
 from tests.simulation import loop as simulated_loop
 from tests.simulation.judge import Violation
 from tests.simulation.loop import Overrun, SimClock, SimExecutor, SimLoop, SimTask, bury

@@ -9,9 +9,8 @@ import pytest
 
 from synapsed.interfaces import TaskFilter
 from synapsed.model.events import AttentionChanged, TaskStatusChanged
-from synapsed.model.follower_state import FollowerState
 from synapsed.model.push import PushRecord
-from synapsed.model.records import ReplyRecord, TurnRecord
+from synapsed.model.records import FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.task import TaskState
 from synapsed.parts.schedules.schedule import ScheduleState
 from synapsed.parts.schedules.table import ScheduleTable
