@@ -23,11 +23,11 @@ from synapsed.process.sandbox import give_up_rights
 from synapsed.profiles.profile import Profile
 from synapsed.screens import protocol
 from synapsed.screens.protocol import AS_DRAWN, TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.emulator_input import portions
 from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.printed import read_lines
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.snapshot import ScreenSnapshot
 

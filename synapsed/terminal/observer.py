@@ -16,6 +16,7 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
 from synapsed.terminal.composer import ComposerState, OwnText, emptied, puts_off, read_composer, stands_before, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.judgement import Known, read_prompt
@@ -34,7 +35,6 @@ from synapsed.terminal.scanner import (
     StatusReported,
     TerminalReset,
 )
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.turn_signs import OpenTurn

@@ -4,8 +4,8 @@ from typing import Any
 
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.records import Checkpoint
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.rows import cleaned, drawable, ink_of
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 

@@ -14,10 +14,10 @@ from synapsed.screens import checked_replies, protocol
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 from synapsed.screens.worker import Screens
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.queries import answer, is_answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Ask, Drawn
 from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, MakePool, MakeProgram

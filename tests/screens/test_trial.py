@@ -46,7 +46,7 @@ async def test_an_emulator_that_goes_round_in_circles_counts_as_one_that_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended by the time that it computes; on a busy machine good output takes long by the clock on the wall."""
-    lines = ["import synapsed.terminal.screen as screens", "def feed(self, data):", "    while True: pass"]
+    lines = ["import synapsed.terminal.emulated_screen as screens", "def feed(self, data):", "    while True: pass"]
     (tmp_path / "sitecustomize.py").write_text("\n".join([*lines, "screens.Screen.feed = feed"]))
     monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     assert not await survives(None, b"x", cpu_s=1)

@@ -10,11 +10,11 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.screens import checked_replies, protocol
 from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.screen_messages import (
     Ask,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from synapsed.errors import Forbidden
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool

@@ -12,8 +12,8 @@ from synapsed.api.live_screens import ScreenChanges
 from synapsed.model.picture import Rows
 from synapsed.screens import checked_replies, protocol
 from synapsed.screens.protocol import ScreenFrameError
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.rows import drawable
-from synapsed.terminal.screen import Screen
 from tests.golden.replay import CASES, Case
 from tests.support.gated import chosen
 
