@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.agents import conversations, message_files
-from synapsed.agents.accounts import Accounts
 from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.agent_prompts import AgentPrompts
@@ -27,7 +26,7 @@ from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.stop_requests import StopRequests, Unanswered
 from synapsed.agents.turns import AgentTurns
-from synapsed.agents.usage_limit import Usage
+from synapsed.agents.usage_limit import Accounts, Usage
 from synapsed.agents.work_events import ToolEvents
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock

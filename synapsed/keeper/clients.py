@@ -9,10 +9,9 @@ import os
 import selectors
 import socket
 
-from .connection import Connection
 from .frames import ProtocolError
 from .processes import peer_uid
-from .requests import Requests
+from .requests import Connection, Requests
 from .spec import LaunchRefused
 from .spool import OutputChannel
 from .terminals import MAX_TERMINALS, JoinedTerminal

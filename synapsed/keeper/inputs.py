@@ -15,7 +15,10 @@ import os
 import sys
 from collections import deque
 
-from .connection import Connection
+MYPY = False
+if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
+    from .requests import Connection
+
 
 REMEMBERED = 512
 """Inputs remembered for duplicates. A daemon repeats only its last few, after it was killed between send and record."""

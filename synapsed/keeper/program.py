@@ -14,11 +14,10 @@ import time
 
 from . import ending, frames
 from .clients import Clients, Listener
-from .connection import Connection
 from .ending import Ending
 from .inputs import InputQueue, Journal, Pending
 from .processes import descendants, has_descendants, start_mark
-from .requests import Requests
+from .requests import Connection, Requests
 from .spawn import Program
 from .spec import LaunchRefused, Spec
 from .spool import OutputChannel

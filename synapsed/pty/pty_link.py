@@ -31,12 +31,12 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
-from synapsed.pty.kernel_witness import KernelWitness
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.person_keys import PersonKeys
 from synapsed.pty.prompt_learning import KeptPrompts
 from synapsed.pty.readiness import SILENT_KEEPER
+from synapsed.pty.screen_looks import KernelWitness
 from synapsed.pty.session import Session
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.stopping import Stopping

@@ -16,10 +16,9 @@ from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews, LinkTurnRecord, LinkUndelivered
 from synapsed.pty import turn_types as turns
-from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import LinkedTerminal
-from synapsed.pty.screen_looks import Looks
+from synapsed.pty.screen_looks import KernelChecks, Looks
 from synapsed.pty.session_commands import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn

@@ -1,4 +1,5 @@
-"""The screen of one program, drawn elsewhere (`worker`): what is told and asked goes there, what comes back is checked.
+"""The screen of one program, drawn elsewhere (`worker`): what is told and asked goes there, what comes back is checked,
+and the last look is kept for who asks next: while nothing was told since, another one would say the same.
 
 When its process ends, the screen is drawn once more from its last checkpoint and the spool, and what was asked is asked
 again: whoever asked waits a little longer. Where the process was at work on this screen, that output is tried first, in
@@ -9,7 +10,7 @@ passed over.
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,6 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
 from synapsed.screens import checked_replies, harmful_output, protocol
 from synapsed.screens.harmful_output import HarmRecord
-from synapsed.screens.kept_look import KeptLook
 from synapsed.screens.protocol import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
@@ -48,6 +48,40 @@ from synapsed.terminal.screen_messages import (
     TurnOpened,
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
+
+
+class KeptLook:
+    """One look, and what it was asked with. Pure."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Look, Ask] | None = None
+        self.changes = 0
+        """How often something was told that may make another look say something else."""
+
+    def changed(self) -> None:
+        self._kept = None
+        self.changes += 1
+
+    def keep(self, look: Look, ask: Ask, changes: int) -> None:
+        """`changes` is how many there were when it was asked for: a look that was overtaken by one is not kept."""
+        if changes == self.changes:
+            self._kept = look, ask
+
+    def answers(self, ask: Ask) -> Look | None:
+        """The look, if it is what `ask` would get. It may say more than is asked for. Whoever wants a whole one gets
+        no look in the middle of a frame."""
+        if self._kept is None:
+            return None
+        look, asked = self._kept
+        timely = asked.now <= ask.now < look.good_until
+        as_much = (not look.mid_frame or not ask.whole) and (look.kinds is not None or not ask.kinds)
+        return look if timely and as_much and _alike(asked) == _alike(ask) else None
+
+
+def _alike(ask: Ask) -> Ask:
+    """What of it tells what is judged."""
+    return replace(ask, now=0.0, kinds=False, whole=False)
+
 
 if TYPE_CHECKING:
     from synapsed.screens.pool import ScreenPool, Seat

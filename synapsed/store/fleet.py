@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from synapsed.model.fleet import FleetChange, FleetOrigin, InRow, OutRow, Quarantined, WorkCandidate, update_row
 from synapsed.store.database import Database
-from synapsed.store.secret_encryption import Sealer
+from synapsed.store.encoding import Sealer
 
 TAKEN_KEPT: Final = 1_000_000
 """Ids of what was taken and has no task here any more: what comes again after so many others is taken for new."""

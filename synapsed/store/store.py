@@ -30,13 +30,12 @@ from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.task import Task
 from synapsed.store.database import Database
-from synapsed.store.encoding import EncodedModel
+from synapsed.store.encoding import EncodedModel, Sealer
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.fleet import FleetTable
 from synapsed.store.fleet import apply as apply_fleet
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
-from synapsed.store.secret_encryption import Sealer
 from synapsed.store.task_rows import (
     RecentTasks,
     TaskRow,

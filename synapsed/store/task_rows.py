@@ -23,9 +23,8 @@ from synapsed.interfaces import RowsOfTask, TaskFilter
 from synapsed.model.fleet import FleetOrigin
 from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.task import Task
-from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
+from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, Sealer, share_large, texts_size, weigh_large
 from synapsed.store.fleet import task_put
-from synapsed.store.secret_encryption import Sealer
 
 BORN: Final = "coalesce((SELECT born FROM agents WHERE agents.id = {0}), 0)"
 """SQL: the id of the last event before the agent {0}."""

@@ -16,11 +16,11 @@ from typing import Protocol
 import structlog
 
 from synapsed.agents import message_files, views
-from synapsed.agents.accounts import Accounts
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.agents.parking import Memory, check_parking, machine_memory
 from synapsed.agents.restart_policy import RestartState
+from synapsed.agents.usage_limit import Accounts
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.config.config_files import load_config

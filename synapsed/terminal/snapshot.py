@@ -1,4 +1,4 @@
-"""What a screen shows at one moment: rows, cells, cursor and modes. Values, without the emulator (`emulated_screen`)."""
+"""What a screen shows at one moment: values, without the emulator (`emulated_screen`)."""
 
 from dataclasses import dataclass, field
 

@@ -145,7 +145,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
 ) -> None:
     """Its keeper is not asked for each key that somebody pressed."""
     monkeypatch.setattr("synapsed.pty.keyboard.CONTINUE_AFTER_S", (0.0, 0.0))
-    monkeypatch.setattr("synapsed.pty.kernel_witness.ASK_AGAIN_S", 0.001)
+    monkeypatch.setattr("synapsed.pty.screen_looks.ASK_AGAIN_S", 0.001)
     link, _ = opens(b"> ")
     unread, signals = 1, []
 

@@ -264,7 +264,7 @@ async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_whe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("synapsed.pty.turn_worker.STALLED_S", 0.01)
-    monkeypatch.setattr("synapsed.pty.kernel_witness.ASK_AGAIN_S", 0.001)
+    monkeypatch.setattr("synapsed.pty.screen_looks.ASK_AGAIN_S", 0.001)
     terminal = Terminal()
     terminal.writing.clear()
     worker = await terminal.begin()

@@ -31,9 +31,8 @@ import synapsed.keepers.client
 import synapsed.keepers.heartbeat
 import synapsed.keepers.kept_program
 import synapsed.parts.history.service
-import synapsed.pty.kernel_checks
-import synapsed.pty.kernel_witness
 import synapsed.pty.link_factory
+import synapsed.pty.screen_looks
 import synapsed.pty.viewers
 import synapsed.screens.harmful_output
 import synapsed.screens.pool
@@ -107,8 +106,8 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
         (heartbeat, "start_mark", machine.start_mark),
         (heartbeat, "call_keeper", machine.call_keeper),
         (synapsed.pty.viewers, "BUFFER_MAX", 1024),
-        (synapsed.pty.kernel_witness, "Foreground", SimForeground),
-        (synapsed.pty.kernel_checks, "Foreground", SimForeground),
+        (synapsed.pty.screen_looks, "Foreground", SimForeground),
+        (synapsed.pty.screen_looks, "Foreground", SimForeground),
         (factory, "sweep_launch", machine.sweep),
         (factory, "find_keepers", machine.find_keepers),
         (factory, "call_keeper", machine.call_keeper),
