@@ -1,8 +1,8 @@
 """`synapsectl attach AGENT` begins before the rest of the tool is loaded: the daemon is asked, and the screen drawn,
 with hardly more than every Python has loaded at its start; the rest is loaded while the person sees the screen already.
 
-That is only for the plainest case. Whatever is otherwise is left as it is found, and `synapsectl.attach` goes on with
-the connection and the terminal in the state in which they are. Imports of this module are a part of what it saves.
+That is only for the plainest case. Whatever is otherwise is left as it is found, and `synapsectl.attachment` goes on
+with the connection and the terminal in the state in which they are. Imports of this module are a part of what it saves.
 """
 
 import os

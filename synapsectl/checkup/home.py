@@ -1,16 +1,17 @@
-"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, what it does by itself, the registry."""
+"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, the registry; and what keeps it from what
+it does by itself: schedules, rules, webhooks and sinks.
+"""
 
 import json
 import os
 import shutil
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
 from synapsectl.checkup.loopback import look_at_agents
 from synapsectl.client import agent_path
@@ -308,3 +309,35 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
+
+
+_STATUS = {"ok": OK, "idle": NOTE, "wrong": WRONG}
+
+_TABLES = {"webhook": "[webhooks]", "sink": "[notify.sinks]"}
+
+
+def look_at_automation(found: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    """`found` as `/control/automation` tells it. What is as it should be is counted, the rest is told one by one;
+    a kind that nobody has configured is not mentioned."""
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
+    for one in found:
+        by_kind.setdefault(one["kind"], []).append(one)
+    for kind, all_of_it in by_kind.items():
+        odd = [one for one in all_of_it if one["state"] != "ok"]
+        if fine := len(all_of_it) - len(odd):
+            yield Finding(f"{kind}s", OK, f"{fine} as {'it' if fine == 1 else 'they'} should be")
+        for one in odd:
+            status = _STATUS.get(one["state"], WRONG)
+            yield Finding(f"{kind} {one['name']}", status, one["problem"], _mend(kind, one))
+
+
+def _mend(kind: str, one: Mapping[str, Any]) -> str:
+    if one["source"] == "verb":
+        return command("synapsectl", kind, "remove", one["name"]) + ", and add it again as it should be"
+    reload = f"correct it under {_TABLES.get(kind, f'[[{kind}]]')} of config.toml, then 'synapsectl reload'"
+    if kind == "sink":
+        test = command("synapsectl", "notify", "test", one["name"])
+        return f"see what {test} says; or {reload}"
+    if kind == "webhook" and one["state"] == "wrong":
+        return f"see that it answers, then 'synapsectl reload'; or {reload}"
+    return reload

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise NotInstalled(f"{TUI_MISSING}: {TUI_INSTALL}")
     if not (ctx.out.on_terminal and sys.stdin.isatty()) or ctx.dumb:
         raise UsageError("top needs a terminal that obeys escape sequences; a script reads 'synapsectl list --json'")
-    from synapsectl.top.program import show  # Textual takes half a second: for this verb only
+    from synapsectl.top.app import show  # Textual takes half a second: for this verb only
 
     return show(ctx, hold=args.hold, first=named(ctx, args.agent) if args.agent else None)
 

@@ -14,7 +14,7 @@ from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
 
 Attach = Callable[..., PtyTool]
-HASTY = "import synapsectl.attach; synapsectl.attach.RECONNECT = 0.3"
+HASTY = "import synapsectl.attachment; synapsectl.attachment.RECONNECT = 0.3"
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsectl import output
+from synapsectl.inbox.answer_keys import KeyPress, KeyReader
 from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
-from synapsectl.inbox.keys import KeyPress, KeyReader
 from synapsectl.inbox.model import (
     NOTICED_S,
     SHOWN_S,

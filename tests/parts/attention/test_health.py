@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import OK, WRONG
+from synapsectl.checkup.home import look_at_automation
 from synapsed.clock import SystemClock
 from synapsed.kernel import Automated
 from synapsed.parts.attention.running import opened

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG
+from synapsectl.checkup.home import look_at_automation
 from synapsed.kernel import Automated
 from synapsed.model.events import ScheduleCame
 from synapsed.parts.schedules.running import automated

@@ -18,11 +18,11 @@ from synapsectl.display import Display, over_last_row
 from synapsectl.endings import DaemonLost, Detached, Ending, Hopped, Killed, ProgramExited
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, parse_news
-from synapsectl.keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
 from synapsectl.leases import CHECK_S, KEPT_S, LeasedKeys, clock
 from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
+from synapsectl.terminal_keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
 from synapsectl.tty import Terminal
 from synapsectl.ways import Attempt, OpenedWay, Ways
 from synapsed.shared.attach_frames import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
