@@ -1,5 +1,5 @@
-"""`top` as a Textual app: keys and clicks go to the desk, what the desk shows goes to the panes; again after each attach,
-to the end, when what is under way is told.
+"""`top` as a Textual app: keys and clicks go to the desk, what the desk shows goes to the panes; again after each
+attach, until a person leaves.
 
 Ten times a second it is looked whether something is new; what has not changed is not drawn.
 """
