@@ -67,8 +67,9 @@ test-clients: $(STAMP) clis ## agent frameworks (CrewAI, Google ADK, …) as A2A
 	@$(PY) -m tests.clients.programs frameworks
 	@$(PY) -m pytest -q tests/clients
 
-soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts, kills and a clock that jumps; MINUTES=60 SEED=N OLDER=2
+soak: $(STAMP) clis ## one hour of real agents, strangers, people, dialogs, interrupts, kills and a clock that jumps; MINUTES=60 SEED=N OLDER=2
 	@$(PY) -m tests.real.versions install
+	@$(PY) -m tests.real.strangers install
 	@$(PY) -m tests.real.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED)) --older $(or $(OLDER),2)
 
 test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted

@@ -30,6 +30,9 @@ RETRY_S = 0.5
 FAREWELL_S = 1.0
 """How long a keeper that ends goes on sending what its clients have not read."""
 
+SIZES_MAX = 64
+"""Sizes of the window that are remembered, for whoever draws output of before."""
+
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -52,7 +55,8 @@ class Keeper:
         self.program = program
         self.channels = channels
         self.exit_record: dict[str, object] | None = None
-        self.size = (spec.cols, spec.rows)
+        self.sizes = [(0, spec.cols, spec.rows)]
+        """The last sizes of the window, each with how much output there was before it."""
         self._primary = channels[spec.channels[0]]
         self.input = InputWriter(program, InputQueue(journal), self._primary.spool, self._catch_up)
         self._lock = lock
@@ -110,6 +114,11 @@ class Keeper:
         if deadline is not None and now >= deadline:
             self._end(now)
 
+    def resized(self, cols: int, rows: int) -> None:
+        """The window has that size from here on."""
+        if self.sizes[-1][1:] != (cols, rows):
+            self.sizes = [*self.sizes[1 - SIZES_MAX :], (self._primary.spool.end, cols, rows)]
+
     def describe(self) -> dict[str, object]:
         """The facts of WELCOME and of the answer to PING."""
         line_mode, echo = self.input.modes()
@@ -120,8 +129,9 @@ class Keeper:
             "pid": self.program.pid,
             "pid_start": self._marks[1],
             "transport": self.spec.transport,
-            "cols": self.size[0],
-            "rows": self.size[1],
+            "cols": self.sizes[-1][1],
+            "rows": self.sizes[-1][2],
+            "sizes": self.sizes,
             "spool_start": self._primary.spool.start,
             "spool_end": self._primary.spool.end,
             "launch_start": self._launch_starts[self._primary.name],

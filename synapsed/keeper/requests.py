@@ -299,7 +299,7 @@ class Requests:
             import termios
 
             fcntl.ioctl(self._keeper.program.input, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, x, y))
-        self._keeper.size = (cols, rows)
+        self._keeper.resized(cols, rows)
         return {"cols": cols, "rows": rows}
 
     def _signal(self, _client: Connection, _request: int, frame: Frame) -> dict[str, object]:

@@ -101,12 +101,15 @@ class Hello:
     """The process group that reads the terminal."""
     terminals: bool = False
     """Whether persons' terminals can be joined to it."""
+    sizes: tuple[tuple[int, int, int], ...] = ()
+    """The last sizes of the window: how much output there was before it, columns, rows. Empty from a keeper of
+    before."""
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":
         """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
-        later = ("exit", "unread", "line_mode", "echo", "foreground", "terminals")
+        later = ("exit", "unread", "line_mode", "echo", "foreground", "terminals", "sizes")
         plain = {name: header[name] for name in cls.__slots__ if name not in later}
         return cls(
             exit=None if exit_record is None else ExitRecord.from_json(exit_record),
@@ -115,6 +118,7 @@ class Hello:
             echo=header.get("echo"),
             foreground=header.get("foreground"),
             terminals=header.get("terminals") is True,
+            sizes=tuple((at, cols, rows) for at, cols, rows in header.get("sizes", ())),
             **plain,
         )
 

@@ -163,6 +163,7 @@ class AcpLink:
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = self._program.emit = emit
         self._screen.open(self._on_screen)
+        self._screen.resize(*self._size)
         begin, data = self._spool.earlier()
         if data:
             self._screen.feed(begin, data, self._clock.monotonic())

@@ -207,8 +207,11 @@ class PtyLink:
         start, driver = self._stage.start, self._driver
         if start.harm is not None:
             self._lost_screen(start.harm)
-        # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
+        # The keeper's size is the truth: resizes may have come between the checkpoint and the daemon's end, and what
+        # was drawn before one was drawn in the size before it.
         self._window.size = (client.hello.cols, client.hello.rows)
+        for at, cols, rows in client.hello.sizes:
+            self._stage.resize(cols, rows, at)
         self._stage.resize(*self._window.size)
         self._viewers.resize(*self._window.size)
         self._program.tasks.spawn(driver.turn.run())

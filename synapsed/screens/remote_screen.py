@@ -28,6 +28,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.screens import checked_replies, harmful_output, protocol
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.protocol import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens.window_sizes import WindowSizes
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import (
@@ -117,14 +118,8 @@ class RemoteStage:
     _ended_at = -1
     """Up to where output had come when somebody else ended the process that was at work on it."""
 
-    _drawn_size = (0, 0)
-    """The size in which the process draws."""
-
     _passed_to = 0
     """Up to where output is not drawn any more, because nobody waits for it."""
-
-    _resized_at = 0
-    """Up to where output had come when the window got its size."""
 
     def __init__(
         self,
@@ -143,7 +138,7 @@ class RemoteStage:
         self._pool = pool
         self._agent_id = agent_id
         self._profile = profile
-        self._size = size
+        self._sizes = WindowSizes(size)
         self._launch_start = launch_start
         self._checkpoint = self._of_launch(checkpoint)
         self._kept = kept
@@ -206,9 +201,9 @@ class RemoteStage:
         """Begin; `told` is given what comes of itself."""
         self._told = told
         self._take_seat(self._checkpoint)
+        self._sizes.forget_due()  # `resize` tells since when
         self._checkpoint = None
         self._live = True
-        self._draw_in_size()
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
         """The program wrote `data` at `offset`; `continues`: with what came before it is one piece."""
@@ -224,6 +219,7 @@ class RemoteStage:
         if self._live:
             self._sent = max(self._sent, offset)
             self._say(ScreenFrame(FrameKind.PASS, offset=offset))
+            self._draw_due()
 
     def note(self, note: Note) -> None:
         if isinstance(note, StopOver) and not self._may_stop:
@@ -241,6 +237,7 @@ class RemoteStage:
                 self._sent = offset if self._live else self._sent
         if self._live:
             self._tell(note)
+            self._draw_due()
 
     @property
     def _may_stop(self) -> bool:
@@ -257,16 +254,15 @@ class RemoteStage:
     def _tell(self, note: Note) -> None:
         self._say(ScreenFrame(FrameKind.NOTE, text=protocol.write_note(note)))
 
-    def resize(self, cols: int, rows: int) -> None:
+    def resize(self, cols: int, rows: int, at: int | None = None) -> None:
+        """The window has that size from output `at` on; None: from here on."""
         self._look.changed()
-        if (cols, rows) != self._size:
-            self._size, self._resized_at = (cols, rows), self._fed
+        self._sizes.resize((cols, rows), self._sizes.last_at(self._fed) if at is None else at, self._sent)
         if self._live:
-            self._draw_in_size()
+            self._draw_due()
 
-    def _draw_in_size(self) -> None:
-        if self._drawn_size != self._size:
-            self._drawn_size = (cols, rows) = self._size
+    def _draw_due(self) -> None:
+        for cols, rows in self._sizes.due(self._sent):
             self._say(ScreenFrame(FrameKind.RESIZE, number=cols, offset=rows))
 
     async def close(self) -> None:
@@ -334,7 +330,7 @@ class RemoteStage:
         return shown
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
-        text, blob = protocol.write_lines(wanted, self._size)
+        text, blob = protocol.write_lines(wanted, self._sizes.now)
         return await self._ask(FrameKind.LINES, checked_replies.read_lines, text=text, blob=blob)
 
     async def _ask[T](
@@ -438,6 +434,7 @@ class RemoteStage:
         if not whole:
             self._told(Incomplete())
         self._tell_due()
+        self._draw_due()
         self._live = True
         for asked in self._asked.values():
             self._say(asked.frame)
@@ -466,12 +463,7 @@ class RemoteStage:
         """Tell what was told before more output came than is sent by now; up to where output comes before the next."""
         while self._untold and self._untold[0][0] <= self._sent:
             self._tell(self._untold.pop(0)[1])
-        if self._resized_at <= self._sent:
-            self._draw_in_size()
-        later = [
-            offset for offset in (self._resized_at, *(offset for offset, _ in self._untold)) if offset > self._sent
-        ]
-        return min(later, default=self._fed)
+        return self._untold[0][0] if self._untold else self._fed
 
     def _take_seat(self, checkpoint: Checkpoint | None) -> None:
         offset = self._launch_start if checkpoint is None else checkpoint.offset
@@ -479,17 +471,24 @@ class RemoteStage:
         self._heard = False
         self._drawn, self._sent = offset, self._drawn_from(offset)
         now = self._clock.monotonic()
-        opening = protocol.Opening(self._profile, *self._size, offset, checkpoint, self._harms.harm, now)
+        size = self._sizes.begin(offset, None if checkpoint is None else (checkpoint.cols, checkpoint.rows))
+        opening = protocol.Opening(self._profile, *size, offset, checkpoint, self._harms.harm, now)
         text, blob = protocol.write_opening(opening)
         self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
-        self._drawn_size = self._size if checkpoint is None else (checkpoint.cols, checkpoint.rows)
         if self._sent > offset:
             self._tell(Skipped(self._sent))
         self._untold = list(self._notes.values())
 
     def _feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        self._sent = offset + len(data)
-        self._say(ScreenFrame(FrameKind.FEED, offset=offset, now=now, flag=int(continues), blob=data))
+        """Each part of it is drawn in the size that the window had then."""
+        self._sent = offset
+        self._draw_due()
+        while data:
+            self._sent = self._sizes.until(offset, offset + len(data))
+            piece, data = data[: self._sent - offset], data[self._sent - offset :]
+            self._say(ScreenFrame(FrameKind.FEED, offset=offset, now=now, flag=int(continues), blob=piece))
+            offset, continues = self._sent, True
+            self._draw_due()
 
     def _say(self, frame: ScreenFrame) -> None:
         if self._seat is not None:

@@ -49,17 +49,23 @@ def position_below(
 ) -> int | None:
     """Number of the line below the last one in which the program shows the beginning of `message`, which is what was
     typed; None where that is not to be seen. An answer may quote it: a line that begins an answer (`start`), or with
-    words before it, is only taken for want of a better one, and for none unless `quoted_too`."""
+    words before it, is only taken for want of a better one, and for none unless `quoted_too`. Of these one that begins
+    with the message, and has an answer below, counts first: some programs put the same sign before both."""
     first = anchor_of(message)
+    echoed: int | None = None
     quoted: int | None = None
     for n in range(len(lines) - 1, -1, -1) if first else ():
         before = _before(lines[n], first)
         if before is None:
             continue
-        if _WORD.search(before) is None and (start is None or start.search(lines[n]) is None):
-            return n + 1
+        sign = start.search(lines[n]) if start is not None else None
+        if start is None or sign is None:
+            if _WORD.search(before) is None:
+                return n + 1
+        elif echoed is None and sign.end() >= len(before) and any(map(start.search, lines[n + 1 :])):
+            echoed = n + 1
         quoted = quoted or n + 1
-    return quoted if quoted_too else None
+    return (echoed or quoted) if quoted_too else None
 
 
 def is_cut(spec: AnswerSpec, text: str, message: str) -> bool:

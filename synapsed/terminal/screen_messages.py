@@ -188,7 +188,9 @@ class Stage(Protocol):
 
     def note(self, note: Note) -> None: ...
 
-    def resize(self, cols: int, rows: int) -> None: ...
+    def resize(self, cols: int, rows: int, at: int | None = None) -> None:
+        """The window has that size from output `at` on; None: from here on."""
+        ...
 
     async def look(self, ask: Ask) -> Look | None:
         """None in the middle of a frame, where a whole one is wanted."""

@@ -71,8 +71,9 @@ class LocalStage:
     def note(self, note: Note) -> None:
         self._observer.note(note)
 
-    def resize(self, cols: int, rows: int) -> None:
-        self._observer.resize(cols, rows)
+    def resize(self, cols: int, rows: int, at: int | None = None) -> None:
+        if at is None:
+            self._observer.resize(cols, rows)
 
     async def look(self, ask: Ask) -> Look | None:
         return self._observer.asked(ask)

@@ -46,6 +46,9 @@ async def test_a_resize_reaches_the_program(lab: Lab) -> None:
     await watcher.until_output(b"now 77 22")
     hello = (await lab.connect(keeper)).hello
     assert (hello.cols, hello.rows) == (77, 22)
+    ((start, *_), (at, *size)) = hello.sizes
+    assert (start, size) == (0, [77, 22])
+    assert len(b"go") <= at < hello.spool_end, "what the program draws for it comes after it"
 
 
 @pytest.mark.parametrize("transport", ["pty", "pipes"])

@@ -126,7 +126,7 @@ async def test_a_window_that_a_killed_daemon_left_narrower_gets_its_size_again(
     async def subscribe(_offset: int, *, channel: str | None = None) -> None:
         link._program.caught_up.set()
 
-    keeper = SimpleNamespace(hello=SimpleNamespace(cols=cols, rows=24), resize=resize, subscribe=subscribe)
+    keeper = SimpleNamespace(hello=SimpleNamespace(cols=cols, rows=24, sizes=()), resize=resize, subscribe=subscribe)
 
     async def reach(_told: object) -> Any:
         link._program.client = keeper  # type: ignore[assignment]  # of a keeper that is what the test needs of one

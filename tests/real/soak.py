@@ -1,6 +1,6 @@
-"""Real agents for an hour, of pinned programs and of older versions of them: messages at random moments, people typing,
-dialogs, interrupts, kills of the daemon, a wall clock that is set by days. Messages go by all ways there are (`ways`):
-over a program's own server, typed at its terminal, and over pipes.
+"""Real agents for an hour, of pinned programs, of older versions of them, and strangers with a profile of a person's.
+There are messages at random moments, people typing, dialogs, interrupts, kills of the daemon, a wall clock that is set
+by days. Messages go by all ways there are (`ways`): over a program's own server, typed at its terminal, and over pipes.
 
     python -m tests.real.soak [--minutes 60] [--seed N] [--kill-every 300] [--older 2] [--set-every 240]
     python -m tests.real.soak --judge FOLDER     # again, by what a run left
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.clock import JUMPS
-from tests.real import netns, pace, programs, versions
+from tests.real import netns, pace, programs, strangers, versions
 from tests.real.agents import EVERY, RealAgent, nonce
 from tests.real.judgement import Happening, Journal, begun_at, ends_of, judge, letters_of, unaccounted
 from tests.real.model import Model, read_log
@@ -87,6 +87,12 @@ SHAPES = (
 )
 """Messages, each with its weight."""
 
+STRANGERS = ("qwen", "cn", "copilot")
+"""Programs that no profile is shipped for (`strangers`)."""
+
+TO_STRANGERS = ("{word} [[answer:short]]", "Say {word}.", "{word} [[delay:2]] [[answer:short]]", "{word}\nin two lines")
+"""What is sent to these: an answer is read off their screens as they draw it, so it is a plain one."""
+
 
 @dataclass
 class Sent:
@@ -122,6 +128,7 @@ class Soak:
             self._start(version.cli, partial(_prepare_older, version), str(version), "--name", str(version))
             for version in older
         ]
+        self.agents += [self._start_stranger(name) for name in STRANGERS]
         self.terminals = list(self.agents)
         """Those at which a person may sit."""
         self.agents += [self._start_on_pipes(way) for way in PIPES]
@@ -141,12 +148,20 @@ class Soak:
 
     def _start_typed(self, way: Way) -> RealAgent:
         """The program with a profile by which messages are typed although it has a server."""
-        folder = self.daemon.home / "config" / "profiles"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{way}.toml").write_text(f'extends = "{way.cli}"\n{OFF[way.cli]}')
-        assert self.daemon.ctl("reload").code == 0
+        self._add_profile(str(way), f'extends = "{way.cli}"\n{OFF[way.cli]}')
         prepared = programs.prepare(way.cli, *self._folders(str(way)), self.model.url)
         return RealAgent.start(str(way), self.daemon, self.model, prepared, ready=False)
+
+    def _start_stranger(self, name: str) -> RealAgent:
+        self._add_profile(name, Path(__file__).with_name("profiles").joinpath(f"{name}.toml").read_text())
+        prepared = strangers.prepare(name, *self._folders(name), self.model.url)
+        return RealAgent.start(name, self.daemon, self.model, prepared, "--", *prepared.argv[1:], ready=False)
+
+    def _add_profile(self, name: str, text: str) -> None:
+        folder = self.daemon.home / "config" / "profiles"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.toml").write_text(text)
+        assert self.daemon.ctl("reload").code == 0
 
     def _start_on_pipes(self, way: Way) -> RealAgent:
         prepared = programs.prepare(way.cli, *self._folders(str(way)), self.model.url)
@@ -203,7 +218,7 @@ class Soak:
     def _send_to(self, agent: RealAgent) -> None:
         while not self.over.wait(self.rng.expovariate(1 / (EVERY_S * len(self.agents)))):
             with self.lock:
-                (shape,) = self.rng.choices([s for s, _ in SHAPES], [w for _, w in SHAPES])
+                shape = self._shape(agent)
                 urgent, cancel = self.rng.random() < 0.04, self.rng.random() < 0.08
                 soon = self.rng.uniform(0.0, 2.0)
             word, since = nonce(), time.time()
@@ -213,6 +228,12 @@ class Soak:
                 self._note("urgent", agent, since)
             if cancel and sent.task_id:
                 self._cancel(agent, sent.task_id, word, soon)
+
+    def _shape(self, agent: RealAgent) -> str:
+        if agent.name in STRANGERS:
+            return self.rng.choice(TO_STRANGERS)
+        (shape,) = self.rng.choices([s for s, _ in SHAPES], [w for _, w in SHAPES])
+        return shape
 
     def _cancel(self, agent: RealAgent, task_id: str, word: str, soon: float) -> None:
         """Cancel the task `soon` after it is WORKING; one that waits for its turn for long, while it waits."""
@@ -418,7 +439,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.judge is not None:
         return 0 if tell(options.judge) else 1
-    if reason := programs.missing():
+    if reason := programs.missing() or strangers.missing():
         sys.exit(reason)
     if shutil.which("cc") is None:
         sys.exit("there is no C compiler (cc): the library that sets the clock is compiled; install gcc or clang")

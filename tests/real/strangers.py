@@ -30,6 +30,7 @@ _FOLDER = Path(os.environ.get("SYNAPSED_STRANGERS_CACHE") or cache_root() / "str
 NPM = NpmCache(
     locked=_HERE / "npm" / "strangers", folder=_FOLDER / "locked-npm", what="strange programs", command=_COMMAND
 )
+_BIN = NPM.folder / "node_modules" / ".bin"
 PYPI = PypiCache(
     locked=_HERE / "pypi" / "strangers.lock",
     folder=_FOLDER / "locked-pypi",
@@ -56,7 +57,8 @@ def prepare(program: str, home: Path, project: Path, model_url: str) -> Prepared
         folder.mkdir(parents=True, mode=0o700)
     name, _, kind = program.partition(" ")
     own: dict[str, str] = {}
-    path = os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin", str(Path(shutil.which("node") or "node").parent)])
+    node = Path(shutil.which("node") or "node").parent
+    path = os.pathsep.join([str(_BIN), "/usr/local/bin", "/usr/bin", "/bin", str(node)])
     common = {"HOME": str(home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
     if name == "ask-js":
         (home / "node_modules").symlink_to(NPM.folder / "node_modules")
@@ -67,7 +69,7 @@ def prepare(program: str, home: Path, project: Path, model_url: str) -> Prepared
     else:
         configure = _unconfigured if kind == "unconfigured" else _CONFIGURERS[name]
         arguments, own = configure(home, model_url)
-        argv = [str(NPM.folder / "node_modules" / ".bin" / name), *arguments]
+        argv = [str(_BIN / name), *arguments]
     return Prepared(cli=name, argv=tuple(argv), env={**common, **own}, home=home, cwd=project)
 
 

@@ -6,7 +6,6 @@ tests.real.strangers install`) they are skipped.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +38,7 @@ def stranger(request: pytest.FixtureRequest, daemon: Daemon, model: Model, priva
     def start(program: str, profile: str = "generic") -> str:
         prepared: Prepared = strangers.prepare(program, private_dir / "home", private_dir / "project", model.url)
         command = prepared.argv if profile == "generic" else prepared.argv[1:]
-        folder = Path(prepared.argv[0]).parent
-        env = {**daemon.env, **prepared.env, "PATH": f"{folder}{os.pathsep}{prepared.env['PATH']}"}
+        env = {**daemon.env, **prepared.env}
         started = daemon.ctl("start", profile, "--name", "it", "--cwd", str(prepared.cwd), "--", *command, env=env)
         assert started.code == 0, started.err
         return "it"

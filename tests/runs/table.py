@@ -131,7 +131,7 @@ SECTIONS = (
         about="real agents, people, dialogs, interrupts and kills",
         command=("tests.real.soak", "--minutes", "{MINUTES}"),
         options={"MINUTES": SOAK_MINUTES},
-        install=(*_PROGRAMS, "tests.real.versions"),
+        install=(*_PROGRAMS, "tests.real.versions", "tests.real.strangers"),
     ),
 )  # fmt: skip
 

@@ -226,6 +226,23 @@ async def test_the_window_keeps_its_size(pool: ScreenPool, make_program: MakePro
     assert await program.lines() == ["text"]
 
 
+async def test_each_part_of_the_output_is_drawn_in_the_size_that_the_window_had(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    """A program that draws at the window's edge takes away what it drew at the edge before."""
+    program = await make_program(pool)
+    program.prints(b"\x1b[?1049h\x1b[999;24Hedge\x1b[H")
+    for last, rows in ((24, 40), (40, 50), (50, 60)):
+        program.stage.resize(80, rows)
+        program.prints(b"\x1b[%d;%dH\x1b[4X\x1b[999;%dHedge\x1b[H" % (last, last, rows))
+    program.prints(b"\x1b[60;60H\x1b[4X\x1b[1;1Hdone")
+    before = await program.look()
+    os.kill(await worker(pool), signal.SIGKILL)
+    after = await program.look()
+    assert await program.lines() == ["done"]
+    assert (after.screen.lines, after.screen.rows) == (before.screen.lines, 60)
+
+
 async def test_what_was_drawn_before_the_window_got_another_size_is_drawn_in_the_old_one(
     pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:

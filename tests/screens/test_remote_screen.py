@@ -26,6 +26,20 @@ from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, PROFILE, MakePool, MakeProgram, shown_by, worker
 
 
+async def test_a_daemon_that_comes_draws_what_was_written_in_the_sizes_of_then(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    """A keeper says which sizes its window had, and since when."""
+    program = await make_program(pool)
+    small, tall = b"\x1b[?1049h\x1b[999;1Ha dialog", b"\x1b[24;1H\x1b[2K\x1b[999;1Hready"
+    program.stage.resize(80, 24, 0)
+    program.stage.resize(80, 40, len(small))
+    program.stage.resize(80, 40)
+    program.prints(small + tall)
+    look = await program.look()
+    assert [(n, line) for n, line in enumerate(look.screen.lines) if line] == [(39, "ready")]
+
+
 async def test_what_is_asked_is_answered_as_here(pool: ScreenPool, make_program: MakeProgram) -> None:
     program = await make_program(pool)
     data = "one\r\n\x1b[1mtwo\x1b[m ünï €\r\n\x1b[6n$ half a se\x1b[3".encode()

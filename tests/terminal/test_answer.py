@@ -1,5 +1,7 @@
 """Answers read off the screen."""
 
+import re
+
 import pytest
 
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
@@ -19,13 +21,20 @@ def test_answer_that_is_the_message() -> None:
     assert from_screen(BLOCKS, "> say hello\n\n● say hello\n──────────", "say hello") == "say hello"
 
 
+@pytest.mark.parametrize("answer", ["you said hello", "hello", "hello, hello"])
+@pytest.mark.parametrize("more", ["", "\n  in two lines"])
+def test_a_message_that_is_shown_with_the_sign_of_answers(answer: str, more: str) -> None:
+    text = f"● before\n\n● hello{more}\n\n● {answer}\n──────────\n"
+    assert from_screen(BLOCKS, text, f"hello{more.replace('  ', '')}") == answer
+
+
 def test_the_same_message_twice_is_answered_by_what_stands_below_the_last() -> None:
     text = "> again\n● one\n> again\n● two, again\n──────────"
     assert from_screen(BLOCKS, text, "again") == "two, again"
 
 
 def test_message_behind_a_mark_is_found_for_want_of_a_better_place() -> None:
-    assert below_message("❯ [message] /clear\nbelow", "/clear", "^● ") == "below"
+    assert below_message("❯ [message] /clear\nbelow", "/clear", re.compile("^● ")) == "below"
     assert below_message("nothing of it\nbelow", "/clear") == "nothing of it\nbelow"
 
 
