@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.figures import sized
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.scanner import Scanner
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.viewer_filter import ViewerFilter
 from tests.emulator.candidates import CANDIDATES, PACKAGES
 from tests.emulator.tmux import TmuxScreen

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.figures import sized
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import Exited, KeeperEvent, Output
+from synapsed.keepers.keeper_messages import Exited, KeeperEvent, Output
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher
 
 SIZE = sized(20_000_000, 500_000)

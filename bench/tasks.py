@@ -32,7 +32,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import AttentionChanged, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.store.store import SqliteStore
-from synapsed.supervisor.retention import Retention
+from synapsed.supervisor.task_expiry import Retention
 from tests.support.daemon import ANY_PORTS, Daemon
 
 TASKS = sized(100_000, 500)

@@ -1,8 +1,8 @@
 """`synapsectl attach AGENT` begins before the rest of the tool is loaded: the daemon is asked, and the screen drawn,
 with hardly more than every Python has loaded at its start; the rest is loaded while the person sees the screen already.
 
-That is only for the plainest case. Whatever is otherwise is left as it is found, and `synapsectl.attach` goes on with
-the connection and the terminal in the state in which they are. Imports of this module are a part of what it saves.
+That is only for the plainest case. Whatever is otherwise is left as it is found, and `synapsectl.attachment` goes on
+with the connection and the terminal in the state in which they are. Imports of this module are a part of what it saves.
 """
 
 import os
@@ -92,7 +92,7 @@ class BegunAttach:
 
     def receive(self) -> bool:
         """Wait for the screen; whether it has come, behind the greeting."""
-        from synapsed.attachwire import NEWS, SCREEN, SCREEN_MAX, FrameError, FrameReader
+        from synapsed.shared.attach_frames import NEWS, SCREEN, SCREEN_MAX, FrameError, FrameReader
 
         until = time.monotonic() + DRAWN_S
         reader: FrameReader | None = None
@@ -140,7 +140,7 @@ class BegunAttach:
 
 def head_of(agent: str, cols: int, rows: int) -> bytes:
     """The request for the terminal of `agent`."""
-    from synapsed.attachwire import UPGRADE
+    from synapsed.shared.attach_frames import UPGRADE
 
     target = f"/agents/{agent}/terminal?cols={cols}&rows={rows}&one_screen=1"
     return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: {UPGRADE}\r\nConnection: Upgrade\r\n\r\n".encode()

@@ -12,7 +12,7 @@ from synapsectl.progress import StatusLine
 from synapsectl.questions import ask, can_ask
 from synapsectl.signals import typed_line
 from synapsectl.waiting import INTERRUPTED, Waiter
-from synapsed.sse import SseEvent
+from synapsed.shared.sse_parser import SseEvent
 
 CHOICES = "[c] cancel the task, [s] stop watching, [Enter] go on: "
 

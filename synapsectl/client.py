@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from synapsectl.ahead import CONNECT_TIMEOUT
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs, TimedOut
 from synapsed.config.sockets import connect, why_not_our_folder, why_not_our_peer
-from synapsed.sse import SseEvent, SseParser, SseTooLarge
+from synapsed.shared.sse_parser import SseEvent, SseParser, SseTooLarge
 
 REQUEST_TIMEOUT = 30.0
 """Seconds of silence after a request."""

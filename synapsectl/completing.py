@@ -224,7 +224,7 @@ def _keys(_: CommandLine) -> Iterator[Candidate]:
 
 
 def _worktrees(_: CommandLine) -> Iterator[Candidate]:
-    from synapsectl.worktrees.worktree import Repository  # with subprocess
+    from synapsectl.worktrees.checkout import Repository  # with subprocess
 
     for one in Repository(Path.cwd()).worktrees():
         yield Candidate(one.name, str(one.path))

@@ -1,8 +1,8 @@
 """The daemon's package, for verbs of parts, which know this tool only: its program, and how a file is written whole."""
 
 from synapsed import own_python
-from synapsed.files import write_whole
 from synapsed.own_python import PACKAGES
+from synapsed.shared.files import write_whole
 
 __all__ = ["PACKAGES", "daemon_command", "write_whole"]
 

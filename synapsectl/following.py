@@ -4,7 +4,7 @@ import json
 
 from synapsectl.markdown import MarkdownColours
 from synapsectl.output import CommandOutput, harmless
-from synapsed.sse import SseEvent
+from synapsed.shared.sse_parser import SseEvent
 
 ANSWER = "answer"
 BLOCKS = f"{ANSWER}."

@@ -1,4 +1,4 @@
-"""The client's side of an attached terminal: frames over the daemon's Unix socket (`synapsed.attachwire`).
+"""The client's side of an attached terminal: frames over the daemon's Unix socket (`synapsed.shared.attach_frames`).
 
 The connection never blocks: what it cannot send at once it keeps, and says how much that is.
 """
@@ -15,7 +15,17 @@ from typing import Any
 from synapsectl.ahead import BegunAttach
 from synapsectl.client import Client, HttpReply, agent_path, document_of, read_body, read_head
 from synapsectl.errors import BadAnswer, TimedOut
-from synapsed.attachwire import COMMAND, KEYS, LEASED, NEWS, SCREEN_MAX, UPGRADE, FrameError, FrameReader, frame
+from synapsed.shared.attach_frames import (
+    COMMAND,
+    KEYS,
+    LEASED,
+    NEWS,
+    SCREEN_MAX,
+    UPGRADE,
+    FrameError,
+    FrameReader,
+    frame,
+)
 
 SWITCHING_PROTOCOLS = 101
 

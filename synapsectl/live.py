@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from synapsectl.client import Client
 from synapsectl.errors import CtlError
-from synapsed.sse import SseEvent
+from synapsed.shared.sse_parser import SseEvent
 
 APART = 0.1
 """Seconds between two looks at the least, whatever happens."""

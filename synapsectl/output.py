@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from synapsectl.colours import DIM, painted
-from synapsed.visible import visible
+from synapsed.shared.visible import visible
 
 if TYPE_CHECKING:
     from synapsed.terminal.viewer_filter import ViewerFilter

@@ -7,7 +7,7 @@ from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import REFUSED, ApiError, CtlError
 from synapsectl.output import CommandOutput, short_id
-from synapsed.choices import LASTING, NO, choice, whole
+from synapsed.shared.choices import LASTING, NO, choice, whole
 
 _TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 

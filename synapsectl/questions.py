@@ -14,7 +14,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, TimedOut
 from synapsectl.output import short_id
 from synapsectl.prompts import SCREEN, WhoAsks, answer, asked, show_prompt
-from synapsed.choices import choice
+from synapsed.shared.choices import choice
 
 LOOK = 1.0
 """Seconds after which it is looked whether it is still asked."""

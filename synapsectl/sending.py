@@ -18,9 +18,8 @@ from synapsectl.errors import (
     NoDaemon,
     TimedOut,
 )
-from synapsectl.firstof import FirstOf
 from synapsectl.output import short_id
-from synapsectl.waiting import RECONNECT, RETRY, answer_of, outcome, tell_inexact
+from synapsectl.waiting import RECONNECT, RETRY, FirstOf, answer_of, outcome, tell_inexact
 
 HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 

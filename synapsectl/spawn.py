@@ -15,9 +15,8 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
 from synapsectl.places import unwritable
 from synapsed import own_python
-from synapsed.process.file_locks import is_locked
 from synapsed.process.file_owners import told_foreign
-from synapsed.process.lock_record import advice, elsewhere, here, whose
+from synapsed.process.lock_record import advice, elsewhere, here, is_locked, whose
 from synapsed.process.parent_attributes import become_ordinary, hindrances
 
 START_DEADLINE = 30.0

@@ -9,7 +9,7 @@ from synapsectl.ahead import BegunAttach
 from synapsectl.client import Client
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, open_terminal, read_greeting
-from synapsed.attachwire import LENT, OVER
+from synapsed.shared.attach_frames import LENT, OVER
 
 if TYPE_CHECKING:
     from synapsectl.direct import LentWay

@@ -1,5 +1,6 @@
 """What the rooms share of asyncio: timers that a test can turn, a pause by them, work that is begun at once, work of
-which little is done in one turn of the loop, tasks that nobody awaits, and those who wait for the same thing."""
+which little is done in one turn of the loop, tasks that nobody awaits, those who wait for the same thing, and the end
+of a listener."""
 
 import asyncio
 from collections import deque
@@ -181,3 +182,17 @@ class TaskSet:
 
 def _log_failure(error: BaseException) -> None:
     log.error("a task failed", exc_info=error)
+
+
+async def stop_listening(server: asyncio.Server) -> None:
+    """Close `server`, once what it has accepted are connections.
+
+    `asyncio.Server.close` forgets the connections that were accepted in the same turn of the loop: each is left without
+    an owner, and told of with tracebacks when it is collected (python/cpython#109564).
+    """
+    loop = asyncio.get_running_loop()
+    for sock in server.sockets:
+        loop.remove_reader(sock)
+    for _ in ("its transport is made", "its protocol is told"):
+        await asyncio.sleep(0)
+    server.close()

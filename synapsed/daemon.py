@@ -24,16 +24,15 @@ from typing import Literal
 import structlog
 
 from synapsed import __version__
-from synapsed.agents.figures import figures_of
 from synapsed.agents.parking import check_parking
-from synapsed.agents.views import summary_of
+from synapsed.agents.views import figures_of, summary_of
 from synapsed.aio import TaskSet
 from synapsed.api.connection_limits import Door, DoorLimits
 from synapsed.api.context import ApiContext
+from synapsed.api.listeners import Listeners, lead_here
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.api.token import load_or_create
 from synapsed.clock import SystemClock
 from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
@@ -43,7 +42,6 @@ from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, open_parts
-from synapsed.listeners import Listeners, lead_here
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
@@ -55,17 +53,18 @@ from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.loading import LEFT_OUT, config_model, faces
-from synapsed.pipes.factory import AcpLinks
+from synapsed.pipes.acp_link_factory import AcpLinks
 from synapsed.process.collector import collecting
-from synapsed.process.deleted_files import DECIDE_SOCKET, HOOKS_SOCKET
+from synapsed.process.control_token import load_or_create
 from synapsed.process.extras import has_mcp
 from synapsed.process.installed import commit
 from synapsed.process.open_files import OwnLog
 from synapsed.process.orphans import Strays
 from synapsed.process.service_manager import ServiceNotifier, inherited_sockets
 from synapsed.process.state_lock import HomeLock, lock_home, prepare_directories, remove_stand_in
+from synapsed.process.time_zone import LocalZone
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.pty.factory import PtyLinkFactory
+from synapsed.pty.link_factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
@@ -76,9 +75,8 @@ from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
-from synapsed.supervisor.retention import Retention
-from synapsed.time_zone import LocalZone
-from synapsed.upkeep import Upkeep, watch_loop
+from synapsed.supervisor.task_expiry import Retention
+from synapsed.supervisor.upkeep import DECIDE_SOCKET, HOOKS_SOCKET, Upkeep, watch_loop
 
 FAILED = 1
 """The exit code of a daemon that could not go on."""

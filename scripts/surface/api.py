@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from scripts.surface.schemas import compact, definition, untitled
 from synapsed.api.app import build_agent_app, build_main_app
 from synapsed.api.context import ApiContext, RequestLimits
-from synapsed.api.openapi import document
+from synapsed.api.openapi_document import document
 from synapsed.api.route_rights import needs_of
 from synapsed.api.security import is_public
 from synapsed.model.events.json_schema import event_schema

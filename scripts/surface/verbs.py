@@ -84,7 +84,7 @@ def _told(action: argparse.Action) -> dict[str, object]:
 
 def tools() -> Iterator[str]:
     """`synapsectl mcp`."""
-    from synapsectl.mcp import INSTRUCTIONS, TOOLS
+    from synapsectl.mcp_server import INSTRUCTIONS, TOOLS
 
     yield f"(instructions): {INSTRUCTIONS}"
     for tool in TOOLS:

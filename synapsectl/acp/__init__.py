@@ -2,7 +2,7 @@
 
 `wire` is JSON-RPC in lines, `shapes` what requests must look like, `content` messages in either form, `tools`, `turn`
 and `asking` what is told of an agent's work; all of these are pure. `session` decides what follows from what an editor
-or the daemon says; `server` performs that, with `daemon` for whatever has to wait.
+or the daemon says; `server` performs that, with `daemon_calls` for whatever has to wait.
 """
 
 __all__: list[str] = []

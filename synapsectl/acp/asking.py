@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from synapsectl.acp.content import id_for
-from synapsed.choices import SCREEN, meaning, whole
-from synapsed.visible import visible
+from synapsed.shared.choices import SCREEN, meaning, whole
+from synapsed.shared.visible import visible
 
 TITLE_MAX = 200
 """Characters of what is asked, as a title."""

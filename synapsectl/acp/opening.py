@@ -6,7 +6,7 @@ These calls wait for the daemon.
 import os
 from typing import Any, Final, NamedTuple
 
-from synapsectl.acp.daemon import Reach, in_folder, newest
+from synapsectl.acp.daemon_calls import Reach, in_folder, newest
 from synapsectl.acp.session import TERMINAL
 from synapsectl.acp.shapes import RequestRefused
 from synapsectl.acp.turn import Turn, is_shown

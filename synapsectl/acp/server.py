@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from synapsectl.acp import opening, shapes, wire
 from synapsectl.acp import session as core
 from synapsectl.acp.content import message_of
-from synapsectl.acp.daemon import Reach, Stream, single, whole
+from synapsectl.acp.daemon_calls import Reach, Stream, single, whole
 from synapsectl.acp.opening import Opened, ServedAgents
 from synapsectl.acp.session import EditorSession, failure_of
 from synapsectl.acp.shapes import RequestRefused

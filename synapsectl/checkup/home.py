@@ -1,4 +1,6 @@
-"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, what it does by itself, the registry."""
+"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, the registry; and what keeps it from what
+it does by itself: schedules, rules, webhooks and sinks.
+"""
 
 import json
 import os

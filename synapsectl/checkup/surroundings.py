@@ -23,8 +23,7 @@ from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_fi
 from synapsectl.verbs import packages_with
 from synapsed import __version__, own_python
 from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
-from synapsed.profiles.package_version import package_version
-from synapsed.profiles.releases import drift, find
+from synapsed.profiles.releases import drift, find, package_version
 
 NEEDED_PYTHON = (3, 13)
 

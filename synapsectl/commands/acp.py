@@ -56,8 +56,8 @@ def sign_in(ctx: CommandContext, wanted: "ServedAgents") -> int:
     from synapsectl.acp.shapes import RequestRefused
     from synapsectl.ahead import DEFAULT_DETACH, told
     from synapsectl.commands.attach import attach, require_terminal
-    from synapsectl.keys import parse_keys
     from synapsectl.reach import reach
+    from synapsectl.terminal_keys import parse_keys
 
     require_terminal("acp --sign-in", ctx)
     try:

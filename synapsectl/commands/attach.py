@@ -8,9 +8,9 @@ from synapsectl.ahead import DEFAULT_DETACH, BegunAttach, told
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
-from synapsectl.keys import Key, parse_keys
 from synapsectl.reach import reach
 from synapsectl.shell import brought_along
+from synapsectl.terminal_keys import Key, parse_keys
 
 if TYPE_CHECKING:
     import argparse
@@ -105,7 +105,7 @@ def attach(
     what of it has begun already, and `held` the key that has brought the person here. Returns the exit code, None after
     a detach or a proper end of the program; with `ends_as_program` that end has the program's own exit code. Raises
     ApiError, NoDaemon."""
-    from synapsectl.attach import AttachedTerminal
+    from synapsectl.attachment import AttachedTerminal
     from synapsectl.endings import DaemonLost, Detached, Hopped, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 

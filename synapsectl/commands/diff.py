@@ -6,8 +6,8 @@ from pathlib import Path
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import UsageError
+from synapsectl.worktrees.checkout import Repository
 from synapsectl.worktrees.showing import show_changes
-from synapsectl.worktrees.worktree import Repository
 
 EXAMPLES = (
     ("synapsectl diff claude", "what it has changed, new files too"),

@@ -140,7 +140,7 @@ def _watch(ctx: CommandContext) -> int:
     import sys
 
     from synapsectl.fullscreen import FullScreen
-    from synapsectl.inbox.keys import HOLD, KeyReader
+    from synapsectl.inbox.answer_keys import HOLD, KeyReader
     from synapsectl.live import Live
     from synapsectl.tty import TerminalGone
 

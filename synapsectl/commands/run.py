@@ -5,7 +5,6 @@ import argparse
 from synapsectl.commands.attach import add_attach_options, attach, require_terminal
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
-from synapsectl.keys import parse_keys
 from synapsectl.launching import (
     add_profile,
     add_start_options,
@@ -13,6 +12,7 @@ from synapsectl.launching import (
     start_by_choice,
     withheld_from,
 )
+from synapsectl.terminal_keys import parse_keys
 
 EXAMPLES = (
     ("synapsectl run claude", "start it and look at it; ctrl-] leaves it running"),

@@ -14,7 +14,7 @@ from synapsectl.output import clip
 from synapsectl.prompts import SCREEN, behind, example, hands
 from synapsectl.reach import reach
 from synapsectl.shell import brings
-from synapsed.choices import whole
+from synapsed.shared.choices import whole
 
 EXAMPLES = (
     ("synapsectl status claude", "what it does, asks and shows"),

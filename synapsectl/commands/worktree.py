@@ -8,11 +8,11 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon
 from synapsectl.parsing import SubVerb, of_all, of_one
+from synapsectl.worktrees.checkout import Repository, Worktree, ahead, base_of
 from synapsectl.worktrees.git import Git
 from synapsectl.worktrees.showing import show_changes
 from synapsectl.worktrees.unfinished import unfinished_in
 from synapsectl.worktrees.unsaved import uncommitted
-from synapsectl.worktrees.worktree import Repository, Worktree, ahead, base_of
 
 HEADINGS = ("NAME", "BRANCH", "AGENT", "COMMITS", "UNCOMMITTED", "FOLDER")
 GONE = frozenset({"stopped", "exited", "failed"})

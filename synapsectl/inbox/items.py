@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from synapsed.choices import choice
+from synapsed.shared.choices import choice
 
 Item = Mapping[str, Any]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from synapsectl.inbox.answer_keys import KeyPress
 from synapsectl.inbox.items import (
     Chosen,
     Item,
@@ -25,7 +26,6 @@ from synapsectl.inbox.items import (
     with_reason,
     yes_or_no,
 )
-from synapsectl.inbox.keys import KeyPress
 
 SHOWN_S = 5.0
 """For reading what became of a row."""

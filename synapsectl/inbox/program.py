@@ -17,9 +17,9 @@ from synapsectl.context import CommandContext
 from synapsectl.decisions import check_reads, tell_why
 from synapsectl.errors import CtlError
 from synapsectl.fullscreen import FullScreen
+from synapsectl.inbox.answer_keys import HOLD, KeyPress, KeyReader
 from synapsectl.inbox.everywhere import Merged, look, missing
 from synapsectl.inbox.items import Chosen, Item
-from synapsectl.inbox.keys import HOLD, KeyPress, KeyReader
 from synapsectl.inbox.model import Attach, Command, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView
 from synapsectl.live import Live, LiveView

@@ -12,8 +12,8 @@ from synapsectl.colours import BOLD, CYAN, DIM, GREEN, MAGENTA, RED, REVERSE, YE
 from synapsectl.inbox.items import KINDS, Item, NoAnswer, digits, is_asked, is_hidden, takes_words, yes_or_no
 from synapsectl.inbox.model import InboxModel, Row, Typing
 from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
-from synapsed.choices import telling
-from synapsed.visible import visible
+from synapsed.shared.choices import telling
+from synapsed.shared.visible import visible
 
 STYLES = {
     "permission": YELLOW,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from synapsectl.errors import CtlError
-from synapsed.files import write_whole
+from synapsed.shared.files import write_whole
 
 
 class WantedFile(NamedTuple):

@@ -1,4 +1,5 @@
-"""`top` as a Textual app: keys and clicks go to the desk, what the desk shows goes to the panes.
+"""`top` as a Textual app: keys and clicks go to the desk, what the desk shows goes to the panes; again after each
+attach, until a person leaves.
 
 Ten times a second it is looked whether something is new; what has not changed is not drawn.
 """
@@ -34,38 +35,6 @@ WIDE = 120
 PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
 LIST_MOST, BESIDE, QUESTION_SHARE = 7, 5, 2
 """In a narrow terminal: lines of the list, of tasks or events; a question has at most that part of the rows."""
-
-
-def show(ctx: CommandContext, *, hold: float, first: str | None) -> int:
-    """Runs `top` to its end, again after each attach; returns the exit code. Raises NoDaemon where no daemon runs to
-    begin with."""
-    ctx.client.get("/inbox")
-    desk, watching = Desk(hold=hold, first=first), Watching(ctx)
-    watching.start()
-    try:
-        return _until_left(ctx, desk, watching)
-    finally:
-        watching.stop()
-
-
-def _until_left(ctx: CommandContext, desk: Desk, watching: Watching) -> int:
-    while True:
-        app = TopApp(desk, watching, home=ctx.environ.get("HOME", ""))
-        agent = app.run()
-        if agent is None:
-            break
-        try:
-            attach_to(ctx, agent, held=b"\r")
-        except CtlError as error:
-            watching.tell(str(error))
-    for item, chosen in desk.inbox.held:
-        ctx.out.note(f"{item['agent']} was not answered: {chosen.label}")
-    if not watching.finish():
-        ctx.out.note("an answer is still being typed: 'synapsectl inbox' shows what became of it")
-    watching.take(desk, 0.0)
-    if desk.note:
-        ctx.out.note(desk.note)
-    return app.return_code or DONE
 
 
 class TopApp(App[str]):
@@ -315,3 +284,34 @@ def _without_middle(lines: list[str], options: dict[int, str], most: int) -> tup
     cut = len(lines) - most
     moved = {line - cut: digit for line, digit in options.items() if line - cut > 0}
     return [lines[0], *lines[1 + cut :]], moved
+
+
+def show(ctx: CommandContext, *, hold: float, first: str | None) -> int:
+    """The exit code. Raises NoDaemon where no daemon runs to begin with."""
+    ctx.client.get("/inbox")
+    desk, watching = Desk(hold=hold, first=first), Watching(ctx)
+    watching.start()
+    try:
+        return _until_left(ctx, desk, watching)
+    finally:
+        watching.stop()
+
+
+def _until_left(ctx: CommandContext, desk: Desk, watching: Watching) -> int:
+    while True:
+        app = TopApp(desk, watching, home=ctx.environ.get("HOME", ""))
+        agent = app.run()
+        if agent is None:
+            break
+        try:
+            attach_to(ctx, agent, held=b"\r")
+        except CtlError as error:
+            watching.tell(str(error))
+    for item, chosen in desk.inbox.held:
+        ctx.out.note(f"{item['agent']} was not answered: {chosen.label}")
+    if not watching.finish():
+        ctx.out.note("an answer is still being typed: 'synapsectl inbox' shows what became of it")
+    watching.take(desk, 0.0)
+    if desk.note:
+        ctx.out.note(desk.note)
+    return app.return_code or DONE

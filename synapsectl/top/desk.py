@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from synapsectl.agentrows import asking, by_need
+from synapsectl.inbox.answer_keys import KeyPress
 from synapsectl.inbox.items import Item, is_asked
-from synapsectl.inbox.keys import KeyPress
 from synapsectl.inbox.model import NOTE_S, Command, InboxModel, Row
 
 EVENTS_MAX = 200

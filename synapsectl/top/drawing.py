@@ -20,7 +20,7 @@ from synapsectl.inbox.items import digits, takes_words
 from synapsectl.inbox.view import InboxView, keys_of
 from synapsectl.output import CommandOutput, one_line
 from synapsectl.top.desk import Desk, Shown
-from synapsed.visible import visible
+from synapsed.shared.visible import visible
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 KEYS = "? help  q leave  j k agent  s send  Enter attach  Tab next that asks  z screen  t e tasks, events"

@@ -5,8 +5,8 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.output import harmless
 from synapsectl.worktrees.apart import FILTERS, commands
+from synapsectl.worktrees.checkout import Worktree, base_of, changes
 from synapsectl.worktrees.git import Git
-from synapsectl.worktrees.worktree import Worktree, base_of, changes
 
 STYLES = (("diff ", BOLD), ("index ", BOLD), ("--- ", BOLD), ("+++ ", BOLD), ("@@", CYAN), ("+", GREEN), ("-", RED))
 """How a line of a diff begins, and its colour: the first that fits."""

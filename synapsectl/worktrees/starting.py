@@ -9,9 +9,9 @@ from pathlib import Path
 from synapsectl.context import CommandContext
 from synapsectl.errors import BadAnswer, CtlError, MaybeAccepted, TimedOut, UsageError
 from synapsectl.worktrees.apart import FILTERS, commands
+from synapsectl.worktrees.checkout import Repository, Worktree, check_name
 from synapsectl.worktrees.git import Git
 from synapsectl.worktrees.unsaved import some, submodules
-from synapsectl.worktrees.worktree import Repository, Worktree, check_name
 
 MAY_RUN = (BadAnswer, MaybeAccepted, TimedOut)
 """After these the daemon may have started the agent."""

@@ -19,7 +19,6 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from synapsed.a2a_types.a2a_errors import CONTENT_TYPE_NOT_SUPPORTED, A2aError, invalid_params
 from synapsed.a2a_types.free_json import unpacked
-from synapsed.choices import whole
 from synapsed.clock import iso
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import (
@@ -35,6 +34,7 @@ from synapsed.model.task import (
     TaskState,
     TextPart,
 )
+from synapsed.shared.choices import whole
 
 STATES: Final = {state: f"TASK_STATE_{state.value.upper()}" for state in TaskState}
 _ROLES: Final = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}

@@ -5,10 +5,10 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from synapsed.agents.actor import Actor
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.approvals import Answer, Approvals, Wait
 from synapsed.agents.part_interfaces import PromptOwner
 from synapsed.agents.pending_answers import Given
-from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock

@@ -1,17 +1,23 @@
-"""What an agent's program shows, and what it has printed: now, or when it was last there."""
+"""What an agent's program shows, and what it has printed, now or when it was last there: as text, as it came, and as a
+recording: an asciicast, version 3, which has a line of JSON that describes the terminal, then one per piece of output.
+
+Source of its format: https://docs.asciinema.org/manual/asciicast/v3/. Intervals are seconds since the event before.
+"""
 
 import asyncio
+import codecs
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.last_screen import last_screen
-from synapsed.agents.process import AgentProcess
 from synapsed.interfaces import AgentLink, OutputPiece, Store
 from synapsed.keeper.spool import SpoolReader
 from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.model.agent import ProcessState
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
-from synapsed.terminal.cast import asciicast
 
 SCREEN_KEPT = 20_000
 """Characters of the last screen kept after the program ended, so that a person sees why."""
@@ -90,3 +96,33 @@ def _recording(spool: Path, limit: int, *, cols: int, rows: int, title: str) -> 
     start, data = _read_output(spool, None, limit)
     times = OutputTimes(spool.parent / TIMES_FILE)
     return "".join(asciicast(data, start, times.read(), cols=cols, rows=rows, title=title))
+
+
+PIECE_MAX = 64 * 1024
+"""Bytes of output in one event."""
+
+
+def asciicast(
+    output: bytes, start: int, marks: Sequence[tuple[int, float]], *, cols: int, rows: int, title: str
+) -> Iterator[str]:
+    """The lines of a recording of `output`, which begins at offset `start`. `marks` tell when (Unix seconds) output
+    from an offset on came; they are sorted. What is older than the first of them comes at once."""
+    known = [(max(offset, start), at) for offset, at in marks if offset < start + len(output)]
+    older = [at for offset, at in known if offset == start]
+    began = older[-1] if older else known[0][1] if known else 0.0
+    cuts = [(start, began), *((offset, at) for offset, at in known if offset > start)]
+    term = {"cols": cols, "rows": rows, "type": "xterm-256color"}
+    yield _line({"version": 3, "term": term, "timestamp": int(began), "title": title})
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    now = began
+    ends = [offset for offset, _ in cuts[1:]] + [start + len(output)]
+    for (offset, at), end in zip(cuts, ends, strict=True):
+        for place in range(offset - start, end - start, PIECE_MAX):
+            text = decoder.decode(output[place : min(place + PIECE_MAX, end - start)])
+            if text:
+                pause, now = max(0.0, at - now), max(now, at)
+                yield _line([round(pause, 3), "o", text])
+
+
+def _line(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"

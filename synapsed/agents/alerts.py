@@ -1,4 +1,9 @@
-"""What is wrong with an agent and stands until it is mended: told once when it begins and once when it ends."""
+"""What is wrong with an agent and stands until it is mended, told once when it begins and once when it ends; among it
+messages that wait behind what stands in its program's composer. Pure.
+
+Who waits for a message is told what it waits for; but perhaps nobody does. The person who began to write may have gone,
+or it is what a daemon that was killed could not take back.
+"""
 
 from synapsed.model.events import AgentAlert
 from synapsed.model.link import LinkAlert
@@ -25,3 +30,34 @@ class Alerts:
 
     def clear(self) -> None:
         self._standing.clear()
+
+
+HELD_UP_S = 300.0
+"""Nobody writes one line for so long."""
+
+HELD_UP = "MESSAGES_HELD"
+
+
+class HeldMessages:
+    """Of one agent."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._told = False
+
+    def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
+        """What is to be told now that the program is kept from messages by `held`, and `queue` of them wait, one
+        whose turn has begun already among them."""
+        if held != "typing" or queue == 0:
+            self._since = None
+            if not self._told:
+                return None
+            self._told = False
+            return LinkAlert(HELD_UP, "messages wait no more behind what stands in its composer", "over")
+        self._since = now if self._since is None else self._since
+        if self._told or now - self._since < HELD_UP_S:
+            return None
+        self._told = True
+        wait = "1 message waits" if queue == 1 else f"{queue} messages wait"
+        message = f"{wait} behind what stands in its composer: send it or take it out at its terminal (attach)"
+        return LinkAlert(HELD_UP, message, "begins")

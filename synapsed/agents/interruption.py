@@ -1,16 +1,52 @@
-"""Interrupting what an agent runs: asked of the link once, told to all who asked, and no task is taken meanwhile."""
+"""Interrupting what an agent runs: asked of the link once, whoever asked hears one word of it, and no task is taken
+until it is over.
+"""
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from synapsed.agents.actor import Actor
-from synapsed.agents.pending_interrupt import PendingInterrupt
-from synapsed.agents.process import AgentProcess
+from synapsed.agents.agent_process import AgentProcess
+from synapsed.aio import Timer
 from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
-from synapsed.model.task import Task
+from synapsed.model.task import Task, TaskState
 from synapsed.tasks import transitions
 from synapsed.tasks.transitions import Commit
+
+
+def _future() -> asyncio.Future[bool]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(slots=True)
+class PendingInterrupt:
+    """What stops the program is the link's to know. `reason` is that of a task that ran; with a `failure`, it fails
+    with these words. `outcome` tells whether the program confirmed it."""
+
+    reason: str
+    failure: str = ""
+    outcome: asyncio.Future[bool] = field(default_factory=_future)
+    confirmed: bool = False
+    timer: Timer | None = None
+
+    def ended(self, task: Task) -> None:
+        """The task that ran has ended: whoever asked hears at once that it is canceled. Tasks are taken again when the
+        composer is cleared, too."""
+        if task.status is TaskState.CANCELED:
+            self._tell(confirmed=True)
+
+    def end(self) -> None:
+        """Nothing is under way any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self._tell(confirmed=self.confirmed)
+
+    def _tell(self, *, confirmed: bool) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(confirmed)
+
 
 INTERRUPT_TOLD_S = 3.0
 """After the program confirmed an interruption its link says how the turn ended (it may have ended by itself just

@@ -10,9 +10,8 @@ import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from synapsed.files import write_whole
-from synapsed.tasks.prompt_text import Enclosure
-from synapsed.tasks.sender_mark import SHORT_ID
+from synapsed.shared.files import write_whole
+from synapsed.tasks.prompt_text import SHORT_ID, Enclosure
 
 FINISHED_KEPT_S = 7 * 24 * 3600.0
 """How long the files of a finished task are kept in the inbox."""

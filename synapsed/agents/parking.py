@@ -25,8 +25,8 @@ import psutil
 
 from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.part_interfaces import ParkOwner
-from synapsed.agents.process import AgentProcess
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock

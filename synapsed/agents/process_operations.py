@@ -1,4 +1,5 @@
-"""What takes its time with an agent's program: launching it, adopting it, opening its link, stopping it.
+"""What takes its time with an agent's program: launching it, adopting it, opening its link, stopping it, and what a
+launch leaves behind that nobody saw to its end.
 
 Each runs beside the agent's actor, and comes back to its owner with a call there.
 """
@@ -8,7 +9,6 @@ import functools
 from typing import Protocol
 
 from synapsed.agents.actor import Actor
-from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import ProcessEvent
 from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.errors import AgentError, NotReady, SynapsedError
@@ -17,6 +17,33 @@ from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory,
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles.profile import Profile
+
+
+class Leftovers:
+    def __init__(self, factory: LinkFactory, actor: Actor) -> None:
+        self._factory = factory
+        self._actor = actor
+
+    async def dismiss(self, record: AgentRecord, profile: Profile) -> None:
+        """Its exit is on record, but the last daemon may have been killed before it told the keeper so."""
+        if (launch := record.launch) is None:
+            return
+        try:
+            if await self._factory.adopt(record, profile) is not None:
+                await self._factory.sweep(launch)
+        except (SynapsedError, OSError) as error:
+            self._actor.log.warning("the last keeper could not be dismissed", error=str(error))
+
+    async def sweep(self, launch: LaunchRecord) -> None:
+        """Nobody saw how it ended, so something of it may be left. That is ended before the exit is on record: the next
+        daemon does not look for it again."""
+        try:
+            ended = await self._factory.sweep(launch)
+        except (SynapsedError, OSError) as error:
+            self._actor.log.error("processes are left over", error=str(error))  # noqa: TRY400
+            return
+        if ended:
+            self._actor.log.warning("processes were left over and are ended", count=ended)
 
 
 class OperationsOwner(Protocol):

@@ -1,17 +1,25 @@
-"""Stopping what an agent works on, for whoever asks for that: the turn that runs, or one task."""
+"""Stopping what an agent works on: the turn that runs, or one task, for whoever asks for that; and a task whose
+questions nobody answers.
+
+What a program asks before it works at all (`OF_NO_TURN`) is left to a person: the keys that stop a turn would refuse
+it, or end the program.
+"""
 
 import asyncio
 import contextlib
+from datetime import datetime
 
 from synapsed.agents.actor import Actor
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.parking import Parking
-from synapsed.agents.part_interfaces import StopOwner
-from synapsed.agents.process import AgentProcess
-from synapsed.agents.turns import AgentTurns
+from synapsed.agents.part_interfaces import Configured, StopOwner
+from synapsed.agents.turns import OF_NO_TURN, AgentTurns
 from synapsed.agents.usage_limit import Usage
+from synapsed.clock import Ages, Clock
+from synapsed.config.config import seconds_of
 from synapsed.errors import ProgramEnded, TaskNotCancelable
 from synapsed.interfaces import Store
-from synapsed.model.task import Task, TaskState
+from synapsed.model.task import INTERRUPTED_STATES, Task, TaskState
 from synapsed.tasks.transitions import describe_exit
 
 CANCEL_ADOPTION_S = 5.0
@@ -88,3 +96,44 @@ class StopRequests:
         if task.error is not None and task.error.code == ProgramEnded.code:
             why = f"it failed, {task.error.message}"
         raise TaskNotCancelable(f"task {task_id} was not canceled: {why}", task=task_id, status=task.status.value)
+
+
+TRY_AGAIN_S = 30.0
+"""A program that did not stop is asked again so much later."""
+
+TIMED_OUT = "nobody answered"
+
+
+class Unanswered:
+    """Of one agent."""
+
+    def __init__(self, turns: AgentTurns, owner: Configured, *, clock: Clock, actor: Actor) -> None:
+        self._turns = turns
+        self._owner = owner
+        self._clock = clock
+        self._ages = Ages(clock)
+        self._actor = actor
+        self._tried: tuple[str, float] = ("", 0.0)
+
+    def sweep(self) -> None:
+        """Stop the turn whose question has waited for too long."""
+        if (late := self._late()) is None or (limit := self._owner.config.question_timeout) is None:
+            return
+        now = self._clock.monotonic()
+        if self._tried[0] != late.updated_at or now - self._tried[1] >= TRY_AGAIN_S:
+            self._tried = late.updated_at, now
+            self._actor.post(self._give_up, late.updated_at, limit)
+
+    def _late(self) -> Task | None:
+        limit, task = self._owner.config.question_timeout, self._turns.current
+        if limit is None or task is None or task.status not in INTERRUPTED_STATES or task.prompt is None:
+            return None
+        asked = datetime.fromisoformat(task.updated_at).timestamp()
+        waited = self._ages.of(f"{task.id} {task.updated_at}", asked)
+        return task if waited >= seconds_of(limit) and task.prompt.type not in OF_NO_TURN else None
+
+    async def _give_up(self, asked_at: str, limit: str) -> None:
+        late = self._late()
+        if late is not None and late.prompt is not None and late.updated_at == asked_at:
+            self._actor.log.info("a question timed out", task=late.id, after=limit)
+            self._turns.interruption.begin(TIMED_OUT, f"nobody answered within {limit}: {late.prompt.prompt}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from synapsed.agents.pending_interrupt import PendingInterrupt
+from synapsed.agents.interruption import PendingInterrupt
 from synapsed.model.link import (
     LinkEvent,
     LinkTurnEnded,

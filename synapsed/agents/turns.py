@@ -21,13 +21,13 @@ from pathlib import Path
 
 from synapsed.agents import message_files
 from synapsed.agents.actor import Actor
+from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.answer_blocks import AnswerBlocks
-from synapsed.agents.attention import Attention
+from synapsed.agents.attention_changes import Attention
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
 from synapsed.agents.part_interfaces import TaskEnds
 from synapsed.agents.pending_answers import Given, GivenAnswers
-from synapsed.agents.process import AgentProcess
 from synapsed.agents.turn_outcome import INTERRUPTED, RATE_LIMITED, limit_met, outcome
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock, iso

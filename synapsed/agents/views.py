@@ -1,15 +1,17 @@
-"""An agent as others see it: the row of `list`, the page of `status`, the registry's entry. Read-only."""
+"""An agent as others see it: the row of `list`, the page of `status`, the registry's entry, and its numbers
+(`model.figures`). Read-only.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from synapsed.agents.agent import Agent
 from synapsed.agents.lifecycle import LIVE_STATES
+from synapsed.agents.live_agent import Agent
 from synapsed.channels.past_conversations import PastConversation
-from synapsed.choices import telling
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import (
@@ -21,16 +23,18 @@ from synapsed.model.agent import (
     ConversationAnswer,
     ProcessState,
     ProfileAnswer,
+    RegistryEntry,
     Testimony,
     seed_status,
 )
 from synapsed.model.events import AgentAlert
+from synapsed.model.figures import AgentFigures
 from synapsed.model.records import AgentRecord
-from synapsed.model.registry import RegistryEntry
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import obstacle
+from synapsed.shared.choices import telling
 
 COMES_UP = "comes up by itself"
 """The evidence for an agent that is yet to be started, or ends with the daemon; 'synapsectl up' waits for it."""
@@ -257,3 +261,23 @@ def _gist(text: str) -> str:
     """Its beginning, in one line, with a dot where a line ends."""
     lines = (" ".join(line.split()) for line in text[: 4 * GIST].splitlines())
     return " · ".join(line for line in lines if line)[:GIST]
+
+
+def figures_of(agents: Iterable[Agent]) -> Iterator[AgentFigures]:
+    """One after the other, so that whoever asks can pause in between."""
+    for agent in agents:
+        link, current, oldest = agent.process.link, agent.turns.current, agent.turns.oldest
+        yield AgentFigures(
+            id=agent.id,
+            name=agent.record.name,
+            profile=agent.record.profile,
+            state=agent.state,
+            activity=activity_of(agent)[0],
+            restarts=agent.record.restarts,
+            queue=agent.turns.queue,
+            oldest=None if oldest is None else datetime.fromisoformat(oldest).timestamp(),
+            current=None if current is None else current.status,
+            output=None if link is None else link.terminal.output,
+            terminals=0 if link is None else link.terminal.attached,
+            alerts=len(agent.alerts.standing),
+        )

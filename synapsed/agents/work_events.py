@@ -1,15 +1,153 @@
-"""What a program's channel tells of its work beside its words: its plan, what it changed in files, and how much of its
-account's limits is used. Pure: facts in, events out, each once.
+"""Tells of one agent's work, each thing once: its tool calls (`toolExecution`), by what its channels report and what
+policy and dialogs deny; turns that a person typed at its terminal (`turnSeen`); what turns used (`usage`); plans,
+changed files and limits.
+
+Everything here runs in the agent's actor. An event is committed before what is reported next is looked at, so that a
+report is settled only when what it told is durable.
+
+Whose a typed turn is, is known when its prompt is accepted: it is a person's where no task is worked on, and the last
+tasks had another text (a report may be late, or repeated to a new daemon).
 """
 
-from synapsed.clock import iso
-from synapsed.interfaces import NewEvent
-from synapsed.model.events import DiffUpdated, EventData, PlanStep, PlanUpdated, RateLimitsSeen, RateWindow
-from synapsed.model.facts import DiffTold, LimitsTold, PlanTold
-from synapsed.model.task import Task
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from synapsed.agents.actor import Actor
+from synapsed.agents.tool_calls import ToolCalls
+from synapsed.agents.turns import AgentTurns
+from synapsed.clock import Clock, iso
+from synapsed.errors import StoreError
+from synapsed.interfaces import NewEvent, Store, TaskFilter
+from synapsed.model.approval import ToolCall
+from synapsed.model.events import (
+    DiffUpdated,
+    Event,
+    EventData,
+    PlanStep,
+    PlanUpdated,
+    RateLimitsSeen,
+    RateWindow,
+    TokensUsed,
+    TurnSeen,
+)
+from synapsed.model.facts import (
+    ChannelFact,
+    DiffTold,
+    LimitsTold,
+    PermissionAsked,
+    PlanTold,
+    PromptAccepted,
+    ToolBegan,
+    ToolOver,
+    ToolsShown,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+    TurnUsed,
+)
+from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
+from synapsed.model.task import TERMINAL_STATES, Prompt, Task
+from synapsed.pty.shown_calls import ShownCalls
+
+TEXT_MAX = 1 << 20
+"""Characters of a text, and of an answer, that are told."""
+KNOWN_MAX = 200
+"""Turns that are remembered."""
+
+
+class _ToldTurns:
+    def __init__(self, kind: type[TurnSeen | TokensUsed]) -> None:
+        self._kind = kind
+        self._told: dict[str, None] = {}
+
+    def restore(self, events: Iterable[Event]) -> None:
+        """What the log has of this agent, oldest first."""
+        for event in events:
+            if isinstance(event.data, self._kind) and event.data.turn_id is not None:
+                _keep(self._told, event.data.turn_id, None)
+
+
+class OwnTurns(_ToldTurns):
+    """Those that a person typed."""
+
+    def __init__(self) -> None:
+        super().__init__(TurnSeen)
+        self._open: dict[str, PromptAccepted] = {}
+
+    def accepted(self, fact: PromptAccepted) -> None:
+        """A person's prompt."""
+        if fact.turn is not None and fact.prompt and fact.turn not in self._told:
+            _keep(self._open, fact.turn, fact)
+
+    def over(self, fact: ChannelFact) -> TurnSeen | None:
+        """A turn is over; what is to be told of it, if it was a person's."""
+        begun = self._open.pop(fact.turn, None) if fact.turn is not None else None
+        if begun is None or begun.turn is None:
+            return None
+        _keep(self._told, begun.turn, None)
+        answer = fact.answer if isinstance(fact, TurnEnded) else None
+        return TurnSeen(
+            text=(begun.prompt or "")[:TEXT_MAX],
+            answer=answer[:TEXT_MAX] if answer is not None else None,
+            turn_id=begun.turn,
+            source=fact.channel,
+        )
+
+
+class UsedTurns(_ToldTurns):
+    """What turns have used, which is known after their end."""
+
+    def __init__(self) -> None:
+        super().__init__(TokensUsed)
+        self._of: dict[str, tuple[str, str]] = {}
+        """Task and context by turn."""
+
+    def belongs(self, fact: PromptAccepted, task: Task) -> None:
+        """A turn of the task began."""
+        if fact.turn is not None:
+            _keep(self._of, fact.turn, (task.id, task.context_id))
+
+    def told(self, fact: TurnUsed) -> TokensUsed | None:
+        """What is to be told, None where it was told before."""
+        if fact.turn is None or fact.turn in self._told:
+            return None
+        _keep(self._told, fact.turn, None)
+        return TokensUsed(
+            model=fact.model,
+            input_tokens=fact.input_tokens,
+            output_tokens=fact.output_tokens,
+            cache_read_tokens=fact.cache_read_tokens,
+            cache_write_tokens=fact.cache_write_tokens,
+            cost_usd=fact.cost_usd,
+            turn_id=fact.turn,
+            source=fact.channel,
+        )
+
+    def event(self, agent_id: str, usage: TokensUsed) -> NewEvent:
+        """The event, with the task of its turn."""
+        task_id, context_id = self._of.get(usage.turn_id or "", (None, None))
+        return NewEvent(agent_id, usage, task_id, context_id)
+
+
+def is_of(prompt: str, task: Task) -> bool:
+    """Whether the prompt is what was typed for the task: its message, perhaps behind a mark of who sent it."""
+    text = _dense(task.message.text)
+    return bool(text) and _dense(prompt).endswith(text)
+
+
+def _dense(text: str) -> str:
+    return "".join(text.split())
+
+
+def _keep[T](kept: dict[str, T], turn: str, value: T) -> None:
+    """Keep it, and of more than `KNOWN_MAX` the newest."""
+    kept[turn] = value
+    while len(kept) > KNOWN_MAX:
+        del kept[next(iter(kept))]
+
 
 STEPS_MAX = 200
-TEXT_MAX = 2000
+STEP_MAX = 2000
 """Steps of a plan, and characters of each, that are told."""
 DIFF_MAX = 1 << 20
 """Characters of a diff that are told."""
@@ -28,8 +166,8 @@ class WorkTold:
         event: PlanUpdated | DiffUpdated | RateLimitsSeen
         match fact:
             case PlanTold():
-                steps = [PlanStep(text=text[:TEXT_MAX], status=status) for text, status in fact.steps[:STEPS_MAX]]
-                note = fact.note[:TEXT_MAX] if fact.note else None
+                steps = [PlanStep(text=text[:STEP_MAX], status=status) for text, status in fact.steps[:STEPS_MAX]]
+                note = fact.note[:STEP_MAX] if fact.note else None
                 event = PlanUpdated(steps=steps, note=note, turn_id=fact.turn, source=fact.channel)
             case DiffTold():
                 event = DiffUpdated(
@@ -57,3 +195,152 @@ def _limits(fact: LimitsTold) -> RateLimitsSeen:
         for each in fact.windows[:WINDOWS_MAX]
     ]
     return RateLimitsSeen(windows=windows, plan=fact.plan, source=fact.channel)
+
+
+RECALLED = 20_000
+"""Events at the end of the log in which a new daemon looks for calls that were told already."""
+
+OVER: Final[dict[type[ChannelFact], str]] = {
+    TurnEnded: "the turn ended, and its program told of no end",
+    TurnFailed: "the turn failed",
+    TurnInterrupted: "the turn was interrupted",
+}
+"""Why a call that is open at its turn's end has failed."""
+
+UNSEEN: Final[dict[type[LinkEvent], str]] = {
+    LinkTurnEnded: "the turn ended, and its screen showed no end",
+    LinkTurnFailed: OVER[TurnFailed],
+}
+"""The same of a call that was read off the screen."""
+
+LAST_TASKS = 2
+"""How many of its last tasks an accepted prompt may be of: channels repeat the reports of two turns."""
+
+_TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
+
+
+class ToolEvents:
+    """Of one agent."""
+
+    def __init__(self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, turns: AgentTurns) -> None:
+        self._calls = ToolCalls(agent_id)
+        self._shown = ShownCalls()
+        self._typed = OwnTurns()
+        self._used = UsedTurns()
+        self._work = WorkTold(agent_id)
+        self._agent_id = agent_id
+        self._store = store
+        self._clock = clock
+        self._since = clock.monotonic()
+        self._actor = actor
+        self._turns = turns
+
+    async def restore(self) -> None:
+        """Take up what an earlier daemon told. Raises StoreError."""
+        after = max(0, self._store.events.last_id - RECALLED)
+        while batch := await self._store.events.read(after, agent_id=self._agent_id, types=_TYPES):
+            self._calls.restore(batch)
+            self._shown.restore(batch)
+            self._typed.restore(batch)
+            self._used.restore(batch)
+            after = batch[-1].id
+
+    async def told(self, fact: ChannelFact) -> None:
+        """A channel reported something."""
+        match fact:
+            case PromptAccepted():
+                await self._accepted(fact)
+            case ToolBegan():
+                await self._tell(self._calls.began(fact, self._turns.current))
+            case ToolOver():
+                await self._tell(self._calls.over(fact, self._turns.current))
+            case ToolsShown():
+                await self._tell_shown(fact)
+            case TurnUsed():
+                if (usage := self._used.told(fact)) is not None:
+                    await self._tell([self._used.event(self._agent_id, usage)])
+            case PlanTold() | DiffTold() | LimitsTold():
+                await self._tell(self._work.told(fact, self._turns.current))
+            case PermissionAsked():
+                self._calls.asked(fact.input)
+            case TurnEnded() | TurnFailed() | TurnInterrupted():
+                await self._turn_over(fact)
+
+    async def turn(self, event: LinkEvent) -> None:
+        """The link says what became of a task's turn; the screen may tell of an interrupt before any channel does."""
+        if isinstance(event, LinkTurnInterrupted):
+            await self._tell(self._calls.turn_over(None, OVER[TurnInterrupted], stopped=True))
+        elif (reason := UNSEEN.get(type(event))) is not None:
+            await self._tell(self._calls.screen_over(reason))
+
+    async def _tell_shown(self, fact: ToolsShown) -> None:
+        task = self._turns.current
+        if task is None or task.id != fact.turn:
+            return
+        events: list[NewEvent] = []
+        for call in self._shown.seen(fact):
+            events += self._calls.began(call, task) if isinstance(call, ToolBegan) else self._calls.over(call, task)
+        await self._tell(events)
+
+    async def _turn_over(self, fact: TurnEnded | TurnFailed | TurnInterrupted) -> None:
+        stopped = isinstance(fact, TurnInterrupted)
+        await self._tell(self._calls.turn_over(fact.turn, OVER[type(fact)], stopped=stopped))
+        if (seen := self._typed.over(fact)) is not None:
+            await self._tell([NewEvent(self._agent_id, seen)])
+
+    async def _accepted(self, fact: PromptAccepted) -> None:
+        task = self._turns.current
+        if fact.own is False:
+            self._typed.accepted(fact)
+            return
+        if task is not None and fact.at_ns >= self._since * 1e9:
+            self._used.belongs(fact, task)
+            return
+        try:
+            over, _ = await self._store.tasks(
+                TaskFilter(agent_id=self._agent_id, states=TERMINAL_STATES, limit=LAST_TASKS)
+            )
+        except StoreError as error:
+            self._actor.log.warning("whose turn this is, is not known", error=error.message)
+            return
+        task = self._worked_on(fact, over) or task
+        if task is not None:
+            self._used.belongs(fact, task)
+        elif not any(is_of(fact.prompt or "", task) for task in over):
+            self._typed.accepted(fact)
+
+    def _worked_on(self, fact: PromptAccepted, over: Sequence[Task]) -> Task | None:
+        """The task, of those that are over (the last first), in whose turn a prompt was accepted that is reported again
+        to a new daemon. Its text may be a note of ours."""
+        at = iso(self._clock.wall() - self._clock.monotonic() + fact.at_ns / 1e9)
+        return next((task for task in reversed(over) if task.created_at <= at <= task.updated_at), None)
+
+    def about(self, prompt: Prompt | None) -> Prompt | None:
+        """See `ToolCalls.about`."""
+        return self._calls.about(prompt) if prompt is not None else None
+
+    def works(self) -> None:
+        """The program was seen at work: what it asked about was allowed."""
+        self._calls.allowed()
+
+    async def denied(self, call: ToolCall, reason: str) -> None:
+        """The approval policy denied `call`."""
+        texts = (call.command,) if call.command is not None else call.subjects
+        await self._tell(self._calls.denied(call.tool, texts, reason))
+
+    async def refused(self, shown: str) -> None:
+        """The dialog that has `shown` was answered with a refusal."""
+        await self._tell(self._calls.refused(shown, "denied in the program's dialog"))
+
+    async def program_over(self, how: str) -> None:
+        """The program is gone, and its calls with it."""
+        await self._tell(self._calls.turn_over(None, f"the program ended ({how})"))
+
+    async def _tell(self, events: list[NewEvent]) -> None:
+        if not events:
+            return
+        try:
+            await self._actor.persist(self._store.commit, events=events)
+        except StoreError as error:  # the actor ends: a new daemon is told again
+            told: list[Any] = [event.data for event in events]
+            self._actor.log.warning("what a channel told could not be recorded", count=len(told), error=error.message)

@@ -1,7 +1,7 @@
 """What the OpenAPI document says of a route, and the gate asks of it; `synapsed.api.operation` puts it at the handler.
 
 Paths, methods and what follows from them (an agent in the path that there may not be) need no words of their own:
-`synapsed.api.openapi` takes them from the route table.
+`synapsed.api.openapi_document` takes them from the route table.
 """
 
 import asyncio

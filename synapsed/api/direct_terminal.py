@@ -4,10 +4,10 @@ with here where they are no plain text."""
 from collections import deque
 from collections.abc import Callable
 
-from synapsed import attachwire as wire
 from synapsed.aio import TaskSet
 from synapsed.api.framed_terminal import FramedConnection
 from synapsed.interfaces import Attachment, DirectWay
+from synapsed.shared import attach_frames as wire
 
 
 class DirectKeys:

@@ -1,4 +1,4 @@
-"""A connection that has stopped speaking HTTP: the frames of `attachwire`, on the Unix socket only.
+"""A connection that has stopped speaking HTTP: the frames of `shared.attach_frames`, on the Unix socket only.
 
 aiohttp reads the request and writes the answer `101`; then the transport is given to a protocol of our own, which
 sees every byte the moment it comes, without a task of its own between it and whoever takes it.
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from aiohttp import hdrs, web
 
 from synapsed.api.security import on_unix
-from synapsed.attachwire import FRAME_MAX, UPGRADE, FrameError, FrameReader, frame
 from synapsed.errors import InvalidRequest
+from synapsed.shared.attach_frames import FRAME_MAX, UPGRADE, FrameError, FrameReader, frame
 
 READ_MAX = 64 * 1024
 """Bytes taken from one client at a time, into one buffer: to make room for as many as asyncio does by itself takes

@@ -31,12 +31,11 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import Control, Directory, SendRequest, Tasks
 from synapsed.model.agent import AgentView
-from synapsed.model.sender import KEY, Sender, Tier
+from synapsed.model.sender import KEY, SENDER_TASK, Sender, Tier
 from synapsed.model.task import Task
 from synapsed.model.trace import TRACEPARENT, TRACESTATE, TraceContext, context_of, parent_of
 from synapsed.tasks.replies import IN_REPLY_TO
-from synapsed.tasks.sender import Caller, settle_sender
-from synapsed.tasks.sender_mark import SENDER_TASK
+from synapsed.tasks.sender_verdict import Caller, settle_sender
 
 __all__ = [
     "INTERRUPTS",

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
+from synapsed.aio import stop_listening
 from synapsed.api.app import build_agent_app, build_main_app
 from synapsed.api.connection_limits import Door, GuardedConnection
 from synapsed.api.context import ApiContext
@@ -19,7 +20,6 @@ from synapsed.api.early_refusals import speaking
 from synapsed.api.problems import plain_problem
 from synapsed.errors import ConfigError
 from synapsed.kernel import CountedConnection, PartListener
-from synapsed.process.listening import stop_listening
 from synapsed.process.loopback import hold_other, host_port
 
 SHUTDOWN_SECONDS = 2.0

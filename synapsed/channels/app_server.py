@@ -28,10 +28,10 @@ from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.transcripts import at_path
 from synapsed.clock import PastDates, SystemClock
 from synapsed.errors import ChannelAway, MessageRefused
-from synapsed.files import write_whole
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import ChannelFact, LimitsTold, SessionStarted
 from synapsed.profiles.channel_spec import Channel
+from synapsed.shared.files import write_whole
 
 RETRY_S = 0.2
 LOOK_S, LOOK_GROWS, LOOK_MAX_S = 0.1, 1.2, 2.0

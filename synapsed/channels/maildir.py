@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.files import open_regular
+from synapsed.shared.files import open_regular
 
 FILE_MAX_BYTES = 17 << 20
 """The hook client's limit and its envelope."""

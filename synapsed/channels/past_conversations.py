@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from synapsed.channels.transcripts import at_path, holds, parse_record, place, text_at
-from synapsed.files import open_regular
 from synapsed.profiles.channel_spec import Listing, Transcript
 from synapsed.profiles.profile import Profile
+from synapsed.shared.files import open_regular
 
 LISTED_MAX = 200
 """Conversations of one profile that are listed: the newest."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from synapsed.channels.transcripts import at_path, clean
-from synapsed.sse import SseEvent
+from synapsed.shared.sse_parser import SseEvent
 
 type Message = dict[str, Any]
 

@@ -37,7 +37,6 @@ from synapsed.channels.session_messages import (
 from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.clock import PastDates, SystemClock
-from synapsed.files import write_whole
 from synapsed.model.about import About
 from synapsed.model.facts import (
     AssistantSaid,
@@ -52,7 +51,8 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 from synapsed.profiles.channel_spec import Channel, ErrorCode
-from synapsed.sse import SseParser
+from synapsed.shared.files import write_whole
+from synapsed.shared.sse_parser import SseParser
 
 HELLO_SECONDS = 1.0
 """A connection made while the program starts may never be answered: try another after so long."""

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from synapsed.files import open_regular
 from synapsed.profiles.channel_spec import Line, Listing, ToolLine, Transcript, UsageLine
+from synapsed.shared.files import open_regular
 
 Outcome = Literal["open", "ended", "interrupted", "failed", "refused"]
 

@@ -18,8 +18,8 @@ from synapsed.config.config import AgentConfig, Config, SectionFile, TeamConfig,
 from synapsed.config.paths import Paths
 from synapsed.config.toml_errors import describe_syntax, describe_validation, unreadable
 from synapsed.errors import ConfigError, InvalidRequest
-from synapsed.files import write_private
 from synapsed.model.agent import validate_name
+from synapsed.shared.files import write_private
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:

@@ -4,23 +4,7 @@ The tests' fakes of store, link and control are under `tests/fakes`; that of the
 tests as the real one.
 """
 
-from synapsed.interfaces.control import (
-    PERSON,
-    Bringing,
-    Carrier,
-    ConfigChange,
-    Control,
-    Directory,
-    OutboundQuestion,
-    OutputPiece,
-    Processes,
-    SendRequest,
-    StartRequest,
-    Tasks,
-    Terminals,
-)
-from synapsed.interfaces.drawing import Drawn, DrawnForm, ScreenDrawing
-from synapsed.interfaces.link import (
+from synapsed.interfaces.agent_link import (
     AgentLink,
     Attachment,
     Delivering,
@@ -35,7 +19,33 @@ from synapsed.interfaces.link import (
     Submitted,
     TypedLine,
 )
-from synapsed.interfaces.store import (
+from synapsed.interfaces.daemon_control import (
+    PERSON,
+    Bringing,
+    Carrier,
+    ConfigChange,
+    Control,
+    Directory,
+    OutboundQuestion,
+    OutputPiece,
+    Processes,
+    SendRequest,
+    StartRequest,
+    Tasks,
+    Terminals,
+)
+from synapsed.interfaces.provided import (
+    AgentSource,
+    Drawn,
+    DrawnForm,
+    PushPlace,
+    ScreenDrawing,
+    Subscriber,
+    Subscriptions,
+    WaitingHere,
+    WaitingSource,
+)
+from synapsed.interfaces.storage import (
     EVERY_EVENT,
     PAGE_SIZE,
     EventFilter,
@@ -48,8 +58,6 @@ from synapsed.interfaces.store import (
     TaskFilter,
     task_cursor,
 )
-from synapsed.interfaces.subscriptions import PushPlace, Subscriber, Subscriptions
-from synapsed.interfaces.waiting import AgentSource, WaitingHere, WaitingSource
 from synapsed.model.agent import (
     ADDRESS_MAX,
     NAME_PATTERN,
@@ -62,11 +70,10 @@ from synapsed.model.agent import (
 from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
 from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
-from synapsed.model.follower import FollowerState, LogProgress
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
-from synapsed.model.records import ReplyRecord
+from synapsed.model.records import FollowerState, LogProgress, ReplyRecord
 from synapsed.model.trace import Sampling, TraceContext, context_of, headers_of, parent_of, span_id
 
 __all__ = [

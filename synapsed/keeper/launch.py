@@ -8,14 +8,13 @@ import socket
 import sys
 import time
 
-from .channel import OutputChannel
-from .input_journal import Journal
-from .listener import Listener
+from .clients import Listener
+from .inputs import Journal
 from .processes import become_subreaper
 from .program import Keeper
 from .spawn import spawn
 from .spec import LaunchRefused, Spec
-from .spool import Spool
+from .spool import OutputChannel, Spool
 
 OWN_FILES = 256
 """Files that a keeper may have open at least: its spool's, its program's, its clients'."""

@@ -13,17 +13,14 @@ import sys
 import time
 
 from . import ending, frames
-from .channel import OutputChannel
-from .clients import Clients
-from .connection import Connection
+from .clients import Clients, Listener
 from .ending import Ending
-from .input_journal import Journal
-from .inputs import InputQueue, Pending
-from .listener import Listener
+from .inputs import InputQueue, Journal, Pending
 from .processes import descendants, has_descendants, start_mark
-from .requests import Requests
+from .requests import Connection, Requests
 from .spawn import Program
 from .spec import LaunchRefused, Spec
+from .spool import OutputChannel
 from .terminals import JoinedTerminal
 from .writer import InputWriter
 

@@ -1,9 +1,10 @@
-"""The spool: a program's output on disk, addressed by ever-growing offsets.
+"""The spool: a program's output on disk, addressed by ever-growing offsets; and the channel that fills it from the fd
+that the program writes to.
 
 A spool is a directory of segments named by the offset of their first byte (`00000000000004194304.seg`) that hold
-nothing but output. So every prefix of a segment is valid, a torn tail does not exist, and a spool can be read while
-its keeper lives, after it died, and without any index. Retention drops whole segments from the front; bytes that are
-gone read as a gap. A missing segment in the middle (deleted by hand, lost by a crash of the machine) is a gap as well.
+nothing but output. So every prefix of a segment is valid, a torn tail does not exist, and a spool can be read while its
+keeper lives, after it died, and without any index. Retention drops whole segments from the front; bytes that are gone
+read as a gap. A missing segment in the middle (deleted by hand, lost by a crash of the machine) is a gap as well.
 """
 
 import itertools
@@ -195,3 +196,59 @@ class Spool(SpoolReader):
         if segment is self._segments[-1] and self._fd >= 0:
             return os.pread(self._fd, size, offset - segment.start)
         return super()._pread(segment, offset, size)
+
+
+BATCH = 64 * 1024
+"""Bytes read in one go: a PTY gives 4,095 at a time, and one spool write for sixteen of them is cheaper."""
+
+
+class OutputChannel:
+    """Reads without blocking, stores everything, holds back what the disk refuses."""
+
+    __slots__ = ("closed", "fd", "held", "name", "spool")
+
+    def __init__(self, name: str, fd: int, spool: Spool) -> None:
+        self.name = name
+        self.fd = fd
+        self.spool = spool
+        self.held = b""
+        """Output read but refused by the disk. While there is any, nothing more is read: the program blocks."""
+        self.closed = False
+        """Nobody has the other end open: EIO on a PTY, end of file on a pipe."""
+
+    @property
+    def drained(self) -> bool:
+        """All output there ever was is stored."""
+        return self.closed and not self.held
+
+    def pull(self) -> bool:
+        """Reads and stores what is there, up to BATCH bytes. True when something was stored."""
+        if self.held or self.fd < 0:
+            return False
+        chunks = []
+        size = 0
+        while size < BATCH:
+            try:
+                data = os.read(self.fd, BATCH - size)
+            except BlockingIOError:
+                self.closed = False
+                break
+            except OSError:  # EIO: no process has the terminal open
+                data = b""
+            if not data:
+                self.closed = True
+                break
+            self.closed = False
+            chunks.append(data)
+            size += len(data)
+        return size > 0 and self._store(b"".join(chunks))
+
+    def retry(self) -> bool:
+        """Stores what the disk refused before. True when all of it is stored now."""
+        held, self.held = self.held, b""
+        return not held or (self._store(held) and not self.held)
+
+    def _store(self, data: bytes) -> bool:
+        done = self.spool.append(data)
+        self.held = data[done:]
+        return done > 0

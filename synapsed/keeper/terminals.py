@@ -17,8 +17,8 @@ MYPY = False
 if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
     from collections.abc import Callable
 
-    from .connection import Connection
     from .inputs import InputQueue
+    from .requests import Connection
 
 MAX_TERMINALS = 8
 """Terminals at once; of further ones everything goes by way of the daemon."""

@@ -6,8 +6,7 @@ import os
 import struct
 
 from . import frames
-from .input_journal import Entry
-from .inputs import InputQueue, LineCheck, Pending
+from .inputs import Entry, InputQueue, LineCheck, Pending
 from .requests import outcome, refuse
 
 MYPY = False

@@ -15,13 +15,13 @@ from synapsed.config.sockets import why_not_our_peer
 from synapsed.errors import KeeperLost
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Frame
-from synapsed.keepers.connection import KeeperConnection
-from synapsed.keepers.events import (
+from synapsed.keepers.keeper_messages import (
     Alert,
     Exited,
     ExitRecord,
     Hello,
     KeeperBusy,
+    KeeperConnection,
     KeeperEvent,
     KeeperRefused,
     KeeperSilent,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import start_mark
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import KeeperSilent
+from synapsed.keepers.keeper_messages import KeeperSilent
 from synapsed.keepers.launchers import call_keeper
 from synapsed.model.records import LaunchRecord
 

@@ -1,4 +1,5 @@
-"""A program as its keeper has it: reached, asked for signs of life, caught up with, and ended.
+"""A program as its keeper has it: reached, asked for signs of life, caught up with, and ended; and what a person should
+know of it, in a link's words.
 
 Every link has one, whatever its program speaks. What the program writes is the link's; that it ended, or that its
 keeper is gone, is found here, told once, and known from then on.
@@ -15,13 +16,33 @@ import structlog
 
 from synapsed import aio
 from synapsed.errors import KeeperLost, LaunchError, SynapsedError
-from synapsed.keepers.alerts import disk_alert, silence_alert
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import Alert, Exited, KeeperEvent, KeeperRefused, Lost
 from synapsed.keepers.heartbeat import SILENT, Pulse
+from synapsed.keepers.keeper_messages import Alert, Exited, KeeperEvent, KeeperRefused, Lost, OutputGap
 from synapsed.keepers.launchers import sweep_launch
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited
 from synapsed.model.records import LaunchRecord
+
+
+def gap_alert(gap: OutputGap) -> LinkAlert:
+    message = f"{gap.end - gap.start} bytes of output were overwritten before they were read"
+    return LinkAlert("OUTPUT_GAP", message, "happened", {"from": gap.start, "to": gap.end})
+
+
+def disk_alert(message: str, *, full: bool) -> LinkAlert:
+    """Of the keeper's alerts there is one kind."""
+    text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
+    return LinkAlert("DISK_FULL", text, "begins" if full else "over")
+
+
+def silence_alert(*, silent: bool) -> LinkAlert:
+    if not silent:
+        return LinkAlert("KEEPER_SILENT", "its keeper answers again", "over")
+    message = (
+        f"{SILENT}: messages wait until it goes on (kill -CONT, where it was stopped); stop, restart and kill end it"
+    )
+    return LinkAlert("KEEPER_SILENT", message, "begins")
+
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""

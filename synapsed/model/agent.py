@@ -300,3 +300,17 @@ class AgentDetail(AgentView):
     error: str | None = None
     gone: list[str] = []
     """Names of variables that its next program is told, and that lead to what is not there any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryEntry:
+    """What the seeds' registry says of an agent (S9); `status` is a seed's word, `pid` the program's."""
+
+    agent_id: str
+    agent_type: str
+    name: str
+    port: int | None
+    status: str
+    pid: int | None
+    working_dir: str
+    endpoint: str

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-from synapsed.visible import visible
+from synapsed.shared.visible import visible
 
 __all__ = [
     "DEPTH_MAX",

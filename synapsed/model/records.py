@@ -1,10 +1,34 @@
-"""What the store keeps of agents and turns, so that a daemon that was killed goes on where it was."""
+"""What the store keeps of agents, turns and followers of the log: a daemon that was killed goes on where it was."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from synapsed.model.attributes import ProcessAttributes
+
+
+class LogProgress(BaseModel):
+    """Events up to `cursor` are seen to. Of a receiver elsewhere also its failures since the last success: `attempt`
+    counts them, `failing_since` and `retry_at` are None while nothing fails, in seconds since the epoch."""
+
+    cursor: int
+    state: Literal["active", "done", "given_up"] = "active"
+    attempt: int = 0
+    failing_since: float | None = None
+    retry_at: float | None = None
+
+
+class FollowerState(LogProgress):
+    """As it is in the database."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    partly: tuple[str, ...] = ()
+    """Rules that have seen to the event after `cursor`."""
+    problem: str = ""
+    """What was wrong the last time that it failed."""
+    secret: str = ""
+    """What it keeps for itself. By its name it is encrypted in the database."""
 
 
 class _Record(BaseModel):

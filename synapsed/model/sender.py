@@ -10,7 +10,7 @@
 
 A person's message has no sender in its metadata, but for one that a part has sent for him (of tier person, under a
 name that says so). What a client writes there is a claim, and what is kept is what became of it
-(`synapsed.tasks.sender`).
+(`synapsed.tasks.sender_verdict`).
 """
 
 from collections.abc import Mapping
@@ -23,6 +23,9 @@ from synapsed.model.task import Task
 
 KEY = "sender"
 """Where it stands in a task's metadata."""
+
+SENDER_TASK = "sender_task_id"
+"""Key of a request's metadata: the task on the sender's side that its reply completes (S20)."""
 
 SYSTEM = "synapse-system"
 """What synapsed itself signs with; nobody else may."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from synapsed.clock import Clock
-from synapsed.model.follower import LogProgress
+from synapsed.model.records import LogProgress
 from synapsed.outgoing import PushPolicy, retrying, signing
 from synapsed.outgoing.poster import HttpPoster, Receipt
 from synapsed.outgoing.secrets import SecretPlaces

@@ -11,7 +11,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from synapsed.clock import backoff
-from synapsed.model.follower import LogProgress
+from synapsed.model.records import LogProgress
 from synapsed.outgoing import PushPolicy
 
 RETRY_AFTER_MAX = 3600.0

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from synapsed.choices import choice
 from synapsed.errors import InvalidChoice
 from synapsed.model.about import About, about, edits_in_blocks
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.task import Prompt, PromptOption
 from synapsed.pipes.rpc import objects
 from synapsed.profiles.channel_spec import ACP_REQUEST
+from synapsed.shared.choices import choice
 
 TEXT_MAX = 4000
 """Characters of what is asked."""

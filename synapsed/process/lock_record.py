@@ -1,17 +1,61 @@
-"""The record in `daemon.lock`, beside the database: which daemon has this state, on which machine, and where it
-listens.
+"""Locks on files, as the kernel knows them: who holds one, told without taking it for longer than a look; and the
+record in `daemon.lock`, beside the database: which daemon has this state, on which machine, and where it listens.
 
 One line each: pid, host, boot id, control socket, PID namespace, when it came up (seconds since the epoch), and the
 machine's id. Empty where the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's
 tool reads it where its own place has no socket.
 """
 
+import fcntl
 import os
 import stat
+import struct
+import sys
 import time
 from typing import NamedTuple
 
-from synapsed.process.file_locks import is_locked
+WAL_OPEN_BYTE = 128
+"""Byte of a database's `-shm`: each connection in WAL mode holds a shared lock on it (SQLite, `walformat.html`)."""
+
+_LINUX = sys.platform.startswith("linux")
+_FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
+
+
+def is_locked(path: str) -> bool:
+    """Returns True if somebody holds an exclusive flock on the file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks tells of none
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
+def database_user(database: str) -> int | None:
+    """The pid of a process that has the database open, 0 for one that cannot be seen from here; None for none. Not for
+    a process that has it open itself: to look lets go of its own locks. On Linux only; elsewhere None."""
+    if not _LINUX:
+        return None
+    try:
+        fd = os.open(f"{database}-shm", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, WAL_OPEN_BYTE, 1, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return None if kind == fcntl.F_UNLCK else max(0, pid)
+
 
 LINES = 7
 NEWLINE = "\0"

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from synapsed.config.paths import Paths
 from synapsed.errors import AlreadyRunning, LaunchError, StateElsewhere
-from synapsed.process.file_locks import database_user
 from synapsed.process.file_owners import private_directory
-from synapsed.process.lock_record import LOCK_MAX, LockRecord, advice, here, is_over, read_record, whose
+from synapsed.process.lock_record import LOCK_MAX, LockRecord, advice, database_user, here, is_over, read_record, whose
 
 
 def prepare_directories(paths: Paths) -> None:

@@ -13,7 +13,7 @@ from synapsed.model.link import LinkRefused
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit, Keyboard, Rests, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
 from synapsed.pty.session import Session
-from synapsed.tasks.sender_mark import system_mark
+from synapsed.tasks.prompt_text import system_mark
 from synapsed.terminal.look import GONE_S, Look
 from synapsed.terminal.menu_keys import Move, route
 from synapsed.terminal.prompts import Asked, holds_answer, keys_for, still_asks

@@ -22,7 +22,7 @@ from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty import channel_turn as turns
 from synapsed.pty.channel_turn import ChannelPhase, ChannelTurn, ChannelTurnState
 from synapsed.pty.streaming import TurnStream
-from synapsed.tasks.sender_mark import system_mark
+from synapsed.tasks.prompt_text import system_mark
 
 TELL_EVERY_S = 0.05
 """How often it is looked whether there is a piece of the answer to tell, while one is said."""

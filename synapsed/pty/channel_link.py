@@ -34,7 +34,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_turn import BY
 from synapsed.pty.channel_view import Beside, ChannelView, chosen
-from synapsed.pty.link import FactSink, PtyLink
+from synapsed.pty.pty_link import FactSink, PtyLink
 
 STOP_S = 10.0
 """How long a program may take to stop a turn that it was told to stop; then it has not confirmed it."""

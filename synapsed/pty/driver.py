@@ -11,9 +11,7 @@ from functools import partial
 from typing import Any
 
 from synapsed.errors import KeeperLost, NotReady
-from synapsed.keepers.events import KeeperRefused
-from synapsed.pty.input_backlog import Unread
-from synapsed.pty.kernel_checks import KernelChecks
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.pty.keyboard import (
     Emit,
     LookNow,
@@ -33,7 +31,7 @@ from synapsed.pty.keyboard import (
     Work,
 )
 from synapsed.pty.linked_terminal import LinkedTerminal
-from synapsed.pty.screen_looks import Looks
+from synapsed.pty.screen_looks import KernelChecks, Looks, Unread
 from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, Poll, SavePrompts, SaveScreen, SessionCommand
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.terminal.look import Look

@@ -7,7 +7,7 @@ from synapsed.clock import Clock
 from synapsed.interfaces import SideChannel, Store
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.profiles.profile import Profile
-from synapsed.pty.kept_prompts import KeptPrompts
+from synapsed.pty.prompt_learning import KeptPrompts
 from synapsed.pty.session import Session
 from synapsed.terminal.screen_messages import Stage
 

@@ -8,7 +8,7 @@ import os
 import struct
 from pathlib import Path
 
-from synapsed.files import write_whole
+from synapsed.shared.files import write_whole
 
 TIMES_FILE = "times"
 """In the agent's directory."""

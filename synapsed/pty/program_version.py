@@ -17,9 +17,9 @@ from typing import Any
 
 import structlog
 
-from synapsed.files import write_whole
-from synapsed.profiles.package_version import package_version
+from synapsed.profiles.releases import package_version
 from synapsed.profiles.variants import VersionCheck
+from synapsed.shared.files import write_whole
 
 ANSWER_S = 10.0
 """For the program's answer: some start a runtime of their own, on a busy machine."""

@@ -1,8 +1,13 @@
-"""May a message be typed now, and if not, why not? One table, and the one function that asks it. Pure.
+"""May a message be typed now, and if not, why not? One table, and the one function that asks it. And: does the program
+rest after its model has answered, or may a hook of the person's still send that back to work? Pure.
 
 Whoever asks says what he knows (`Moment`): the link of its terminal, at every look; the agent of its queue, and of what
 its link said. The rows stand in order, and the first that applies is the reason. Where what the agent does says enough
 (it works, it starts), the reason has no word for people (`held`).
+
+A program shows that it works as long as its hooks run. So it rests when its screen has come to rest, and sooner where
+it says so itself: by its status record, or by a title for which the profile has a pattern. That counts if it was seen
+at work since it took the prompt; else what is seen may be from before.
 """
 
 from collections.abc import Callable
@@ -10,8 +15,11 @@ from dataclasses import dataclass, replace
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
+from synapsed.profiles.profile import Profile
+from synapsed.pty.turn_types import SIGNS
 from synapsed.terminal.look import Look
 from synapsed.terminal.queries import are_answers
+from synapsed.terminal.verdict import title_sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +119,46 @@ def obstacle(now: Moment) -> Obstacle | None:
     """Why no message can be typed; None where one can."""
     found = next((found for found, applies in TABLE if applies(now)), None)
     return replace(found, held=now.link.held) if found is BY_LINK and now.link is not None else found
+
+
+class RestAfterHooks:
+    """Follows one program, whoever gave it the prompt."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._since = 0
+        """Where the output ended when it took the last prompt."""
+        self._worked = False
+        """It was seen at work since."""
+        self._answered = False
+
+    def worked_on(self, offset: int) -> None:
+        """It took a prompt, of the person's or of a hook's."""
+        self._since, self._worked, self._answered = offset, False, False
+
+    def answered(self) -> None:
+        """Its model has said what may be the turn's last word."""
+        self._answered = True
+
+    def over(self) -> None:
+        """The turn's end is told."""
+        self._answered = False
+
+    def seen(self, look: Look) -> bool:
+        """Whether it rests, which is told once for each answer."""
+        verdict = look.verdict
+        if look.offset > self._since and verdict.activity is Activity.BUSY and verdict.source in SIGNS:
+            self._worked = True
+        if not self._answered:
+            return False
+        worked = self._worked or look.worked_until > self._since
+        rests = verdict.activity is Activity.READY and verdict.settled
+        if rests or (worked and self._says_so(look)):
+            self._answered = False
+            return True
+        return False
+
+    def _says_so(self, look: Look) -> bool:
+        at_work = look.verdict.activity is Activity.BUSY and look.verdict.source in SIGNS
+        titled = title_sign(self._profile.ready, look.screen) is not None
+        return not at_work and (look.record in ("idle", "done", "error") or titled)

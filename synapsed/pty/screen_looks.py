@@ -1,7 +1,15 @@
-"""When a program's screen is looked at, and who waits for what it shows.
+"""Looks at a program: when its screen is looked at, and who waits for what that shows; and what the keeper and the
+kernel say: who reads its terminal, whether what is typed is read, and whether it is at work.
 
 Whatever changes only says so, and a look follows, at most once per `EVALUATE_EVERY_S`; one follows too when time alone
 changes a verdict. A look is asked for and comes when all output before it is drawn.
+
+Where a prompt is learned that is asked for each screen that comes to rest; of a line-oriented program that shows no
+prompt, and is quiet, again and again.
+
+The terminal keeps what is typed until the program reads it. One that is stopped, hangs or is swapped out shows nothing
+of it then, and all of it whenever it goes on. So nothing is typed for a message while anything is unread, nor in the
+moment in which what was read is not shown yet.
 """
 
 import asyncio
@@ -9,12 +17,179 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from synapsed.errors import KeeperLost
-from synapsed.pty.input_backlog import Unread
-from synapsed.pty.kernel_witness import FactsOfTerminal
+from synapsed import aio
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost, NotReady
+from synapsed.keepers.client import KeeperClient
+from synapsed.model.agent import Activity
+from synapsed.model.link import LinkObserved
+from synapsed.profiles.profile import Profile
+from synapsed.pty.foreground import Foreground
 from synapsed.pty.linked_terminal import LinkedTerminal
+from synapsed.pty.session import Session
 from synapsed.pty.session_commands import SessionCommand
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
 from synapsed.terminal.look import Look
+
+ASK_AGAIN_S = 0.25
+
+AHEAD_S = 0.2
+"""How old an answer may be that was asked for ahead: as old as a commit takes. What the daemon itself or a person typed
+meanwhile is known without asking."""
+
+
+class Unread:
+    """`read` is called when the program has read what it had not."""
+
+    def __init__(self, keeper: Callable[[], KeeperClient], read: Callable[[], None]) -> None:
+        self._keeper = keeper
+        self._read = read
+        self.now = False
+        """Something was unread when the keeper was last asked."""
+        self.line_mode: bool | None = None
+        """Whether the terminal gave the program whole lines then: it has no line editor up. None: unknown."""
+        self.echo: bool | None = None
+        """Whether it showed what was typed."""
+        self.foreground: int | None = None
+        """The process group that read the terminal then."""
+        self._ahead: tuple[float, asyncio.Task[int]] | None = None
+
+    def ahead(self) -> None:
+        """Ask now for who is about to: the answer comes while something else is waited for."""
+        asked = aio.at_once(self.amount(), name="asked ahead")
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        self._ahead = asyncio.get_running_loop().time(), asked
+
+    async def asked_ahead(self) -> bool:
+        """The same as `ask`, by what was asked `ahead` where that is not too old. Raises KeeperLost."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or asyncio.get_running_loop().time() - ahead[0] > AHEAD_S:
+            return await self.ask()
+        return await ahead[1] > 0
+
+    async def ask(self) -> bool:
+        """Whether anything is unread. Raises KeeperLost."""
+        return await self.amount() > 0
+
+    async def amount(self) -> int:
+        """Bytes that are unread, also those that the keeper could not write yet. Raises KeeperLost."""
+        keeper = await self._keeper().ping()
+        before, self.now = self.now, keeper.unread > 0
+        self.line_mode, self.echo, self.foreground = keeper.line_mode, keeper.echo, keeper.foreground
+        if before and not self.now:
+            self._read()
+        return keeper.unread
+
+    async def until_read(self) -> None:
+        """Raises KeeperLost."""
+        while await self.ask():  # noqa: ASYNC110 - the kernel tells nobody: it is asked
+            await asyncio.sleep(ASK_AGAIN_S)
+
+    async def read_within(self, seconds: float) -> None:
+        """Raises NotReady where it is not, KeeperLost."""
+        try:
+            await asyncio.wait_for(self.until_read(), seconds)
+        except TimeoutError:
+            raise NotReady("the program does not read what is typed now: try again when it goes on") from None
+
+
+ASK_AFTER_S = 2.0
+"""What moves on the screen needs no other witness."""
+
+ASK_LEARNING_S = 0.5
+"""The same where a prompt counts only with somebody who reads: it may be printed a moment before that."""
+
+ASK_EVERY_S = 1.0
+
+
+class FactsOfTerminal:
+    """`ask` tells the session what it finds."""
+
+    def __init__(self, session: Session, unread: Unread, *, leader: int) -> None:
+        """`leader` is the process that was launched."""
+        self._session = session
+        self._unread = unread
+        self._leader = leader
+        self._foreground = Foreground()
+
+    async def ask(self) -> bool:
+        """Whether anything is unread, as `Unread.ask`. Raises KeeperLost."""
+        offset = self._session.offset
+        unread = await self._unread.ask()
+        group, line_mode = self._unread.foreground, self._unread.line_mode
+        names, cwd, reads = await asyncio.to_thread(self._foreground.describe, group, line_mode=line_mode)
+        self._session.prompts.inform(
+            TerminalFacts(
+                offset=offset,
+                line_mode=line_mode,
+                echo=self._unread.echo,
+                group=group,
+                names=names,
+                reads=reads,
+                cwd=cwd,
+            ),
+            own=group == self._leader,
+        )
+        return unread
+
+
+class KernelWitness:
+    """Asks the kernel about a line-oriented program that shows no prompt and is quiet, and tells the observer."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        clock: Clock,
+        session: Session,
+        unread: Unread,
+        facts: FactsOfTerminal,
+        look_soon: Callable[[], None],
+    ) -> None:
+        self._wanted = profile.composer.at_cursor
+        self._after = ASK_LEARNING_S if profile.composer.usual else ASK_AFTER_S
+        self._facts = facts if profile.composer.usual else None
+        self._clock = clock
+        self._session = session
+        self._unread = unread
+        self._look_soon = look_soon
+        self._foreground = Foreground()
+        self._asked_at = 0.0
+
+    @property
+    def _changed_at(self) -> float:
+        return self._session.last.changed_at if self._session.last is not None else 0.0
+
+    def _needless(self, told: LinkObserved, now: float) -> bool:
+        """The screen itself says what the program does."""
+        return told.activity is Activity.READY or now - self._changed_at < self._after
+
+    def is_due(self, told: LinkObserved | None) -> bool:
+        """Whether `ask` would do anything. Called twice a second."""
+        if not self._wanted or told is None:
+            return False
+        now = self._clock.monotonic()
+        if self._needless(told, now):
+            return self._session.kernel is not None
+        return now - self._asked_at >= ASK_EVERY_S
+
+    async def ask(self, told: LinkObserved | None) -> None:
+        """Raises KeeperLost."""
+        if told is None or not self.is_due(told):
+            return
+        now = self._clock.monotonic()
+        if self._needless(told, now):
+            self._session.kernel = None
+            return
+        self._asked_at = now
+        await (self._facts or self._unread).ask()
+        group, line_mode = self._unread.foreground, self._unread.line_mode
+        word = await asyncio.to_thread(self._foreground.look, group, line_mode=line_mode, now=now)
+        if word is not None and word != self._session.kernel:
+            self._session.kernel = word
+            self._look_soon()
+        elif self._facts is not None:
+            self._look_soon()
+
 
 EVALUATE_EVERY_S = 0.015
 """The screen is judged at most so often: a look costs about a millisecond, a program draws in bursts."""
@@ -153,3 +328,67 @@ class Looks:
     def _due(self) -> None:
         self._timer = None
         self._program.tasks.spawn(self.judge(), eager=True)
+
+
+RESTS_LOOKS = 5
+"""A program rests that is found resting so many times in a row."""
+
+REST_AGAIN_S = 0.2
+
+
+class KernelChecks:
+    """All that ask may raise KeeperLost."""
+
+    def __init__(self, terminal: LinkedTerminal, looks: Looks) -> None:
+        self._clock = terminal.clock
+        self._session = terminal.session
+        self._looks = looks
+        self._unread = looks.unread
+        self._foreground = Foreground()
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether the kernel's last word may not be true any more."""
+        return self._unread.now or self._session.half_typed or self._session.given_back is not None
+
+    async def ask_again(self) -> None:
+        """Ask the kernel where that is so. Raises KeeperLost."""
+        if self._unread.now or self._session.half_typed:
+            await self._unread.ask()
+            if self._session.half_typed:
+                self._session.asked_processor(await self._computes(), self._clock.monotonic())
+        elif self._session.given_back is not None:
+            await self.works()
+
+    async def works(self) -> bool:
+        """Whether the terminal is another's, or its line editor gone, since the message was typed: then the program
+        works, and what looks like its prompt was printed. So it does while lines of the message are unread. Raises
+        KeeperLost."""
+        unread = await (self._looks.facts.ask() if self._looks.learns else self._unread.ask())
+        self._session.asked_kernel(line_mode=self._unread.line_mode, reader=self._unread.foreground)
+        self._looks.soon()
+        return unread or (await self._looks.look()).verdict.activity is not Activity.READY
+
+    async def rests_with_keys_read(self) -> bool:
+        """Whether the program has nothing to do, with all that was typed read: one that gets little of a busy machine's
+        time reads a key long before it acts on it, and would act on two at once. Raises KeeperLost."""
+        if await self._unread.ask():
+            return False
+        return not await self._computes()
+
+    async def comes_to_rest(self, within: float, *, unless: Callable[[], bool]) -> bool:
+        """Whether the program comes to rest within so many seconds, and stays so while it is asked RESTS_LOOKS times
+        (a single look may find it between two parts of its work); False too when something else is so meanwhile.
+        Raises KeeperLost."""
+        until, rests = self._clock.monotonic() + within, 0
+        while not unless():
+            rests = rests + 1 if await self.rests_with_keys_read() else 0
+            if rests == RESTS_LOOKS or self._clock.monotonic() >= until:
+                return rests == RESTS_LOOKS
+            await asyncio.sleep(REST_AGAIN_S)
+        return False
+
+    async def _computes(self) -> bool:
+        """As of `unread`, which was asked just now."""
+        group = self._unread.foreground
+        return group is not None and await asyncio.to_thread(self._foreground.computes, group)

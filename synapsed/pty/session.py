@@ -43,13 +43,12 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
 from synapsed.pty.observations import Observations
 from synapsed.pty.prompt_learning import PromptLearning
-from synapsed.pty.readiness import Moment, Obstacle, obstacle
-from synapsed.pty.rest_after_hooks import RestAfterHooks
+from synapsed.pty.readiness import Moment, Obstacle, RestAfterHooks, obstacle
 from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, SavePrompts, SaveScreen, SessionCommand
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
-from synapsed.tasks.sender_mark import system_mark
+from synapsed.tasks.prompt_text import system_mark
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
@@ -67,7 +66,7 @@ from synapsed.terminal.screen_messages import (
     TurnClosed,
     TurnOpened,
 )
-from synapsed.terminal.turn_notices import marks_in, said_of_turn
+from synapsed.terminal.turn_signs import marks_in, said_of_turn
 from synapsed.terminal.verdict import turning_points
 
 CHECKPOINT_EVERY = 256 * 1024

@@ -36,8 +36,7 @@ from synapsed.model.link import (
 )
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_patience as patience
-from synapsed.pty.message_in_composer import MessageInComposer, is_line_oriented, masked
-from synapsed.pty.turn_reports import TurnReports
+from synapsed.pty.message_evidence import MessageInComposer, TurnReports, is_line_oriented, masked
 from synapsed.pty.turn_types import (
     NEVER_AT_REST,
     NEXT,

@@ -12,14 +12,13 @@ from typing import Protocol
 
 from synapsed import aio
 from synapsed.errors import KeeperLost
-from synapsed.keepers.events import KeeperRefused
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews, LinkTurnRecord, LinkUndelivered
 from synapsed.pty import turn_types as turns
-from synapsed.pty.kernel_checks import KernelChecks
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import LinkedTerminal
-from synapsed.pty.screen_looks import Looks
+from synapsed.pty.screen_looks import KernelChecks, Looks
 from synapsed.pty.session_commands import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
@@ -30,7 +29,7 @@ from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.look import Look
 from synapsed.terminal.queries import are_answers
 from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
-from synapsed.terminal.turn_notices import refused_below, said_of_turn
+from synapsed.terminal.turn_signs import refused_below, said_of_turn
 
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""

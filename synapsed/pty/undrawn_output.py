@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable
 import structlog
 
 from synapsed.errors import KeeperLost
-from synapsed.keepers.events import KeeperRefused
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.pty.linked_terminal import LinkedTerminal
 

@@ -23,14 +23,12 @@ from typing import Protocol
 from synapsed.errors import Forbidden, KeeperLost
 from synapsed.interfaces import DirectTerminal, TypedLine
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import TerminalKeys
-from synapsed.keepers.terminals import join_terminal
+from synapsed.keepers.keeper_messages import TerminalKeys
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
-from synapsed.pty.direct_viewer import Way
+from synapsed.pty.direct_viewer import Way, join_terminal
 from synapsed.pty.screen_watch import Watches
-from synapsed.terminal.notice import notice_rows
-from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN
+from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN, notice_rows
 from synapsed.terminal.screen_messages import Redraw
 from synapsed.terminal.viewer_filter import ViewerFilter
 

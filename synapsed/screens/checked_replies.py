@@ -15,21 +15,26 @@ from synapsed.model.picture import Glyph, Ink, Picture, Rows, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Prompt
 from synapsed.profiles.profile import Profile
-from synapsed.screens.frames import ScreenFrame, ScreenFrameError
-from synapsed.screens.wire import CONTROLS, CONTROLS_BUT_BREAKS, SIZE_MAX, as_checkpoint
+from synapsed.screens.protocol import (
+    CONTROLS,
+    CONTROLS_BUT_BREAKS,
+    SIZE_MAX,
+    ScreenFrame,
+    ScreenFrameError,
+    as_checkpoint,
+)
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look, TerminalReply
 from synapsed.terminal.menu_keys import Menu, MenuWindow
 from synapsed.terminal.menu_rows import MenuOption
-from synapsed.terminal.modes import Modes
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.queries import is_answer
 from synapsed.terminal.screen_messages import (
     LinesRead,
     Redraw,
 )
-from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.snapshot import Modes, ScreenSnapshot
 from synapsed.terminal.verdict import Verdict
 from synapsed.terminal.viewer_filter import ViewerFilter
 

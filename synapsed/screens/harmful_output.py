@@ -1,13 +1,21 @@
-"""Which output of a launch has ended the emulator, and is not drawn again; kept in the agent's directory for the next
-daemon."""
+"""Output that ends an emulator: how it is found, and at which byte, in a process that is there for nothing else
+(`synapsed.terminal.probe`); and what of a launch's is not drawn again, which is kept in the agent's directory for the
+next daemon.
+"""
 
 import asyncio
+import contextlib
+import json
+import os
+import signal
 from pathlib import Path
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synapsed.files import write_whole
+from synapsed import aio, own_python
+from synapsed.model.records import Checkpoint
+from synapsed.shared.files import write_whole
 from synapsed.terminal.look import Harm
 
 FILE = "harm.json"
@@ -62,3 +70,90 @@ class HarmRecord:
             await asyncio.to_thread(write_whole, self._path, known.model_dump_json().encode())
         except OSError as error:
             log.warning("what is known of harmful output cannot be kept", path=str(self._path), error=str(error))
+
+
+CPU_S = 30
+"""For output that takes a second at the most: an emulator that goes round in circles. By the clock on the wall the
+output would be blamed for a machine that is busy."""
+
+TIMEOUT_S = 600.0
+"""For an emulator that waits for something."""
+
+SEARCH_CPU_S = 2
+"""For each trial of the search for where the harm ends: of a doubtful one more is passed over, which does no harm."""
+
+SEARCH_TIMEOUT_S = 120.0
+"""For the whole of it; then all of the output is passed over. An agent is not held up for longer."""
+
+ENDED_MAX = 3
+"""Trials in a row that others may end (SIGKILL, as of a machine without memory) or stop: they say nothing of the
+output. Then it is believed to be the cause all the same."""
+
+STOPPED_ASKED_S = 1.0
+"""How often a trial is asked whether others have stopped it (SIGSTOP): it would hold up the trials of other agents."""
+
+
+async def survives(
+    checkpoint: Checkpoint | None, output: bytes, *, cpu_s: int = CPU_S, timeout: float = TIMEOUT_S
+) -> bool:
+    """Whether a process that draws `checkpoint`, then feeds `output`, looks at it and resizes it, ends well."""
+    return await _probe(checkpoint, output, timeout, cpu_s=cpu_s) is not None
+
+
+async def harm_end(checkpoint: Checkpoint | None, output: bytes) -> int:
+    """How many bytes of `output`, which does not survive, are to be passed over: what is behind them survives. A
+    program that writes lines does not draw its prompt again, so none of that is given up that does no harm."""
+    found = await _probe(checkpoint, output, SEARCH_TIMEOUT_S, cpu_s=SEARCH_CPU_S, search=True)
+    return int(found) if found else len(output)
+
+
+async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, **options: int) -> bytes | None:
+    """What a process that tries this wrote; None if it did not end well. One that others end is begun again."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            for _ in range(ENDED_MAX):
+                code, told = await _probe_once(checkpoint, output, **options)
+                if code != -signal.SIGKILL:
+                    return told if code == 0 else None
+    return None
+
+
+async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: int) -> tuple[int | None, bytes]:
+    """How that process ended, and what it wrote."""
+    drawn = checkpoint.redraw if checkpoint is not None else b""
+    size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
+    process = await aio.whole(  # called off while it begins, asyncio would leave the pipe to it open
+        asyncio.create_subprocess_exec(
+            *own_python.command("synapsed.terminal.probe"),
+            env=own_python.bare_environment(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE if "search" in options else asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        ),
+        undo=_end,
+    )
+    watch = asyncio.create_task(_end_if_stopped(process))
+    header = json.dumps({**size, "drawn": len(drawn), **options}).encode() + b"\n"
+    try:
+        told, _ = await process.communicate(header + drawn + output)
+    finally:
+        watch.cancel()
+        await aio.whole(_end(process))  # the next end of a process of screens cancels once more
+    return process.returncode, told or b""
+
+
+async def _end_if_stopped(process: asyncio.subprocess.Process) -> None:
+    """Kill it as soon as others have stopped it: then it counts as one that others ended."""
+    with contextlib.suppress(ChildProcessError):  # it has ended, and was waited for
+        while process.returncode is None:
+            await asyncio.sleep(STOPPED_ASKED_S)
+            if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT):  # noqa: ASYNC222 - WNOHANG
+                process.kill()
+                return
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Returns when it has ended."""
+    if process.returncode is None:
+        process.kill()
+        await process.wait()

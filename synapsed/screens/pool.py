@@ -14,9 +14,9 @@ from synapsed import aio, own_python
 from synapsed.errors import SynapsedError, TooLarge
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import Checkpoint
-from synapsed.screens import checked_replies, wire
-from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
-from synapsed.screens.process import ScreenProcess
+from synapsed.screens import checked_replies, protocol
+from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens.screen_process import ScreenProcess
 
 SCREENS_EACH = 8
 """So many fit a process of 30 MB; of more each takes 0.75 MB."""
@@ -141,7 +141,7 @@ class ScreenPool:
             request = _Kept(form)
             seat = self.place(request)
             state = {"form": form}
-            text, blob = wire.write_checkpoint(checkpoint.model_copy(update={"state": state}))
+            text, blob = protocol.write_checkpoint(checkpoint.model_copy(update={"state": state}))
             seat.say(ScreenFrame(FrameKind.KEPT, number=1, text=text, blob=blob))
             try:
                 shown = await request.answer

@@ -1,14 +1,16 @@
-"""The screen of one program, drawn elsewhere (`worker`): what is told and asked goes there, what comes back is checked.
+"""The screen of one program, drawn elsewhere (`worker`): what is told and asked goes there, what comes back is checked,
+and the last look is kept for who asks next: while nothing was told since, another one would say the same.
 
 When its process ends, the screen is drawn once more from its last checkpoint and the spool, and what was asked is asked
 again: whoever asked waits a little longer. Where the process was at work on this screen, that output is tried first, in
-a process of its own (`trial`); what does not come through that, or has ended processes again and again, is passed over.
+a process of its own (`harmful_output`); what does not come through that, or has ended processes again and again, is
+passed over.
 """
 
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +25,9 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
-from synapsed.screens import checked_replies, trial, wire
-from synapsed.screens.frames import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens import checked_replies, harmful_output, protocol
 from synapsed.screens.harmful_output import HarmRecord
-from synapsed.screens.kept_look import KeptLook
+from synapsed.screens.protocol import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.window_sizes import WindowSizes
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
@@ -48,6 +49,40 @@ from synapsed.terminal.screen_messages import (
     TurnOpened,
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
+
+
+class KeptLook:
+    """One look, and what it was asked with. Pure."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Look, Ask] | None = None
+        self.changes = 0
+        """How often something was told that may make another look say something else."""
+
+    def changed(self) -> None:
+        self._kept = None
+        self.changes += 1
+
+    def keep(self, look: Look, ask: Ask, changes: int) -> None:
+        """`changes` is how many there were when it was asked for: a look that was overtaken by one is not kept."""
+        if changes == self.changes:
+            self._kept = look, ask
+
+    def answers(self, ask: Ask) -> Look | None:
+        """The look, if it is what `ask` would get. It may say more than is asked for. Whoever wants a whole one gets
+        no look in the middle of a frame."""
+        if self._kept is None:
+            return None
+        look, asked = self._kept
+        timely = asked.now <= ask.now < look.good_until
+        as_much = (not look.mid_frame or not ask.whole) and (look.kinds is not None or not ask.kinds)
+        return look if timely and as_much and _alike(asked) == _alike(ask) else None
+
+
+def _alike(ask: Ask) -> Ask:
+    """What of it tells what is judged."""
+    return replace(ask, now=0.0, kinds=False, whole=False)
+
 
 if TYPE_CHECKING:
     from synapsed.screens.pool import ScreenPool, Seat
@@ -217,7 +252,7 @@ class RemoteStage:
             self._untold.append(self._notes[kind])
 
     def _tell(self, note: Note) -> None:
-        self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
+        self._say(ScreenFrame(FrameKind.NOTE, text=protocol.write_note(note)))
 
     def resize(self, cols: int, rows: int, at: int | None = None) -> None:
         """The window has that size from output `at` on; None: from here on."""
@@ -250,7 +285,7 @@ class RemoteStage:
         if (kept := self._look.answers(ask)) is not None:
             return kept
         changes = self._look.changes
-        look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=wire.write_ask(ask))
+        look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=protocol.write_ask(ask))
         if look is not None:
             self._look.keep(look, ask, changes)
         return look
@@ -262,18 +297,22 @@ class RemoteStage:
 
     async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
         flag = AS_DRAWN * as_drawn
-        return await self._ask(FrameKind.EXPLAIN, checked_replies.read_witnesses, text=wire.write_ask(ask), flag=flag)
+        return await self._ask(
+            FrameKind.EXPLAIN, checked_replies.read_witnesses, text=protocol.write_ask(ask), flag=flag
+        )
 
     async def checkpoint(self) -> Checkpoint:
         return await self._ask(FrameKind.CHECKPOINT, checked_replies.read_checkpoint)
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
         return await self._ask(
-            FrameKind.REDRAW, checked_replies.read_redraw, text=wire.write_redraw(notice, alone=alone)
+            FrameKind.REDRAW, checked_replies.read_redraw, text=protocol.write_redraw(notice, alone=alone)
         )
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        return await self._ask(FrameKind.PANE, checked_replies.read_redrawn, text=wire.write_pane(cols, rows, notice))
+        return await self._ask(
+            FrameKind.PANE, checked_replies.read_redrawn, text=protocol.write_pane(cols, rows, notice)
+        )
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         flag = int(scrollback) | AS_DRAWN * as_drawn
@@ -291,7 +330,7 @@ class RemoteStage:
         return shown
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
-        text, blob = wire.write_lines(wanted, self._sizes.now)
+        text, blob = protocol.write_lines(wanted, self._sizes.now)
         return await self._ask(FrameKind.LINES, checked_replies.read_lines, text=text, blob=blob)
 
     async def _ask[T](
@@ -433,8 +472,8 @@ class RemoteStage:
         self._drawn, self._sent = offset, self._drawn_from(offset)
         now = self._clock.monotonic()
         size = self._sizes.begin(offset, None if checkpoint is None else (checkpoint.cols, checkpoint.rows))
-        opening = wire.Opening(self._profile, *size, offset, checkpoint, self._harms.harm, now)
-        text, blob = wire.write_opening(opening)
+        opening = protocol.Opening(self._profile, *size, offset, checkpoint, self._harms.harm, now)
+        text, blob = protocol.write_opening(opening)
         self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
         if self._sent > offset:
             self._tell(Skipped(self._sent))
@@ -471,8 +510,8 @@ class RemoteStage:
         output = await asyncio.to_thread(_read_all, self._spool, start, left[1])
         told = {"agent_id": self._agent_id, "start": left[0], "end": left[1]}
         behind = 0
-        if not await trial.survives(checkpoint, output):
-            behind = len(output) - await trial.harm_end(checkpoint, output)
+        if not await harmful_output.survives(checkpoint, output):
+            behind = len(output) - await harmful_output.harm_end(checkpoint, output)
         elif outside or self._passes(left):
             log.info("a process of screens ended at output that does no harm", **told)
             return
@@ -492,8 +531,8 @@ class RemoteStage:
         """An answer is read with an emulator of its own."""
         asked.tries += not outside
         output = asked.frame.blob
-        if not await trial.survives(None, output):
-            output = output[await trial.harm_end(None, output) :]
+        if not await harmful_output.survives(None, output):
+            output = output[await harmful_output.harm_end(None, output) :]
         elif asked.tries > TRIES_MAX:
             output = b""
         asked.frame = asked.frame._replace(blob=output)

@@ -21,15 +21,14 @@ from dataclasses import dataclass, field
 
 from synapsed.process.sandbox import give_up_rights
 from synapsed.profiles.profile import Profile
-from synapsed.screens import wire
-from synapsed.screens.frames import AS_DRAWN, TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
+from synapsed.screens import protocol
+from synapsed.screens.protocol import AS_DRAWN, TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.emulator_input import portions
 from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.picture import picture
-from synapsed.terminal.portions import portions
 from synapsed.terminal.printed import read_lines
-from synapsed.terminal.screen import Screen
-from synapsed.terminal.screen_formats import document
+from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 TURN_S = 0.002
@@ -146,7 +145,7 @@ class Screens:
 
     def _drawn(self, agent: int, seat: _Seat, replies: tuple[TerminalReply, ...] = ()) -> None:
         seat.told = seat.screen.offset
-        self._say(ScreenFrame(FrameKind.DRAWN, agent, offset=seat.told, text=wire.write_replies(replies)))
+        self._say(ScreenFrame(FrameKind.DRAWN, agent, offset=seat.told, text=protocol.write_replies(replies)))
 
     def _answer(
         self, frame: ScreenFrame, seat: _Seat, text: bytes = b"", blob: bytes = b"", *, too_large: bool = False
@@ -186,7 +185,7 @@ class Screens:
     # --- what is told ---
 
     def _open(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        opening = wire.read_opening(frame.text, frame.blob)
+        opening = protocol.read_opening(frame.text, frame.blob)
         seat.profile, seat.known = opening.profile, None
         if opening.checkpoint is not None:
             seat.observer = TerminalObserver.restore(
@@ -210,7 +209,7 @@ class Screens:
             yield
 
     def _note(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        seat.screen.note(wire.read_note(frame.text))
+        seat.screen.note(protocol.read_note(frame.text))
         yield from ()
 
     def _resize(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
@@ -232,35 +231,35 @@ class Screens:
     # --- what is asked ---
 
     def _look(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        look = seat.screen.asked(wire.read_ask(frame.text))
+        look = seat.screen.asked(protocol.read_ask(frame.text))
         assert seat.profile is not None
-        self._answer(frame, seat, *wire.write_look(look, seat.profile, seat.known))
+        self._answer(frame, seat, *protocol.write_look(look, seat.profile, seat.known))
         seat.known = look.screen if look is not None else seat.known
         yield from ()
 
     def _explain(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        ask = wire.read_ask(frame.text)
+        ask = protocol.read_ask(frame.text)
         seat.screen.believe(ask)
-        self._answer(frame, seat, wire.write_witnesses(seat.screen.explain(ask.now)))
+        self._answer(frame, seat, protocol.write_witnesses(seat.screen.explain(ask.now)))
         yield from ()
 
     def _checkpoint(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        self._answer(frame, seat, *wire.write_checkpoint(seat.screen.checkpoint()))
+        self._answer(frame, seat, *protocol.write_checkpoint(seat.screen.checkpoint()))
         yield from ()
 
     def _redraw(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        notice, alone = wire.read_redraw(frame.text)
+        notice, alone = protocol.read_redraw(frame.text)
         pending = seat.screen.screen.pending
         self._answer(frame, seat, b"%d" % len(pending), seat.screen.redraw(notice, alone=alone) + pending)
         yield from ()
 
     def _pane(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        cols, rows, notice = wire.read_pane(frame.text)
+        cols, rows, notice = protocol.read_pane(frame.text)
         self._answer(frame, seat, blob=seat.screen.screen.pane(cols, rows, notice))
         yield from ()
 
     def _text(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        self._answer(frame, seat, blob=wire.write_text(seat.screen.screen.text(scrollback=bool(frame.flag & 1))))
+        self._answer(frame, seat, blob=protocol.write_text(seat.screen.screen.text(scrollback=bool(frame.flag & 1))))
         yield from ()
 
     def _shown(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
@@ -268,7 +267,7 @@ class Screens:
         yield from ()
 
     def _lines(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        wanted, (cols, rows) = wire.read_lines(frame.text, frame.blob)
+        wanted, (cols, rows) = protocol.read_lines(frame.text, frame.blob)
         assert seat.profile is not None
         spec, composer = seat.profile.answer, seat.profile.composer
         read = yield from read_lines(
@@ -280,11 +279,11 @@ class Screens:
             one_by_one=wanted.one_by_one,
             edits=wanted.edits,
         )
-        self._answer(frame, seat, text=b"%d" % read.missing, blob=wire.write_text(read.text))
+        self._answer(frame, seat, text=b"%d" % read.missing, blob=protocol.write_text(read.text))
 
     def _kept(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         """Of an agent that does not run: nothing of it stays."""
-        kept = wire.read_kept(frame.text, frame.blob)
+        kept = protocol.read_kept(frame.text, frame.blob)
         screen = Screen(kept.cols, kept.rows)
         for part in portions(kept.redraw):
             screen.feed(part)
@@ -305,13 +304,13 @@ def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
         case "ansi":
             return b"", screen.redraw()
         case "json":
-            return wire.write_document(document(screen)), b""
+            return protocol.write_document(document(screen)), b""
         case "picture":
             now = screen.snapshot()
-            return (wire.write_picture(picture(screen)) if now.cols * now.rows <= PICTURE_CELLS_MAX else b""), b""
+            return (protocol.write_picture(picture(screen)) if now.cols * now.rows <= PICTURE_CELLS_MAX else b""), b""
         case "rows":
-            return wire.write_rows(screen.page_rows()), b""
-    return b"", wire.write_text(screen.text(scrollback=form == "scrollback"))
+            return protocol.write_rows(screen.page_rows()), b""
+    return b"", protocol.write_text(screen.text(scrollback=form == "scrollback"))
 
 
 def main() -> None:
@@ -327,7 +326,7 @@ def main() -> None:
     gc.freeze()
     rights = give_up_rights(files=1)
     process = _Process()
-    process.say(ScreenFrame(FrameKind.HELLO, text=wire.write_hello(VERSION, sorted(rights))))
+    process.say(ScreenFrame(FrameKind.HELLO, text=protocol.write_hello(VERSION, sorted(rights))))
     try:
         process.run()
     except OSError:
@@ -385,7 +384,7 @@ class _Process:
                 screens.turn(self._tell)
 
     def fail(self, error: Exception) -> None:
-        self.say(ScreenFrame(FrameKind.FAILED, text=wire.write_failure(error)))
+        self.say(ScreenFrame(FrameKind.FAILED, text=protocol.write_failure(error)))
         self._tell()
 
 

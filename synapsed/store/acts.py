@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synapsed.clock import Clock, began
 from synapsed.errors import ConfigError, StoreError
-from synapsed.files import read_private, write_private
+from synapsed.shared.files import read_private, write_private
 
 KEPT: Final = 1000
 KEPT_S: Final = 86_400.0

@@ -28,8 +28,8 @@ from pydantic import BaseModel
 
 from synapsed.errors import StoreError
 from synapsed.model.figures import FAST_S, Histogram
+from synapsed.store.encoding import Sealer, load_key
 from synapsed.store.schema import migrate
-from synapsed.store.secret_encryption import Sealer, load_key
 
 WRITES_MAX = 1024
 """Writes that may be waiting; further writers wait in `write`, in order, before theirs has begun."""

@@ -1,25 +1,148 @@
-"""Models as JSON, as they are at that moment.
+"""How what is kept is encoded: models as JSON, as they are at that moment, and the secrets in them encrypted, so that a
+copy of the database tells none.
 
 The encoder holds the interpreter's lock, so that another thread would not free the loop. A model with large texts is
 therefore taken as its document, which shares them (texts do not change), and encoded piece by piece; it is kept in
 memory as that document, from which a model is made without looking at a single character.
+
+A message must reach the program as it was written, and an answer its asker, also after a restart; so what is found in
+them by `synapsed.model.masking` cannot be thrown away. Each secret within a row's JSON is replaced by a mark with its
+AES-256-GCM ciphertext, and put back when the row is read. Everything else of the row stays readable. The key is a file
+of its own (0600) beside the database: who has both has the secrets; who has only a backup of the database has not.
 """
 
 import asyncio
+import base64
 import hashlib
 import json
+import os
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel
 
 from synapsed.documents.budget import Budget
 from synapsed.documents.reading import SLICE, read_aside
 from synapsed.documents.writing import LARGE, Texts, has_large, joined
-from synapsed.model.masking import mask
-from synapsed.store.secret_encryption import SEALED, Sealer
+from synapsed.errors import StoreError
+from synapsed.model.masking import is_secret_key, mask, nested_under_key, secret_spans
+from synapsed.shared.files import write_whole
+
+KEY_BYTES = 32
+_NONCE_BYTES = 12
+_MARK: Final = "\u27e6sealed:"
+SEALED: Final = _MARK.encode()
+"""What each sealed secret begins with."""
+_SEALED = re.compile(_MARK + "([A-Za-z0-9_-]{38,})\u27e7")
+_SEALED_BYTES = re.compile(_SEALED.pattern.encode())
+_BLOB = b"\x00sealed1"
+"""What a sealed blob begins with; a redraw of a screen begins with ESC."""
+
+
+class Sealer:
+    """Replaces the secrets of JSON texts by marks, and marks by the secrets. `key` has `KEY_BYTES` bytes. What was
+    sealed with another key cannot be read: a mark stays as it is, a blob is None."""
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = AESGCM(key)
+
+    def prepare(self, connection: sqlite3.Connection) -> None:
+        """Let `connection` give texts as they were, and know the SQL function `unsealed` (of bytes)."""
+        connection.text_factory = self.text
+        connection.create_function("unsealed", 1, self.unseal_bytes, deterministic=True)
+
+    def text(self, read: bytes) -> str:
+        """A text of the database as it was before it was sealed."""
+        text = read.decode()
+        return _SEALED.sub(self._unsealed, text) if SEALED in read else text
+
+    def seal(self, text: str) -> str:
+        """`text`, which is JSON, with its secrets sealed: JSON of the same shape."""
+        if not (secret_spans(text) or nested_under_key(text)):
+            return text
+        # The search takes what stands between two texts of JSON for a value, too: what to seal is settled in each text.
+        return json.dumps(self.seal_document(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
+
+    def seal_document(self, document: Any) -> Any:
+        """The same as `seal` of a document that is not JSON yet."""
+        return self._seal_document("", document, secret=False)
+
+    def unseal_bytes(self, read: bytes) -> bytes:
+        """As `text`, of what was read as bytes."""
+        return _SEALED_BYTES.sub(lambda match: self._unsealed_letters(match[1].decode()) or match[0], read)
+
+    def seal_blob(self, blob: bytes) -> bytes:
+        nonce = os.urandom(_NONCE_BYTES)
+        return _BLOB + nonce + self._cipher.encrypt(nonce, blob, None)
+
+    def unseal_blob(self, blob: bytes) -> bytes | None:
+        if not blob.startswith(_BLOB):
+            return blob  # of an older version
+        start = len(_BLOB)
+        try:
+            return self._cipher.decrypt(blob[start : start + _NONCE_BYTES], blob[start + _NONCE_BYTES :], None)
+        except InvalidTag:
+            return None
+
+    def _sealed(self, secret: str) -> str:
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = nonce + self._cipher.encrypt(nonce, secret.encode("utf-8", "surrogatepass"), None)
+        return f"{_MARK}{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}\u27e7"
+
+    def _unsealed(self, match: re.Match[str]) -> str:
+        secret = self._unsealed_letters(match[1])
+        return match[0] if secret is None else secret.decode("utf-8", "surrogatepass")
+
+    def _unsealed_letters(self, letters: str) -> bytes | None:
+        sealed = base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4))
+        try:
+            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+        except InvalidTag:
+            return None
+
+    def _seal_document(self, key: str, value: Any, *, secret: bool) -> Any:
+        """`value`, which stands under `key`, with its secrets sealed; all of its texts, if `secret`."""
+        secret = secret or is_secret_key(key)
+        if isinstance(value, str):
+            return self._seal_text(value, [(0, len(value))] if secret and value else secret_spans(value))
+        if isinstance(value, dict):
+            return {name: self._seal_document(name, item, secret=secret) for name, item in value.items()}
+        return [self._seal_document("", item, secret=secret) for item in value] if isinstance(value, list) else value
+
+    def _seal_text(self, text: str, spans: list[tuple[int, int]]) -> str:
+        """What is put back later stands within JSON: the letters of a secret are sealed as JSON has them."""
+        parts, last = [], 0
+        for start, end in spans:
+            if _MARK not in text[start:end]:
+                parts += [text[last:start], self._sealed(json.dumps(text[start:end], ensure_ascii=False)[1:-1])]
+                last = end
+        return "".join([*parts, text[last:]]) if parts else text
+
+
+def load_key(path: Path) -> bytes:
+    """The key at `path`, made (0600) if there is no such file. Raises StoreError."""
+    try:
+        if not path.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(path, os.urandom(KEY_BYTES))
+        key = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", reason="io", path=str(path)) from error
+    if len(key) != KEY_BYTES:
+        raise StoreError(
+            f"{path}: {len(key)} bytes, the key of the database has {KEY_BYTES}: put the right file back; "
+            "without it the secrets in older tasks cannot be read",
+            reason="key",
+            path=str(path),
+        )
+    return key
+
 
 LARGE_ROW = LARGE
 """Characters of JSON from which on a row of the database is read piece by piece."""

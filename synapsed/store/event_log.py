@@ -18,10 +18,9 @@ from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import OLD_TYPES, Event, parse_event
-from synapsed.store.agents import BORN
 from synapsed.store.database import Database
-from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, read_large, texts_size, weigh_large
-from synapsed.store.secret_encryption import Sealer
+from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, Sealer, read_large, texts_size, weigh_large
+from synapsed.store.task_rows import BORN
 
 RECENT_EVENTS = 4096
 """Recent events kept in memory."""

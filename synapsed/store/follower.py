@@ -20,7 +20,7 @@ from synapsed.clock import backoff
 from synapsed.errors import StoreError
 from synapsed.interfaces import EVERY_EVENT, EventFilter, EventLog, NewEvent, Store
 from synapsed.model.events import AgentAlert, Event
-from synapsed.model.follower import FollowerState
+from synapsed.model.records import FollowerState
 
 PASSED_OVER = "EVENT_PASSED_OVER"
 """Code of the alert."""

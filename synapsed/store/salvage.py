@@ -19,7 +19,7 @@ from synapsed.clock import iso
 from synapsed.errors import StoreError
 from synapsed.model.task import TaskError, TaskState
 from synapsed.store.schema import FIND_OPEN, migrate
-from synapsed.store.tasks import parse_task
+from synapsed.store.task_rows import parse_task
 
 TABLES = ("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints")
 """Those that others refer to come first."""

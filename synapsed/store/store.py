@@ -25,24 +25,23 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Rows, RowsOfTask, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
-from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import Said
-from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.task import Task
-from synapsed.store.agents import put_agents, select_born
 from synapsed.store.database import Database
-from synapsed.store.encoding import EncodedModel
+from synapsed.store.encoding import EncodedModel, Sealer
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
-from synapsed.store.secret_encryption import Sealer
-from synapsed.store.tasks import (
+from synapsed.store.task_rows import (
     PartsRows,
     RecentTasks,
     TaskRow,
     find_ids,
     has_tasks,
     is_former,
+    put_agents,
     put_tasks,
+    select_born,
     select_metadata,
     select_open,
     select_page,

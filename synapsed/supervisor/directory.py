@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent, agent_of
 from synapsed.agents.conversations import taken
+from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.channels.past_conversations import find_conversations
 from synapsed.errors import UnknownAgent
 from synapsed.keepers.process_owner import Root, owner_of
@@ -23,7 +23,7 @@ from synapsed.model.agent import (
 )
 from synapsed.model.records import AgentRecord
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.supervisor import environment, shell_environment
+from synapsed.supervisor import environment
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.registry import RegistryFollower
@@ -111,7 +111,7 @@ class AgentDirectory:
     async def gone(self, agent_id: str) -> list[str]:
         record, rules = agent_of(self._agents, agent_id).record, self._roster.config.environment
         env = environment.stored(record, own=self._settings.environ, rules=rules)
-        return sorted(await asyncio.to_thread(shell_environment.gone, env))
+        return sorted(await asyncio.to_thread(environment.gone, env))
 
     async def explain(self, agent_id: str) -> list[Testimony]:
         return await views.explanation_of(agent_of(self._agents, agent_id))

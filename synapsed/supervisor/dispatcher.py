@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent, agent_of
+from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.clock import Clock, iso
 from synapsed.documents.budget import Large
 from synapsed.errors import (
@@ -36,8 +36,8 @@ from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
+from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
-from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
 
 GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 """States in which nobody takes messages, unless the agent comes up by itself."""

@@ -16,9 +16,8 @@ from typing import Any
 
 import structlog
 
-from synapsed.aio import TaskSet
+from synapsed.aio import TaskSet, stop_listening
 from synapsed.errors import SynapsedError
-from synapsed.process.listening import stop_listening
 from synapsed.supervisor.directory import AgentDirectory
 
 QUESTION_MAX = 17 << 20

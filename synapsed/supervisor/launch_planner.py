@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent
-from synapsed.agents.instructions import colleague, instructions
+from synapsed.agents.briefing import colleague, instructions
+from synapsed.agents.live_agent import Agent
 from synapsed.channels.launch_additions import replaced_channels
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths

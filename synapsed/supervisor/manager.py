@@ -16,11 +16,11 @@ from typing import Protocol
 import structlog
 
 from synapsed.agents import message_files, views
-from synapsed.agents.accounts import Accounts
-from synapsed.agents.agent import Agent, agent_of
 from synapsed.agents.lifecycle import LIVE_STATES
+from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.agents.parking import Memory, check_parking, machine_memory
 from synapsed.agents.restart_policy import RestartState
+from synapsed.agents.usage_limit import Accounts
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.config.config_files import load_config
@@ -36,20 +36,20 @@ from synapsed.process.inherited import activated
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.supervisor import environment
+from synapsed.supervisor.agent_terminals import AgentTerminals
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.directory import AgentDirectory
 from synapsed.supervisor.dispatcher import Dispatcher
+from synapsed.supervisor.environment import gone, renewed
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.memory_pressure import MemoryWatch
-from synapsed.supervisor.mentions import MentionedAgents
+from synapsed.supervisor.mention_router import MentionedAgents
 from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, save_started
-from synapsed.supervisor.shell_environment import gone, renewed
 from synapsed.supervisor.startup_order import StartOrder, each
-from synapsed.supervisor.terminals import AgentTerminals
 from synapsed.tasks import transitions
 
 ACTORS_AT_ONCE = 8

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from synapsed.agents.agent import Agent
+from synapsed.agents.live_agent import Agent
 from synapsed.agents.parking import Memory, first_to_park
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock

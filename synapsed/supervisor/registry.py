@@ -26,13 +26,13 @@ import psutil
 import structlog
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent
+from synapsed.agents.live_agent import Agent
 from synapsed.aio import TaskSet, Timers
 from synapsed.clock import Clock
-from synapsed.files import open_regular, write_whole
 from synapsed.interfaces import EventFilter, EventLog
+from synapsed.model.agent import RegistryEntry
 from synapsed.model.events import Event
-from synapsed.model.registry import RegistryEntry
+from synapsed.shared.files import open_regular, write_whole
 from synapsed.store.follower import Follower
 from synapsed.supervisor.launch_planner import Planner
 from synapsed.supervisor.startup_order import StartOrder

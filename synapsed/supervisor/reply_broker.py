@@ -16,21 +16,19 @@ from contextlib import contextmanager
 
 import structlog
 
-from synapsed.agents.agent import Agent
+from synapsed.agents.live_agent import Agent
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWaiting, QueueFull, StoreError, TaskNotFound
 from synapsed.interfaces import Store, TaskFilter
 from synapsed.model.external import alias_of
 from synapsed.model.records import ReplyRecord
-from synapsed.model.sender import PERSON, Sender, Tier, sender_of
+from synapsed.model.sender import PERSON, SENDER_TASK, Sender, Tier, sender_of
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.store.lookup import TASK_PREFIX_MIN
 from synapsed.supervisor.launch_planner import Planner
 from synapsed.tasks import replies
-from synapsed.tasks.deadlock import check_wait
-from synapsed.tasks.replies import Settlement
-from synapsed.tasks.sender_mark import SENDER_TASK
+from synapsed.tasks.replies import Settlement, check_wait
 
 AWAITED_MAX = 100
 """Replies that one agent may wait for at once."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import structlog
 
 from synapsed.agents import views
-from synapsed.agents.agent import Agent
+from synapsed.agents.live_agent import Agent
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.config.config import Config

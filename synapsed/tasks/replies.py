@@ -1,4 +1,5 @@
-"""What becomes of a reply that an agent waits for (S20), decided purely; the table is `TRANSITIONS`.
+"""What becomes of a reply that an agent waits for (S20), and whether one more wait would never end: decided purely; the
+table is `TRANSITIONS`.
 
 The agent that asks has a task of its own, which the reply completes; it is made before anybody is asked. ::
 
@@ -11,23 +12,27 @@ The agent that asks has a task of its own, which the reply completes; it is made
 - `over`: the task is at its end. Where no caller waits, the agent is told in the same commit, by a message; else when
   the caller has not come for the reply in time.
 
-Each change is a `Settlement`: what one transaction does. `supervisor.reply_broker` performs it; nothing else
-changes these tasks and records.
+Each change is a `Settlement`: what one transaction does. `supervisor.reply_broker` performs it; nothing else changes
+these tasks and records.
+
+An edge `(a, b)` says that agent a goes on only when b has answered. A wait that closes a circle never ends, nor does a
+wait for oneself.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from synapsed.clock import iso
-from synapsed.errors import NotWaiting
+from synapsed.errors import NotWaiting, WouldDeadlock
 from synapsed.model.events import NewEvent, TaskArtifactAdded
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import KEY, Sender
 from synapsed.model.task import ANSWER_ID, Artifact, Message, Part, Task, TaskState, TextPart
 from synapsed.tasks import transitions
-from synapsed.tasks.handoffs import handed_back
-from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
+from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED
+from synapsed.tasks.transitions import handed_back
 
 type State = Literal["open", "asked", "over"]
 type Step = Literal["asked", "replied", "ended", "expired", "canceled", "told", "collected"]
@@ -241,3 +246,38 @@ def _notice(task: Task, sender: Sender, hops: int, now: float) -> Task:
 def _hops(task: Task) -> int:
     hops = task.metadata.get(HOPS)
     return hops if isinstance(hops, int) else 0
+
+
+def circle(edges: Iterable[tuple[str, str]], waiter: str, waited: str) -> list[str] | None:
+    """The agents in the circle that the wait of `waiter` for `waited` would close, beginning and ending with `waiter`;
+    None where it closes none."""
+    if waiter == waited:
+        return [waiter, waiter]
+    follows: dict[str, list[str]] = {}
+    for one, other in edges:
+        follows.setdefault(one, []).append(other)
+    ways = deque([[waiter, waited]])
+    seen = {waited}
+    while ways:
+        way = ways.popleft()
+        for other in follows.get(way[-1], ()):
+            if other == waiter:
+                return [*way, waiter]
+            if other not in seen:
+                seen.add(other)
+                ways.append([*way, other])
+    return None
+
+
+def check_wait(edges: Iterable[tuple[str, str]], waiter: str, waited: str) -> None:
+    """Raise WouldDeadlock where the wait would close a circle."""
+    way = circle(edges, waiter, waited)
+    if way is None:
+        return
+    if len(way) == 2:
+        raise WouldDeadlock(f"{waiter} would wait for itself", agents=way)
+    raise WouldDeadlock(
+        f"{waited} waits for {waiter} already ({' for '.join(way[1:])}), so {waiter} cannot wait for it: answer first, "
+        "with the question in the answer, or send without waiting for a reply",
+        agents=way,
+    )

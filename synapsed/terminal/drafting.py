@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from synapsed.process.sandbox import give_up_rights
 from synapsed.profiles.screen_spec import Composer, Prompts
 from synapsed.terminal.composer import ComposerState, read_composer
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.prompts import find_prompt
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import Color, ScreenSnapshot
 
 _SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")

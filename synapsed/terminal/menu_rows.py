@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from synapsed.terminal.menu_page import Page, Style, odd_one
-from synapsed.terminal.wrapped_labels import SIDE, continued, joined, room
+from synapsed.terminal.menu_page import SIDE, Page, Style, continued, joined, odd_one, room
 
 MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}

@@ -14,15 +14,14 @@ from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
-from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
+from synapsed.terminal.composer import ComposerState, OwnText, emptied, puts_off, read_composer, stands_before, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.judgement import Known, read_prompt
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
-from synapsed.terminal.open_turn import OpenTurn
-from synapsed.terminal.placeholder_text import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, asks_in_words, find_filter, find_prompt, find_unknown
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import NOBODY, answer
@@ -36,9 +35,9 @@ from synapsed.terminal.scanner import (
     StatusReported,
     TerminalReset,
 )
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.turn_signs import OpenTurn
 from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
     Observation,

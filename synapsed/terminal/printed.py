@@ -9,8 +9,8 @@ from collections.abc import Generator
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.terminal.answer import PASTE_MODE, SCROLLBACK_LINES, edited, tidy
 from synapsed.terminal.composer import cursor_line
-from synapsed.terminal.portions import portions
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.emulator_input import portions
 from synapsed.terminal.screen_messages import LinesRead
 
 _UNENDED_MARK = re.compile(rb"(\x1b\[1m\x1b\[7m)[%#](\x1b\[27m\x1b\[1m\x1b\[0m +\r \r)")

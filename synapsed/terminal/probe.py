@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from synapsed.process.sandbox import give_up_rights
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 CHUNK = 64 * 1024
 

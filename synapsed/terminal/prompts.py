@@ -17,13 +17,11 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles.screen_spec import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
-from synapsed.terminal.lit_rows import COUNT, filtered_rows
 from synapsed.terminal.menu_keys import Menu
-from synapsed.terminal.menu_page import Page
+from synapsed.terminal.menu_page import SIDE, Page, continued, joined, room
 from synapsed.terminal.menu_rows import SIGNED
-from synapsed.terminal.menus import find_menu, find_pause
+from synapsed.terminal.menus import COUNT, filtered_rows, find_menu, find_pause
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
-from synapsed.terminal.wrapped_labels import SIDE, continued, joined, room
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""

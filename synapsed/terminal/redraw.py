@@ -15,7 +15,7 @@ from typing import Protocol
 
 import evp
 
-from synapsed.terminal.modes import DEC, DEC_DEFAULT, Modes
+from synapsed.terminal.snapshot import DEC, DEC_DEFAULT, Modes
 
 RESET = b"\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[r\x1b(B\x0f\x1b[m"
 """Puts a terminal into the state in which `Grid.paint` is right: margins, modes, character set and pen as at first."""

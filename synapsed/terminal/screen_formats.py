@@ -1,11 +1,12 @@
-"""What a screen shows, in the formats in which it is asked for. Pure."""
+"""What a screen shows, in the formats in which it is asked for: text, a redraw, a document, rows, a picture. Pure."""
 
 from typing import Any
 
-from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.records import Checkpoint
-from synapsed.terminal.picture import picture
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.rows import cleaned, drawable, ink_of
+from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 
 def shown(screen: Screen, fmt: ScreenForm) -> Shown:
@@ -43,3 +44,32 @@ def kept(checkpoint: Checkpoint) -> Screen:
     screen = Screen(checkpoint.cols, checkpoint.rows)
     screen.feed(checkpoint.redraw)
     return screen
+
+
+def picture(screen: Screen) -> Picture:
+    """What `screen` shows now."""
+    now = screen.snapshot()
+    lines = tuple(_line(screen.row_cells(row), now) for row in range(now.rows))
+    return Picture(
+        cols=now.cols,
+        rows=now.rows,
+        title=cleaned(now.title),
+        foreground=now.foreground,
+        background=now.background,
+        cursor=now.cursor if now.cursor_visible else None,
+        lines=lines,
+    )
+
+
+def _line(cells: list[Cell], now: ScreenSnapshot) -> tuple[Glyph, ...]:
+    glyphs, col = [], 0
+    inks: dict[Cell, Ink] = {}
+    for cell in cells:
+        bare = cell.text == " "
+        if not bare or cell.bg is not None or cell.inverse or cell.underline or cell.strikethrough or cell.overline:
+            ink = inks.get(cell) or inks.setdefault(cell, ink_of(cell, now))
+            text = " " if cell.invisible else drawable(cell.text)
+            if text != " " or ink.background is not None or ink.underline or ink.strikethrough or ink.overline:
+                glyphs.append(Glyph(text, col, cell.width, ink))
+        col += cell.width
+    return tuple(glyphs)

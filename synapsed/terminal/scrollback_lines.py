@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from synapsed.process.sandbox import give_up_rights
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 CPU_S = 30
 """Seconds that it may compute."""

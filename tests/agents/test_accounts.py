@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.agents.accounts import dialled, endpoint_of, is_reached, marks_of
-from synapsed.agents.usage_limit import LOOK_AT_ACCOUNT_S
+from synapsed.agents.usage_limit import LOOK_AT_ACCOUNT_S, dialled, endpoint_of, is_reached, marks_of
 from synapsed.model.events import AttentionChanged
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import Task, TaskState

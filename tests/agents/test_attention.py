@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from synapsed.agents.held_messages import HELD_UP, HELD_UP_S
+from synapsed.agents.alerts import HELD_UP, HELD_UP_S
 from synapsed.errors import KeeperLost, NotTaken
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AttentionChanged, Event, InputAnswered, InputRequired, Origin, ScreenRested

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.agents.instructions import TEXTS, Colleague, fingerprint, instructions, on_record, task_of
+from synapsed.agents.briefing import TEXTS, Colleague, fingerprint, instructions, on_record, task_of
 from synapsed.model.task import TaskState
 from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.tasks.prompt_text import compose

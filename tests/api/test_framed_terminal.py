@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from synapsed.api import terminals
+from synapsed.api import attached_terminals
 from synapsed.api.framed_terminal import READ_AT_ONCE, FramedConnection
-from synapsed.attachwire import (
+from synapsed.interfaces import DirectTerminal
+from synapsed.model.outer_terminal import OuterTerminal
+from synapsed.shared.attach_frames import (
     COMMAND,
     DIRECT,
     EARLIER,
@@ -23,8 +25,6 @@ from synapsed.attachwire import (
     FrameReader,
     frame,
 )
-from synapsed.interfaces import DirectTerminal
-from synapsed.model.outer_terminal import OuterTerminal
 from tests.api.serving import Api
 
 AGENT = "synapse-claude-8100"
@@ -275,9 +275,9 @@ async def test_a_tool_of_before_does_not_say_when_its_keys_go_there(api: Api, wa
 
 async def test_a_client_that_reads_nothing_is_let_go_of(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was stopped, or hangs: else it would count as attached, and its window as the program's, for ever."""
-    monkeypatch.setattr(terminals, "DOING_S", 0.01)
-    monkeypatch.setattr(terminals, "BEAT_S", 0.0)
-    monkeypatch.setattr(terminals, "UNREAD_S", 0.05)
+    monkeypatch.setattr(attached_terminals, "DOING_S", 0.01)
+    monkeypatch.setattr(attached_terminals, "BEAT_S", 0.0)
+    monkeypatch.setattr(attached_terminals, "UNREAD_S", 0.05)
     with socket.socket(socket.AF_UNIX) as client:
         client.setblocking(False)
         loop = asyncio.get_running_loop()

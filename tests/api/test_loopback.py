@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import ClientSession
 
+from synapsed.api.listeners import Listeners
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
-from synapsed.listeners import Listeners
 from synapsed.process.loopback import LOOPBACK, tcp_socket
 from tests.api.serving import Api
 from tests.support.ports import free_port

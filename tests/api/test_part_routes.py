@@ -8,7 +8,7 @@ from aiohttp import web
 
 from synapsed.api import part_routes
 from synapsed.api.context import agent_of
-from synapsed.api.openapi import operations
+from synapsed.api.openapi_document import operations
 from synapsed.api.problems import refusing_as
 from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.kernel import Face, Route, Running

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 
 from synapsed.api.app import build_main_app
 from synapsed.api.context import ApiContext
-from synapsed.api.openapi import document
+from synapsed.api.openapi_document import document
 from synapsed.api.security import Security
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from synapsed.api.token import load_or_create
 from synapsed.errors import ConfigError, StoreError
+from synapsed.process.control_token import load_or_create
 
 
 def test_created_once(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from synapsed.channels import hooks
-from synapsed.channels.factory import side_channels
+from synapsed.channels.adapters import side_channels
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.clock import PastDates

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from synapsed.agents import message_files
-from synapsed.agents.question_timeout import Unanswered
+from synapsed.agents.stop_requests import Unanswered
 from synapsed.clock import iso
 from synapsed.config.config import Keep
 from synapsed.interfaces import NewEvent
@@ -31,7 +31,7 @@ from synapsed.parts.web.records import DEVICES_MAX
 from synapsed.store.acts import KEPT_S, ActLog
 from synapsed.store.backups import EVERY_S, Backups, newest_first
 from synapsed.store.store import SqliteStore
-from synapsed.supervisor.retention import Retention
+from synapsed.supervisor.task_expiry import Retention
 from tests.fakes.clock import DAY_S, JUMPS, FakeClock
 from tests.fakes.store import MemoryStore
 

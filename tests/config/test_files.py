@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.files import open_regular, write_whole
+from synapsed.shared.files import open_regular, write_whole
 
 
 @pytest.fixture

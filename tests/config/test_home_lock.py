@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.api.listeners import lead_here
 from synapsed.config.paths import Paths
 from synapsed.errors import AlreadyRunning, StateElsewhere
-from synapsed.listeners import lead_here
 from synapsed.process.lock_record import LockRecord, RunningPlace, read_record
 from synapsed.process.state_lock import lock_home, prepare_directories
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.upkeep import TOUCH_EVERY_S, KeptFolders
+from synapsed.supervisor.upkeep import TOUCH_EVERY_S, KeptFolders
 
 
 def is_shared(folder: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.pty.window_size import bounded
+from synapsed.pty.window import bounded
 from tests.daemon.test_attach_screens import COLS, ROWS, Stand, stand
 from tests.support.daemon import eventually
 from tests.support.hostile_output import stream

@@ -12,7 +12,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from synapsectl.client import Client as Asking
-from synapsectl.mcp import server_of
+from synapsectl.mcp_server import server_of
 from tests.fakes.served import Served
 from tests.support.daemon import Daemon, eventually
 from tests.support.served_world import ServedWorld, served_world

@@ -1,7 +1,7 @@
 """The emulators that the contract is run against, each behind the same few methods.
 
-``evp`` is the one in use, through `synapsed.terminal.screen`; ``par-term`` (par-term-emu-core-rust) is what it was
-chosen over. What a candidate is known to fail stands in `FAULTS`: the decision rests on it
+``evp`` is the one in use, through `synapsed.terminal.emulated_screen`; ``par-term`` (par-term-emu-core-rust) is what it
+was chosen over. What a candidate is known to fail stands in `FAULTS`: the decision rests on it
 (docs/adr/0001-terminal-emulator.md).
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.snapshot import Cell
 
 type Color = int | tuple[int, int, int] | None

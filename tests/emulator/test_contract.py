@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synapsed.terminal import redraw as redraws
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.emulator.candidates import CANDIDATES, expect_fault, make
 from tests.emulator.streams import Stream, made, recordings
 from tests.support.gated import chosen

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.emulator.streams import Stream, recordings
 from tests.emulator.tmux import TmuxScreen
 from tests.support.gated import chosen

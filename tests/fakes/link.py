@@ -27,7 +27,7 @@ from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRe
 from synapsed.model.task import Prompt
 from synapsed.profiles.profile import Profile
 from synapsed.pty.screen_watch import Watches
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.screen_formats import shown
 
 __all__ = ["FakeLink", "FakeLinkFactory"]

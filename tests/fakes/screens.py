@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
-from synapsed.screens.frames import ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
+from synapsed.screens.protocol import ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 from synapsed.screens.worker import Screens
 
 _PIDS = itertools.count(40_000_000)

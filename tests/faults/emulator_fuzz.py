@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.terminal.clusters import CLUSTER_MAX
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 __all__ = ["Found", "fuzz"]
 

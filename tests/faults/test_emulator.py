@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 MakeHouse = Callable[..., House]
 
 POISONED = """
-import os, synapsed.terminal.screen as screens
+import os, synapsed.terminal.emulated_screen as screens
 apply = screens.Screen._apply
 screens.Screen._apply = lambda self, data: os.abort() if b"POI" b"SON" in data else apply(self, data)
 """

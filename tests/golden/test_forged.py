@@ -7,7 +7,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.turn_notices import said_of_turn
+from synapsed.terminal.turn_signs import said_of_turn
 from synapsed.terminal.verdict import STALE_S
 from tests.golden.replay import CASES, Case
 from tests.support.gated import chosen

@@ -13,7 +13,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.turn_notices import said_of_turn
+from synapsed.terminal.turn_signs import said_of_turn
 from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
 from tests.support import readiness
 from tests.support.gated import chosen

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from synapsed.model.records import AgentRecord
-from synapsed.supervisor.shell_environment import gone, place_of, renewed
+from synapsed.supervisor.environment import gone, place_of, renewed
 
 OWN = {"PATH": "/bin", "SSH_AUTH_SOCK": "/daemon"}
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 import pytest
 
-from synapsed.api.terminals import UNREAD_S
+from synapsed.api.attached_terminals import UNREAD_S
 from tests.ground.attached import Attached
 from tests.ground.installed import Installed
 from tests.ground.person import Person, Reached, living_somewhere

@@ -15,7 +15,7 @@ import pytest
 
 from synapsed.keeper.processes import start_mark
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import Exited, ExitRecord, KeeperEvent, Lost, Output, OutputGap
+from synapsed.keepers.keeper_messages import Exited, ExitRecord, KeeperEvent, Lost, Output, OutputGap
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
 
 DEADLINE_S = 60.0

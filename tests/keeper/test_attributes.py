@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from synapsed.keeper.attributes import give
+from synapsed.keeper.spawn import give
 from synapsed.keeper.spec import LaunchRefused, Spec
 from tests.keeper.conftest import Lab
 
@@ -107,7 +107,7 @@ def test_an_ordinary_user_gets_as_much_as_is_allowed() -> None:
     code = f"""
 import json, os, resource, sys
 sys.path.insert(0, {str(ROOT)!r})
-from synapsed.keeper.attributes import give
+from synapsed.keeper.spawn import give
 from synapsed.keeper.spec import Spec
 from tests.keeper.test_attributes import a_spec
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 64))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.keepers.events import Alert
+from synapsed.keepers.keeper_messages import Alert
 from synapsed.keepers.launchers import LaunchedKeeper
 from tests.keeper.conftest import Lab, Watcher, until_file
 

@@ -14,7 +14,7 @@ from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spool import SpoolReader
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import KeeperRefused
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.keepers.launchers import KeeperAddress, age_of, find_keepers, sweep_launch
 from tests.keeper.conftest import DEADLINE_S, Lab, kill, living, until_file, until_gone
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapsed.keeper.input_journal import REMEMBERED, Journal
+from synapsed.keeper.inputs import REMEMBERED, Journal
 
 
 def filled(path: Path) -> Journal:
@@ -87,7 +87,7 @@ def test_a_full_disk_refuses_the_input_and_harms_no_other(tmp_path: Path, monkey
     journal = Journal(str(path), "launch")
     entry = journal.begin("before", 3, at=0)
     real = os.write
-    monkeypatch.setattr("synapsed.keeper.input_journal.os.write", lambda fd, data: real(fd, data[:5]))
+    monkeypatch.setattr("synapsed.keeper.inputs.os.write", lambda fd, data: real(fd, data[:5]))
     with pytest.raises(OSError) as caught:
         journal.begin("during", 3, at=1)
     assert caught.value.errno == errno.ENOSPC

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.keeper.listener import Listener
+from synapsed.keeper.clients import Listener
 from synapsed.keeper.spec import LaunchRefused
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launchers import ProcessLauncher, call_keeper

@@ -9,9 +9,9 @@ import pytest
 from synapsed.errors import KeeperLost
 from synapsed.keeper import terminals
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import Output, TerminalKeys
+from synapsed.keepers.keeper_messages import Output, TerminalKeys
 from synapsed.keepers.launchers import LaunchedKeeper
-from synapsed.keepers.terminals import join_terminal
+from synapsed.pty.direct_viewer import join_terminal
 from tests.keeper.conftest import DEADLINE_S, Lab, Watcher
 
 RAW = "import os,tty\ntty.setraw(0)\nos.write(1,b'ready ')\nwhile True: os.write(1,os.read(0,4096))"

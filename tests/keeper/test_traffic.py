@@ -12,7 +12,7 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.events import KeeperBusy, KeeperEvent, KeeperRefused, Output
+from synapsed.keepers.keeper_messages import KeeperBusy, KeeperEvent, KeeperRefused, Output
 from tests.keeper.conftest import DEADLINE_S, Lab, until_file
 
 # --- output -----------------------------------------------------------------------------------------------------------

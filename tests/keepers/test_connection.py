@@ -5,7 +5,7 @@ from typing import Any
 
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Frame
-from synapsed.keepers.connection import TURN_S, KeeperConnection
+from synapsed.keepers.keeper_messages import TURN_S, KeeperConnection
 
 MARKS = "a\u0301".encode() * 4000
 """Output in many portions."""

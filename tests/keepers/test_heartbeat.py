@@ -8,8 +8,8 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.keeper.processes import start_mark
-from synapsed.keepers.events import KeeperSilent
 from synapsed.keepers.heartbeat import Pulse
+from synapsed.keepers.keeper_messages import KeeperSilent
 from synapsed.model.records import LaunchRecord
 
 

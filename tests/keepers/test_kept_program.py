@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from synapsed.errors import KeeperLost, LaunchError
-from synapsed.keepers.events import Alert, Exited, ExitRecord, KeeperRefused, Lost
+from synapsed.keepers.keeper_messages import Alert, Exited, ExitRecord, KeeperRefused, Lost
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited
 from tests.fakes.clock import until

@@ -8,7 +8,7 @@ from synapsectl.acp import asking
 from synapsectl.inbox.view import wrapped
 from synapsectl.output import one_line
 from synapsed.parts.attention.notification_policy import visible as of_notices
-from synapsed.visible import visible
+from synapsed.shared.visible import visible
 
 HIDES = [
     *range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F),

@@ -36,7 +36,7 @@ WORD_LINES = {
     # By part and file: lines of the kernel with its words. `emotionUpdate` is what an agent may report, too.
     "moods": {
         "api/request_models.py": 4,
-        "interfaces/store.py": 1,
+        "interfaces/storage.py": 1,
         "model/events/__init__.py": 2,
         "model/events/kinds.py": 4,
         "store/store.py": 1,
@@ -46,19 +46,19 @@ WORD_LINES = {
     "a2a": {
         # Released: what is typed before an agent's message, the home directory, a section, a media type, an event's
         # word, and the form of a profile's skills.
-        "agents/instructions.py": 7,
+        "agents/briefing.py": 7,
         "api/response_models.py": 1,
         "api/security.py": 1,
         "cli.py": 1,
         "config/config.py": 2,
         "config/paths.py": 6,
         "model/events/kinds.py": 2,
-        "model/registry.py": 1,
+        "model/agent.py": 1,
         "model/sender.py": 3,
         "profiles/profile.py": 1,
         "supervisor/registry.py": 1,
         "supervisor/reload.py": 2,
-        "tasks/sender_mark.py": 9,
+        "tasks/prompt_text.py": 9,
         # A migration's comment.
         "store/schema.py": 1,
         # `[a2a.push]` is for all who post.
@@ -69,7 +69,7 @@ WORD_LINES = {
         "outgoing/screening.py": 1,
     },
     # Codes by which the tool knows its exit code; what is typed before a message; names of secrets.
-    "elsewhere": {"errors.py": 6, "model/masking.py": 4, "tasks/sender_mark.py": 1},
+    "elsewhere": {"errors.py": 6, "model/masking.py": 4, "tasks/prompt_text.py": 1},
     # A code by which the tool knows its exit code; where files stand that messages name; the API's words; migrations.
     "fleet": {"api/routes/agents.py": 1, "config/paths.py": 1, "errors.py": 4, "store/schema.py": 12},
     "pictures": {},
@@ -87,7 +87,7 @@ WORD_LINES = {
     "web": {
         # An error's text that was released; a sender's name that was.
         "config/api_section.py": 1,
-        "tasks/sender.py": 2,
+        "tasks/sender_verdict.py": 2,
         # The null device, and disks.
         "process/logging.py": 1,
         "own_python.py": 1,

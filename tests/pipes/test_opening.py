@@ -7,8 +7,8 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert
+from synapsed.pipes.acp_session import PATIENCE_S, SessionOpening
 from synapsed.pipes.commands import ShowLine, TellLink, Write
-from synapsed.pipes.session import PATIENCE_S, SessionOpening
 from tests.pipes.test_pure import Played
 
 SERVERS = [{"name": "synapsed", "command": "python", "args": [], "env": []}]

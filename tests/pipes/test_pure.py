@@ -12,14 +12,13 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
+from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
+from synapsed.pipes.acp_session import AcpSession
 from synapsed.pipes.commands import PipesCommand, TellLink, Write
 from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
-from synapsed.pipes.session import AcpSession
-from synapsed.pipes.speech import TurnSpeech
-from synapsed.pipes.tool_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
+from synapsed.pipes.speech import TurnSpeech, outcome
 from synapsed.pipes.transcript import TranscriptView, harmless
-from synapsed.pipes.turn_outcome import outcome
 from synapsed.profiles.library import ProfileLibrary
 
 PROFILE = ProfileLibrary.builtin().get("acp")

@@ -9,7 +9,7 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.answer import from_screen
 from synapsed.terminal.composer import read_composer
 from synapsed.terminal.delivery import type_message
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Signs
 from synapsed.terminal.composer import ComposerState, read_composer
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import screen_sign, title_sign
 

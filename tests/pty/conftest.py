@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from synapsed.keepers.events import Output
+from synapsed.keepers.keeper_messages import Output
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer, Dialog, Interrupt, ListedOption, Prompts, Ready
-from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
-from synapsed.pty.terminal_theme import LastSeen
+from synapsed.pty.window import LastSeen
 from tests.fakes.clock import FakeClock
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore

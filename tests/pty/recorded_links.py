@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from synapsed.errors import NotReady
 from synapsed.interfaces import Delivery
-from synapsed.keepers.events import Output
+from synapsed.keepers.keeper_messages import Output
 from synapsed.model.link import (
     LinkEvent,
     LinkObserved,
@@ -21,12 +21,12 @@ from synapsed.model.link import (
     LinkTurnSaid,
 )
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
-from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
-from synapsed.pty.terminal_theme import LastSeen
 from synapsed.pty.turn_types import Phase, TurnState
-from synapsed.screens.kept_look import KeptLook
+from synapsed.pty.window import LastSeen
+from synapsed.screens.remote_screen import KeptLook
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import Ask, Note
 from tests.fakes.clock import FakeClock

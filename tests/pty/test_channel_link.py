@@ -32,7 +32,7 @@ from synapsed.model.link import (
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_link import CHANNEL_AWAY, StructuredLink
-from synapsed.pty.link import ChannelTap, PtyLink
+from synapsed.pty.pty_link import ChannelTap, PtyLink
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.link import FakeLink
 from tests.pty.test_channel_delivery import FakeChannel

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from synapsed.errors import KeeperLost
-from synapsed.keepers.events import TerminalKeys
+from synapsed.keepers.keeper_messages import TerminalKeys
 from synapsed.pty import viewers as viewers_module
 from synapsed.pty.direct_viewer import Way
 from synapsed.pty.viewers import Viewer

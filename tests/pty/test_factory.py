@@ -18,7 +18,7 @@ from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
 from synapsed.profiles.profile import Profile
-from synapsed.pty.factory import LAUNCH_FILE, PtyLinkFactory
+from synapsed.pty.link_factory import LAUNCH_FILE, PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool

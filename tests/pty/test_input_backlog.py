@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
-from synapsed.pty.input_backlog import Unread
+from synapsed.pty.screen_looks import Unread
 
 
 class Keeper:
@@ -68,7 +68,7 @@ async def test_what_was_unread_then_holds_the_message(keeper: Keeper, unread: Un
 
 
 async def test_an_old_answer_is_none(keeper: Keeper, unread: Unread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synapsed.pty.input_backlog.AHEAD_S", -1.0)
+    monkeypatch.setattr("synapsed.pty.screen_looks.AHEAD_S", -1.0)
     unread.ahead()
     keeper.unread = 3
     assert await unread.asked_ahead() is True

@@ -10,9 +10,9 @@ from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, DeliverySpec, Dialog, Interrupt, Prompts, PutOff
 from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Rests, Step, Steps, StopPressed, WaitFor
 from synapsed.terminal.composer import ComposerState
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.menu_keys import Move
 from synapsed.terminal.prompts import find_prompt, holds_answer
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 MENU = "a menu"

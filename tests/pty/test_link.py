@@ -11,9 +11,9 @@ from synapsed.errors import KeeperLost, LaunchError, StoreError
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkEvent
 from synapsed.model.records import Checkpoint
-from synapsed.pty import link as link_module
-from synapsed.pty import window_size
-from synapsed.pty.link import PtyLink
+from synapsed.pty import pty_link as link_module
+from synapsed.pty import window
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import BEAT_S, PULSE_BEATS
 from synapsed.terminal.screen_messages import Incomplete
 from tests.fakes.clock import until
@@ -102,7 +102,7 @@ async def test_a_program_that_is_about_to_draw_keeps_its_window(
     monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
     monkeypatch.setattr(link._program.client, "ping", ping, raising=False)
     monkeypatch.setattr(link._driver.kernel._foreground, "computes", lambda _group: computes)
-    monkeypatch.setattr(window_size, "NUDGE_S", 0.0)
+    monkeypatch.setattr(window, "NUDGE_S", 0.0)
     link._window.size = (80, 24)
     link._program.caught_up.set()
     link._clock.advance(60.0)  # type: ignore[attr-defined]  # it is a fake
@@ -145,7 +145,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
 ) -> None:
     """Its keeper is not asked for each key that somebody pressed."""
     monkeypatch.setattr("synapsed.pty.keyboard.CONTINUE_AFTER_S", (0.0, 0.0))
-    monkeypatch.setattr("synapsed.pty.input_backlog.ASK_AGAIN_S", 0.001)
+    monkeypatch.setattr("synapsed.pty.screen_looks.ASK_AGAIN_S", 0.001)
     link, _ = opens(b"> ")
     unread, signals = 1, []
 

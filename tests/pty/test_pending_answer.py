@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.pty.pending_answer import WORDS_MAX, Asking
+from synapsed.pty.observations import WORDS_MAX, Asking
 
 
 def asked_again(asking: Asking, words: str = "w", times: int = 1) -> None:

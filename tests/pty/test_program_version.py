@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.profiles.package_version import package_version
-from synapsed.profiles.releases import drift
+from synapsed.profiles.releases import drift, package_version
 from synapsed.profiles.variants import VersionCheck
 from synapsed.pty import program_version
 from synapsed.pty.program_version import VersionReader

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from synapsed.interfaces import Delivery
-from synapsed.keepers.events import Output
+from synapsed.keepers.keeper_messages import Output
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, BusySigns, Composer, DeliverySpec, Ready
-from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
-from synapsed.pty.terminal_theme import LastSeen
-from synapsed.screens.frames import FrameKind, ScreenFrame
+from synapsed.pty.window import LastSeen
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
+from synapsed.screens.protocol import FrameKind, ScreenFrame
 from synapsed.screens.remote_screen import RemoteStage
 from tests.fakes.clock import FakeClock
 from tests.fakes.screens import FakeScreenProcess

@@ -5,7 +5,7 @@ import pytest
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.keyboard import LookNow, Press, Step
-from synapsed.pty.terminal_theme import Theme
+from synapsed.pty.window import Theme
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from synapsed.keepers.events import KeeperRefused
+from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded
 from synapsed.model.link import (
@@ -25,9 +25,9 @@ from synapsed.profiles.screen_spec import (
 )
 from synapsed.pty.session import HANDS_OFF_S
 from synapsed.pty.turn_types import Phase, Save
-from synapsed.screens.frames import FrameKind
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
+from synapsed.screens.protocol import FrameKind
 from synapsed.screens.remote_screen import RemoteStage
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
@@ -264,7 +264,7 @@ async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_whe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("synapsed.pty.turn_worker.STALLED_S", 0.01)
-    monkeypatch.setattr("synapsed.pty.input_backlog.ASK_AGAIN_S", 0.001)
+    monkeypatch.setattr("synapsed.pty.screen_looks.ASK_AGAIN_S", 0.001)
     terminal = Terminal()
     terminal.writing.clear()
     worker = await terminal.begin()

@@ -102,7 +102,7 @@ async def terminal(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Composing]:
     """The message was submitted twice, and stands in the composer."""
     terminal = Composing()
     terminal.reader = (None, 7)
-    monkeypatch.setattr("synapsed.pty.kernel_checks.REST_AGAIN_S", 0.0)
+    monkeypatch.setattr("synapsed.pty.screen_looks.REST_AGAIN_S", 0.0)
     monkeypatch.setattr("synapsed.pty.foreground.Foreground.computes", lambda self, group: terminal.asked())
     worker = await terminal.begin()
     await until(terminal.driver.turn.idle.is_set)

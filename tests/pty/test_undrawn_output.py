@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from synapsed.errors import KeeperLost
-from synapsed.keepers.events import Exited, Output
-from synapsed.pty import link as link_module
+from synapsed.keepers.keeper_messages import Exited, Output
+from synapsed.pty import pty_link as link_module
 from synapsed.pty import undrawn_output
-from synapsed.pty.link import PtyLink
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.undrawn_output import END_KEPT, EXIT_DRAWN_S, MEASURED_S, UNDRAWN_MAX
 from tests.fakes.clock import until
 from tests.pty.conftest import Opens

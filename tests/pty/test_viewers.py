@@ -12,7 +12,7 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.pty import viewers as viewers_module
 from synapsed.pty.viewers import Viewers
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.screen_messages import Redraw
 
 COLS, ROWS = 20, 6

@@ -5,7 +5,7 @@ import pytest
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec
 from synapsed.pty.keyboard import Pause, Resize
-from synapsed.pty.window_size import NUDGE_EVERY_S, NUDGE_S, Window
+from synapsed.pty.window import NUDGE_EVERY_S, NUDGE_S, Window
 
 PROFILE = Profile(name="p", command="p", answer=AnswerSpec(mode="blocks", start="^> ", rows=200))
 

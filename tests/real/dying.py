@@ -21,11 +21,11 @@ import aiohttp
 from synapsed.channels.app_server import AppServerChannel
 from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.cli import main
-from synapsed.keepers.connection import KeeperConnection
+from synapsed.keepers.keeper_messages import KeeperConnection
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkTurnEnded
-from synapsed.pipes.link import AcpLink
-from synapsed.pipes.session import AcpSession
+from synapsed.pipes.acp_link import AcpLink
+from synapsed.pipes.acp_session import AcpSession
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_link import StructuredLink
 from synapsed.pty.channel_turn import TellNews

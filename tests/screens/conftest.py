@@ -14,8 +14,8 @@ from synapsed.profiles.profile import Profile
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.look import Look
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Ask, Harmed, StageEvent
 from tests.support.begun import begins_with
 
@@ -125,7 +125,7 @@ def poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from there; the file that does it."""
     (tmp_path / "site").mkdir()
     lines = [
-        "import os, synapsed.terminal.screen as screens",
+        "import os, synapsed.terminal.emulated_screen as screens",
         "apply = screens.Screen._apply",
         "def poisoned(self, data):",
         "    if b'POISON' in data: os.abort()",

@@ -119,7 +119,7 @@ async def test_one_that_others_end_over_and_over_at_the_same_output_blames_nobod
         tried += 1
         return True
 
-    monkeypatch.setattr("synapsed.screens.trial.survives", survives)
+    monkeypatch.setattr("synapsed.screens.harmful_output.survives", survives)
     monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
     work = FakeScreenProcess._work
     program = await make_program(pool)
@@ -162,7 +162,7 @@ async def test_who_ended_it_is_known(pool: ScreenPool, make_program: MakeProgram
 async def test_one_that_closes_its_socket_and_lives_on_is_ended(
     make_pool: MakePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.screens.process.CLOSED_S", 0.01)
+    monkeypatch.setattr("synapsed.screens.screen_process.CLOSED_S", 0.01)
     pool = make_pool(1, own_python.alone("-c", "import os, time; os.close(0); time.sleep(600)"))
     pool.begin()
     first = await worker(pool)
@@ -332,9 +332,9 @@ async def test_after_so_many_times_a_launch_goes_on_without_a_screen(
 async def test_an_emulator_that_does_not_return_is_ended_by_its_own_time(
     pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.screens.process.HANGS_CPU_S", 1.0)
-    monkeypatch.setattr("synapsed.screens.trial.CPU_S", 2)
-    monkeypatch.setattr("synapsed.screens.trial.survives.__kwdefaults__", {"cpu_s": 2, "timeout": 600.0})
+    monkeypatch.setattr("synapsed.screens.screen_process.HANGS_CPU_S", 1.0)
+    monkeypatch.setattr("synapsed.screens.harmful_output.CPU_S", 2)
+    monkeypatch.setattr("synapsed.screens.harmful_output.survives.__kwdefaults__", {"cpu_s": 2, "timeout": 600.0})
     one, other = await make_program(pool, "one"), await make_program(pool, "other")
     other.prints(b"spared\r\n")
     await other.look()

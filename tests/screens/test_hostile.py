@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from synapsed import own_python
-from synapsed.screens import checked_replies, wire
-from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
+from synapsed.screens import checked_replies, protocol
 from synapsed.screens.pool import ScreenPool
+from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 from synapsed.screens.worker import Screens
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.look import TerminalReply
 from synapsed.terminal.queries import answer, is_answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.screen_messages import Ask, Drawn
 from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, MakePool, MakeProgram
@@ -49,7 +49,7 @@ def asks(*asked: Any) -> Callable[[list[Any]], object]:
 
 
 def types(keys: bytes) -> Callable[[ScreenFrame], ScreenFrame]:
-    told = wire.write_replies([TerminalReply(0, keys)])
+    told = protocol.write_replies([TerminalReply(0, keys)])
     return lambda frame: ScreenFrame(FrameKind.DRAWN, frame.agent, offset=frame.offset, text=told)
 
 
@@ -126,8 +126,8 @@ async def test_what_cannot_be_costs_the_screen_it_is_told_of_and_no_other(
         return output.index(LIE) + len(LIE)
 
     # What takes a process over does so in the trial too: that is no part of this test.
-    monkeypatch.setattr("synapsed.screens.trial.survives", survives)
-    monkeypatch.setattr("synapsed.screens.trial.harm_end", harm_end)
+    monkeypatch.setattr("synapsed.screens.harmful_output.survives", survives)
+    monkeypatch.setattr("synapsed.screens.harmful_output.harm_end", harm_end)
     monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
     monkeypatch.setattr(Screens, "_feed", feed)
     monkeypatch.setattr(FakeScreenProcess, "lie", staticmethod(lie))
@@ -162,7 +162,7 @@ async def test_a_real_process_that_breaks_the_protocol_is_ended(pool: ScreenPool
 
 FOREVER = """
 import os, sys
-from synapsed.screens.frames import ScreenFrame, FrameKind, encode
+from synapsed.screens.protocol import ScreenFrame, FrameKind, encode
 while True:
     os.write(0, encode(ScreenFrame(FrameKind.ALIVE)))
 """
@@ -171,8 +171,8 @@ while True:
 async def test_one_that_says_for_ever_that_it_works_is_ended(
     make_pool: MakePool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.screens.process.ALIVE_CPU_S", 0.5)
-    monkeypatch.setattr("synapsed.screens.process.BEGINS_CPU_S", 0.5)
+    monkeypatch.setattr("synapsed.screens.screen_process.ALIVE_CPU_S", 0.5)
+    monkeypatch.setattr("synapsed.screens.screen_process.BEGINS_CPU_S", 0.5)
     pool = make_pool(1, own_python.alone("-c", FOREVER))
     program = await make_program(pool)
     asked = asyncio.ensure_future(program.look())
@@ -224,5 +224,5 @@ def test_all_that_a_terminal_answers_passes_and_nothing_that_a_person_types() ->
 def test_a_failure_says_where_and_nothing_of_the_output() -> None:
     with pytest.raises(ValueError, match="secret") as failed:
         int("a secret of the output")
-    told = checked_replies.read_failure(ScreenFrame(FrameKind.FAILED, text=wire.write_failure(failed.value)))
+    told = checked_replies.read_failure(ScreenFrame(FrameKind.FAILED, text=protocol.write_failure(failed.value)))
     assert told.startswith("ValueError in test_hostile.py:")

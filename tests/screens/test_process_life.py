@@ -14,9 +14,9 @@ import pytest
 
 from synapsed import own_python
 from synapsed.keeper.spool import SpoolReader
-from synapsed.screens import process
-from synapsed.screens.frames import FrameKind, ScreenFrame
+from synapsed.screens import screen_process
 from synapsed.screens.pool import ScreenPool
+from synapsed.screens.protocol import FrameKind, ScreenFrame
 from synapsed.terminal.screen_messages import (
     Incomplete,
 )
@@ -80,7 +80,7 @@ async def test_a_key_and_its_echo_wake_it_once() -> None:
         def abort(self) -> None:
             return None
 
-    told = process.ScreenProcess((), lambda _frame: None, lambda _why: None, delay=PATIENT_S)
+    told = screen_process.ScreenProcess((), lambda _frame: None, lambda _why: None, delay=PATIENT_S)
     wire = Wire()
     told.connection_made(wire)
     assert await wire.pieces.get() == []
@@ -92,7 +92,7 @@ async def test_a_key_and_its_echo_wake_it_once() -> None:
     told.say(ScreenFrame(FrameKind.FEED, blob=b"e"))
     told.say(ScreenFrame(FrameKind.LOOK, number=1))
     assert len(wire.pieces.get_nowait()) == 2, "whoever asks does not wait"
-    told.say(ScreenFrame(FrameKind.FEED, blob=b"x" * (process.SOON_BYTES + 1)))
+    told.say(ScreenFrame(FrameKind.FEED, blob=b"x" * (screen_process.SOON_BYTES + 1)))
     assert len(wire.pieces.get_nowait()) == 1, "nor does much"
     told.say(ScreenFrame(FrameKind.NOTE, text=b"typed"))
     told.end("the test is over")
@@ -104,7 +104,9 @@ async def test_nothing_is_said_to_one_that_is_just_closing() -> None:
     """Its file would stay watched after it is closed, and the next of that number could not be."""
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
-    told = process.ScreenProcess(("-c", "import sys; sys.stdin.read()"), lambda _frame: None, lambda _why: gone.set())
+    told = screen_process.ScreenProcess(
+        ("-c", "import sys; sys.stdin.read()"), lambda _frame: None, lambda _why: gone.set()
+    )
     ours, theirs = socket.socketpair()
     transport, _ = await loop.connect_accepted_socket(lambda: told, ours)
     number = ours.fileno()
@@ -150,7 +152,7 @@ async def test_one_that_cannot_be_begun_for_want_of_files_is_begun_later(
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return make()
 
-    monkeypatch.setattr("synapsed.screens.process.socket.socketpair", socketpair)
+    monkeypatch.setattr("synapsed.screens.screen_process.socket.socketpair", socketpair)
     program = await make_program(pool)
     program.prints(b"text")
     assert await program.lines() == ["text"]
@@ -168,7 +170,7 @@ async def test_where_no_file_may_be_opened_to_look_at_it_it_is_left_alone(
     def refuse(_pid: int) -> psutil.Process:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr("synapsed.screens.process.psutil.Process", refuse)
+    monkeypatch.setattr("synapsed.screens.screen_process.psutil.Process", refuse)
     seen.check(work=True)
     assert not seen.ended
 

@@ -10,8 +10,8 @@ import pytest
 
 from synapsed.errors import KeeperLost, SynapsedError, TooLarge
 from synapsed.model.picture import Picture
-from synapsed.screens.frames import FrameKind, ScreenFrame
 from synapsed.screens.pool import KEPT_TRIES, SCREENS_EACH, ScreenPool
+from synapsed.screens.protocol import FrameKind, ScreenFrame
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen_messages import (
     Ask,

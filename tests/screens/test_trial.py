@@ -9,8 +9,7 @@ import pytest
 
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
-from synapsed.screens.harmful_output import FILE, QUARANTINES_MAX, HarmRecord
-from synapsed.screens.trial import _probe_once, harm_end, survives
+from synapsed.screens.harmful_output import FILE, QUARANTINES_MAX, HarmRecord, _probe_once, harm_end, survives
 from synapsed.terminal.look import Harm
 from synapsed.terminal.observer import TerminalObserver
 from tests.support.begun import begins_with
@@ -47,7 +46,7 @@ async def test_an_emulator_that_goes_round_in_circles_counts_as_one_that_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended by the time that it computes; on a busy machine good output takes long by the clock on the wall."""
-    lines = ["import synapsed.terminal.screen as screens", "def feed(self, data):", "    while True: pass"]
+    lines = ["import synapsed.terminal.emulated_screen as screens", "def feed(self, data):", "    while True: pass"]
     (tmp_path / "sitecustomize.py").write_text("\n".join([*lines, "screens.Screen.feed = feed"]))
     monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
     assert not await survives(None, b"x", cpu_s=1)
@@ -77,7 +76,7 @@ async def test_a_trial_that_others_stop_is_made_again(
         f"    if file.tell() <= {times}:\n        file.flush()\n        os.kill(os.getpid(), signal.SIGSTOP)\n"
     )
     monkeypatch.setattr("synapsed.own_python.FILE", begins_with(tmp_path / "sitecustomize.py"))
-    monkeypatch.setattr("synapsed.screens.trial.STOPPED_ASKED_S", 0.05)
+    monkeypatch.setattr("synapsed.screens.harmful_output.STOPPED_ASKED_S", 0.05)
     assert await survives(None, b"hello") is lives
 
 

@@ -8,15 +8,14 @@ import pytest
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.screens import checked_replies, wire
-from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens import checked_replies, protocol
+from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.picture import picture
-from synapsed.terminal.screen import Screen
-from synapsed.terminal.screen_formats import document
+from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.screen_messages import (
     Ask,
     KeysTyped,
@@ -75,22 +74,22 @@ def test_the_looks_of_all_recordings(profile: str, path: Path) -> None:
         observer.feed(start, data[start : start + 1000], now)
         look = observer.asked(Ask(now=now, kinds=number % 3 == 0))
         assert look is not None
-        text, blob = wire.write_look(look, watched, written)
+        text, blob = protocol.write_look(look, watched, written)
         frame = ScreenFrame(FrameKind.ANSWER, offset=look.offset, text=text, blob=blob)
         there = checked_replies.read_look(frame, watched, read)
         assert there == as_it_crosses(look)
         written, read = look.screen, there.screen
         shown = picture(observer.screen)
-        assert checked_replies.read_picture(wire.write_picture(shown)) == shown
+        assert checked_replies.read_picture(protocol.write_picture(shown)) == shown
     told = document(observer.screen)
-    assert checked_replies.read_document(wire.write_document(told)) == told
+    assert checked_replies.read_document(protocol.write_document(told)) == told
 
 
 def test_no_look_in_the_middle_of_a_frame() -> None:
     profile = ProfileLibrary.builtin().get("generic")
     assert (
         checked_replies.read_look(
-            ScreenFrame(FrameKind.ANSWER, text=wire.write_look(None, profile, None)[0]), profile, None
+            ScreenFrame(FrameKind.ANSWER, text=protocol.write_look(None, profile, None)[0]), profile, None
         )
         is None
     )
@@ -110,14 +109,14 @@ def test_no_look_in_the_middle_of_a_frame() -> None:
     ],
 )
 def test_notes(note: Note) -> None:
-    assert wire.read_note(wire.write_note(note)) == note
+    assert protocol.read_note(protocol.write_note(note)) == note
 
 
 def test_what_a_look_is_asked_with() -> None:
     facts = TerminalFacts(9, False, True, 17, ("bash", "sh"), 3, "maybe", foreign=True, cwd="/")
     known = (LearnedPrompt("$", r"\$ *", "bash", "keys"), LearnedPrompt("", "", confirmed=False))
     ask = Ask(now=17.25, in_turn=True, facts=facts, learned=known, given_back="command", kernel="reads", kinds=True)
-    assert wire.read_ask(wire.write_ask(ask)) == ask
+    assert protocol.read_ask(protocol.write_ask(ask)) == ask
 
 
 def test_how_a_screen_is_opened() -> None:
@@ -125,13 +124,15 @@ def test_how_a_screen_is_opened() -> None:
     for name in PROGRAMS:
         observer = TerminalObserver(library.get(name), cols=80, rows=24, offset=5)
         observer.feed(5, b"\xff\x00\x1b[1m text \r\n", 1.0)
-        opening = wire.Opening(library.get(name), 80, 24, 5, observer.checkpoint(), Harm(skip_to=3, blind=True), 1.0)
-        assert wire.read_opening(*wire.write_opening(opening)) == opening
+        opening = protocol.Opening(
+            library.get(name), 80, 24, 5, observer.checkpoint(), Harm(skip_to=3, blind=True), 1.0
+        )
+        assert protocol.read_opening(*protocol.write_opening(opening)) == opening
 
 
 def test_what_lines_are_wanted() -> None:
     wanted = LinesWanted(start=3, output=b"\xff\x1b", prompt="é$ ", message="m\n", one_by_one=True, edits=False)
-    assert wire.read_lines(*wire.write_lines(wanted, (80, 24))) == (wanted, (80, 24))
+    assert protocol.read_lines(*protocol.write_lines(wanted, (80, 24))) == (wanted, (80, 24))
 
 
 def test_titles_and_texts_lose_what_a_terminal_acts_on() -> None:
@@ -139,9 +140,9 @@ def test_titles_and_texts_lose_what_a_terminal_acts_on() -> None:
     screen = Screen(80, 24)
     screen.feed(b"\x1b]2;a\xc2\x9bb\x07text")
     told = document(screen)
-    assert not any(ord(char) < 32 for char in checked_replies.read_document(wire.write_document(told))["title"])
+    assert not any(ord(char) < 32 for char in checked_replies.read_document(protocol.write_document(told))["title"])
     assert (
-        checked_replies.read_text(ScreenFrame(FrameKind.ANSWER, blob=wire.write_text("a\x1b\nb\x9b")))
+        checked_replies.read_text(ScreenFrame(FrameKind.ANSWER, blob=protocol.write_text("a\x1b\nb\x9b")))
         == "a\ufffd\nb\ufffd"
     )
 
@@ -154,17 +155,19 @@ def test_whatever_a_program_prints_can_be_told(control: int) -> None:
     observer.feed(0, f"\x1b]2;t{chr(control)}\x07a{chr(control)}b\r\n$ c{chr(control)}d".encode(), 1.0)
     observer.believe(Ask(now=2.0, kinds=True))
     look = observer.asked(Ask(now=2.0, kinds=True))
-    text, blob = wire.write_look(look, profile, None)
+    text, blob = protocol.write_look(look, profile, None)
     told = checked_replies.read_look(ScreenFrame(FrameKind.ANSWER, text=text, blob=blob), profile, None)
     assert look is not None
     assert told is not None
     assert [len(line) for line in told.screen.lines] == [len(line) for line in look.screen.lines]
-    assert not any(wire.CONTROLS.search(line) for line in (*told.screen.lines, told.composer.text))
+    assert not any(protocol.CONTROLS.search(line) for line in (*told.screen.lines, told.composer.text))
     screen = Screen(40, 5)
     screen.feed(f"a{chr(control)}b".encode())
-    assert not wire.CONTROLS.search(checked_replies.read_document(wire.write_document(document(screen)))["lines"][0])
-    checked_replies.read_picture(wire.write_picture(picture(screen)))
-    witnesses = ScreenFrame(FrameKind.ANSWER, text=wire.write_witnesses(observer.explain(2.0)))
+    assert not protocol.CONTROLS.search(
+        checked_replies.read_document(protocol.write_document(document(screen)))["lines"][0]
+    )
+    checked_replies.read_picture(protocol.write_picture(picture(screen)))
+    witnesses = ScreenFrame(FrameKind.ANSWER, text=protocol.write_witnesses(observer.explain(2.0)))
     assert checked_replies.read_witnesses(witnesses)
 
 

@@ -14,7 +14,7 @@ from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import Attachment, SendRequest
 from synapsed.model.task import Message
 from synapsed.supervisor.manager import Manager
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.simulation.judge import Judge, Violation
 from tests.simulation.loop import SimClock, SimLoop
 from tests.simulation.machine import Machine

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from synapsed.model.events import Event
 from synapsed.model.task import Task
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.simulation.programs import token_of
 
 if TYPE_CHECKING:

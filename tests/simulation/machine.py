@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from synapsed.errors import LaunchError
 from synapsed.keeper import frames
-from synapsed.keeper.connection import Connection
 from synapsed.keeper.frames import Frame, ProtocolError
-from synapsed.keeper.input_journal import Entry, Journal
-from synapsed.keeper.inputs import InputQueue, Pending
-from synapsed.keeper.requests import Refusal, Requests, outcome, refuse
+from synapsed.keeper.inputs import Entry, InputQueue, Journal, Pending
+from synapsed.keeper.requests import Connection, Refusal, Requests, outcome, refuse
 from synapsed.keeper.spool import Spool
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec
 from synapsed.pty.foreground import Word

@@ -25,8 +25,8 @@ from synapsed.interfaces import SendRequest
 from synapsed.model.link import LinkTurnRecord
 from synapsed.model.task import Task
 from synapsed.parts.history.indexing import Indexer
+from synapsed.pty.message_evidence import TurnReports
 from synapsed.pty.session import Session
-from synapsed.pty.turn_reports import TurnReports
 from synapsed.pty.viewers import Viewer
 from synapsed.store import idempotency
 from synapsed.store.idempotency import Idempotency

@@ -31,14 +31,13 @@ import synapsed.keepers.client
 import synapsed.keepers.heartbeat
 import synapsed.keepers.kept_program
 import synapsed.parts.history.service
-import synapsed.pty.factory
-import synapsed.pty.kernel_checks
-import synapsed.pty.kernel_witness
+import synapsed.pty.link_factory
+import synapsed.pty.screen_looks
 import synapsed.pty.viewers
+import synapsed.screens.harmful_output
 import synapsed.screens.pool
-import synapsed.screens.trial
 import synapsed.store.database
-from synapsed.keepers.connection import KeeperConnection
+from synapsed.keepers.keeper_messages import KeeperConnection
 from tests.simulation import loop as simulated_loop
 from tests.simulation.judge import Violation
 from tests.simulation.loop import Overrun, SimClock, SimExecutor, SimLoop, SimTask, bury
@@ -88,7 +87,7 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
     async def survives(*_: Any, **__: Any) -> bool:
         return True
 
-    factory, heartbeat = synapsed.pty.factory, synapsed.keepers.heartbeat
+    factory, heartbeat = synapsed.pty.link_factory, synapsed.keepers.heartbeat
     patches: list[tuple[Any, str, Any]] = [
         (time, "time", clock.wall),
         (time, "monotonic", clock.monotonic),
@@ -102,13 +101,13 @@ def _machine(world: World, clock: SimClock, rng: Random) -> Iterator[None]:
         (synapsed.parts.history.service, "ThreadPoolExecutor", SimExecutor),
         (synapsed.keepers.client, "why_not_our_peer", lambda _sock: None),
         (synapsed.screens.pool, "ScreenProcess", _Screens),
-        (synapsed.screens.trial, "survives", survives),
+        (synapsed.screens.harmful_output, "survives", survives),
         (synapsed.keepers.kept_program, "sweep_launch", machine.sweep),
         (heartbeat, "start_mark", machine.start_mark),
         (heartbeat, "call_keeper", machine.call_keeper),
         (synapsed.pty.viewers, "BUFFER_MAX", 1024),
-        (synapsed.pty.kernel_witness, "Foreground", SimForeground),
-        (synapsed.pty.kernel_checks, "Foreground", SimForeground),
+        (synapsed.pty.screen_looks, "Foreground", SimForeground),
+        (synapsed.pty.screen_looks, "Foreground", SimForeground),
         (factory, "sweep_launch", machine.sweep),
         (factory, "find_keepers", machine.find_keepers),
         (factory, "call_keeper", machine.call_keeper),

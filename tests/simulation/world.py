@@ -29,7 +29,7 @@ from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState
 from synapsed.parts.history.service import FILE, SqliteHistory
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.pty.factory import PtyLinkFactory
+from synapsed.pty.link_factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool

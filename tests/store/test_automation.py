@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from synapsed.model.follower import FollowerState
 from synapsed.model.message_excerpt import END_MAX
+from synapsed.model.records import FollowerState
 from synapsed.model.task import DataPart, Message, Part, TextPart
 from synapsed.store.store import SqliteStore
 from tests.fakes.store import MemoryStore

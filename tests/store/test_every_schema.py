@@ -9,8 +9,7 @@ import pytest
 
 from synapsed.interfaces import TaskFilter
 from synapsed.model.events import AttentionChanged, TaskStatusChanged
-from synapsed.model.follower import FollowerState
-from synapsed.model.records import ReplyRecord, TurnRecord
+from synapsed.model.records import FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.task import TaskState
 from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.parts.a2a.push.push_table import PushTable

@@ -10,7 +10,7 @@ import pytest
 from synapsed.errors import StoreError
 from synapsed.interfaces import EventFilter, NewEvent
 from synapsed.model.events import AgentAlert, AgentReported, Event, TurnSeen
-from synapsed.model.follower import FollowerState
+from synapsed.model.records import FollowerState
 from synapsed.store import follower as module
 from synapsed.store.follower import PASSED_OVER, SAVE_EVERY, Changes, DurableFollower, Ended, Follower, NotNow
 from synapsed.store.store import SqliteStore

@@ -15,7 +15,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentAlert, TaskArtifactAdded, ToolExecution
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message
-from synapsed.store.secret_encryption import KEY_BYTES, Sealer, load_key
+from synapsed.store.encoding import KEY_BYTES, Sealer, load_key
 from tests.store.conftest import OpenStore
 from tests.store.samples import a_task, an_agent
 from tests.support.secrets import planted

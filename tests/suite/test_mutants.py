@@ -155,7 +155,7 @@ def test_a_mutant_is_judged_by_the_tests_that_execute_it_those_of_its_room_first
     tests = ["tests/daemon/test_daemon.py", "tests/terminal/test_sandbox.py"]
     assert stages("synapsed/process/sandbox.py", tests, reach)[0].paths == ("tests/terminal/test_sandbox.py",)
     assert stages("synapsectl/client.py", ["tests/synapsectl/test_top.py"], reach)[0].verdict == "new"
-    assert stages("synapsed/process/deleted_files.py", [], reach) == []
+    assert stages("synapsed/supervisor/upkeep.py", [], reach) == []
 
 
 class Scripted(Tree):

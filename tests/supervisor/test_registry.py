@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from synapsed.model.registry import RegistryEntry
+from synapsed.model.agent import RegistryEntry
 from synapsed.supervisor.registry import Registry, RegistryFiles
 
 

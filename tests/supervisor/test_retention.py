@@ -14,7 +14,7 @@ from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.store.retention import Cut
 from synapsed.store.store import SqliteStore
-from synapsed.supervisor.retention import DAY_S, EVERY_S, LEAST_AGE_S, STEP_PAUSE_S, Retention
+from synapsed.supervisor.task_expiry import DAY_S, EVERY_S, LEAST_AGE_S, STEP_PAUSE_S, Retention
 from tests.fakes.clock import FakeClock
 
 AGENT = "synapse-dummy-8190"

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from synapsed.process.listening import stop_listening
+from synapsed.aio import stop_listening
 
 __all__ = ["listening"]
 

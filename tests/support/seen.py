@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 __all__ = ["PATIENCE_S", "Seen", "after", "same", "shows"]
 

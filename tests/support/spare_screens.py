@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from synapsed import own_python
-from synapsed.screens import process, worker
+from synapsed.screens import screen_process, worker
 
 __all__ = ["prepare"]
 
@@ -26,7 +26,7 @@ def prepare() -> None:
     ours, theirs = socket.socketpair()
     if pid := os.fork():
         theirs.close()
-        process.asyncio = _Asyncio(pid, ours)  # type: ignore[attr-defined, assignment]
+        screen_process.asyncio = _Asyncio(pid, ours)  # type: ignore[attr-defined, assignment]
         return
     try:
         ours.close()

@@ -24,7 +24,7 @@ from synapsectl.__main__ import main
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.config.paths import Paths
 from synapsed.keepers.launch_plan import LaunchPlan
-from synapsed.pty.factory import PtyLinkFactory
+from synapsed.pty.link_factory import PtyLinkFactory
 from synapsed.supervisor.manager import Manager
 from tests.fakes.played import PlayedFactory, PlayedLink
 from tests.support.daemon import PATIENCE_S, Ctl, Daemon, eventually

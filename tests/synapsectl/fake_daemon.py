@@ -16,12 +16,12 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from synapsed import attachwire as wire
+from synapsed.aio import stop_listening
 from synapsed.api.framed_terminal import FramedConnection
 from synapsed.errors import HTTP_STATUS, InvalidRequest, NotInFleet, NotReady, SynapsedError, TaskNotFound, UnknownAgent
 from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState, agent_id
 from synapsed.model.task import Artifact, Message, Prompt, PromptOption, Task, TaskError, TaskState, TextPart
-from synapsed.process.listening import stop_listening
+from synapsed.shared import attach_frames as wire
 
 WHEN = "2026-01-02T03:04:05.000Z"
 DEADLINE = 60.0

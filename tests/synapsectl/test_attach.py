@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from synapsed.errors import Forbidden
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
 
 Attach = Callable[..., PtyTool]
-HASTY = "import synapsectl.attach; synapsectl.attach.RECONNECT = 0.3"
+HASTY = "import synapsectl.attachment; synapsectl.attachment.RECONNECT = 0.3"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from synapsectl.following import TaskPrinter
 from synapsectl.output import CommandOutput
-from synapsed.sse import SseEvent
+from synapsed.shared.sse_parser import SseEvent
 
 
 def told(text: str, *, append: bool = False, last: bool = False) -> SseEvent:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from synapsectl.client import Client
 from synapsectl.errors import ApiError, BadAnswer
 from synapsectl.framed import TerminalConnection
-from synapsed.attachwire import HEAD, NEWS, OUTPUT, SCREEN, FrameError, FrameReader, frame
+from synapsed.shared.attach_frames import HEAD, NEWS, OUTPUT, SCREEN, FrameError, FrameReader, frame
 from tests.synapsectl.fake_daemon import FakeDaemon
 
 FRAMES = [(SCREEN, b"redraw"), (OUTPUT, b""), (OUTPUT, b"\x81\0\0\0\x01"), (NEWS, b"{}"), (OUTPUT, b"y" * 70_000)]

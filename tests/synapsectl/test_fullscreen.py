@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from synapsectl.fullscreen import FullScreen, changed_lines
 from synapsed.model.task import Task
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.support.pane import Pane
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent, permission

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsectl import output
+from synapsectl.inbox.answer_keys import KeyPress, KeyReader
 from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
-from synapsectl.inbox.keys import KeyPress, KeyReader
 from synapsectl.inbox.model import (
     NOTICED_S,
     SHOWN_S,
@@ -23,7 +23,7 @@ from synapsectl.inbox.model import (
 )
 from synapsectl.inbox.view import InboxView, wrapped
 from synapsectl.output import display_width
-from synapsed.visible import visible
+from synapsed.shared.visible import visible
 
 YES_NO = [{"key": "1", "label": "Yes"}, {"key": "2", "label": "Yes, and don't ask again"}, {"key": "3", "label": "No"}]
 HOLD_S = 3.0

@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.errors import UsageError
-from synapsectl.keys import ESCAPE_HOLD, KEY_HOLD, PASTE_HOLD, HeldKey, KeyFilter, Passed, parse_commands, parse_keys
+from synapsectl.terminal_keys import (
+    ESCAPE_HOLD,
+    KEY_HOLD,
+    PASTE_HOLD,
+    HeldKey,
+    KeyFilter,
+    Passed,
+    parse_commands,
+    parse_keys,
+)
 
 DETACH = parse_keys("ctrl-]")
 

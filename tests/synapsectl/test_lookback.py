@@ -3,7 +3,7 @@
 import pytest
 
 from synapsectl.lookback import Lookback, rows_of
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 LINES = [f"\x1b[3{number % 8}mline {number}\x1b[m" for number in range(5000)]
 SIZE = (40, 11)

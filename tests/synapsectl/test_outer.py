@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from synapsectl.attach import AttachedTerminal
+from synapsectl.attachment import AttachedTerminal
 from synapsectl.client import Client
-from synapsectl.keys import ESCAPE_HOLD, REPLY_HOLD, KeyFilter
 from synapsectl.outer import ANSWERED_S, QUESTIONS, TerminalAnswers
+from synapsectl.terminal_keys import ESCAPE_HOLD, REPLY_HOLD, KeyFilter
 from synapsectl.tty import Terminal
 
 ANSWERS = (

@@ -20,7 +20,7 @@ from synapsectl.client import Client
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, TimedOut
 from synapsectl.output import CommandOutput, as_json, clip, display_width, fit, harmless, pad
 from synapsectl.plain import PlainText
-from synapsed.sse import SseEvent, SseParser
+from synapsed.shared.sse_parser import SseEvent, SseParser
 
 STREAM = b": hi\r\nid: 1\nevent: status\ndata: {}\n\ndata: a\rdata:b\r\r: ka\n\nid: 2\n\ndata: \xc3\xa9\n\nretry: 5\n\n"
 EVENTS = [SseEvent("status", "{}", "1"), SseEvent("message", "a\nb", "1"), SseEvent("message", "é", "2")]

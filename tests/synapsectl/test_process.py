@@ -42,7 +42,7 @@ raise SystemExit(code)
 def test_attach_imports_nothing_heavy_either() -> None:
     code = f"""
 import sys
-import synapsectl.attach, synapsectl.commands.attach, synapsectl.commands.logs, synapsectl.commands.run
+import synapsectl.attachment, synapsectl.commands.attach, synapsectl.commands.logs, synapsectl.commands.run
 assert not [name for name in {HEAVY!r} if name in sys.modules]
 """
     result = run(code)

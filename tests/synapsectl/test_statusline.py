@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.statusline import StatusRow
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.viewer_filter import ViewerFilter
 from tests.support.hostile_output import stream
 

@@ -24,7 +24,7 @@ CHANGES = """
 import json
 from pathlib import Path
 from synapsectl.worktrees.git import Git
-from synapsectl.worktrees.worktree import changes
+from synapsectl.worktrees.checkout import changes
 
 found = changes(Git(Path.cwd()), None)
 print(json.dumps([found.diff.decode(), found.unseen]))

@@ -20,7 +20,7 @@ __all__ = ["repo"]
 DIES = """
 import os, sys
 from pathlib import Path
-from synapsectl.worktrees.worktree import Repository
+from synapsectl.worktrees.checkout import Repository
 
 left = int(sys.argv[2])
 CHANGES = {"add", "remove", "update-ref", "symbolic-ref", "config"}

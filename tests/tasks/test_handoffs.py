@@ -8,7 +8,7 @@ from synapsed.model.events import AgentTransition
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.sender import SYSTEM, Sender, Tier
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.tasks.handoffs import passed_on
+from synapsed.tasks.transitions import passed_on
 from tests.fakes.clock import until
 from tests.support.world import World
 from tests.tasks.test_replies import A, B, Pair

@@ -23,7 +23,7 @@ from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.supervisor.reply_broker import AWAITED_MAX
 from synapsed.tasks import replies, transitions
-from synapsed.tasks.deadlock import circle
+from synapsed.tasks.replies import circle
 from tests.fakes.clock import JUMPS, until
 from tests.fakes.link import FakeLink
 from tests.support.world import World

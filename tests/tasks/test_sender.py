@@ -6,7 +6,7 @@ from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest
 from synapsed.model.agent import Activity, AgentRef, AgentView, ProcessState, resolve
 from synapsed.model.sender import Sender, Tier, sender_of
 from synapsed.model.task import Message, Task
-from synapsed.tasks.sender import Caller, settle_sender
+from synapsed.tasks.sender_verdict import Caller, settle_sender
 
 CLAUDE, SECOND, CODEX = "synapse-claude-8100", "synapse-claude-8101", "synapse-codex-8120"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Message, Task
-from synapsed.tasks.sender_mark import COLON, LETTER_A, OPENING, TWO, mark, neutralised, provenance, system_mark
+from synapsed.tasks.prompt_text import COLON, LETTER_A, OPENING, TWO, mark, neutralised, provenance, system_mark
 from synapsed.terminal.delivery import clean
 
 ID = "0123abcd-0000-4000-8000-000000000000"

@@ -4,7 +4,7 @@ import pytest
 
 from synapsed.profiles.screen_spec import Composer, DeliverySpec
 from synapsed.terminal.composer import ComposerState, cursor_line, ends_at_cursor, holds_back, read_composer, shows_line
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 LINES = Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True)
 TUI = Composer(line=r"^> (?P<text>.*)$", placeholder="^Type your message")

@@ -10,7 +10,7 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.drafting import AsksError, draft, only_drafts
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 RULE = "─" * 60
 SCREENS = {

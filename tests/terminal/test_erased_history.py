@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 
 COLS, ROWS = 40, 10
 WRAPPED = b"".join(b"A" * (COLS + 20) + b"\r\n" for _ in range(300))

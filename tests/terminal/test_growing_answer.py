@@ -14,9 +14,9 @@ from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty.streaming import Piece, TurnStream
 from synapsed.terminal import growing_answer
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.growing_answer import LineText, ScreenText
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.screen import Screen
 from tests.real.script import expected_answer
 
 pytestmark = pytest.mark.recorded

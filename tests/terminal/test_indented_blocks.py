@@ -7,8 +7,7 @@ import io
 import pytest
 
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.terminal.delivery import type_message
-from synapsed.terminal.indented_blocks import as_typed
+from synapsed.terminal.delivery import as_typed, type_message
 
 DELIVERY = ProfileLibrary.builtin().get("generic").delivery
 PROGRAMS = {

@@ -13,10 +13,10 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.screen_spec import Composer, Prompts
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.menu_keys import Menu, route
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.verdict import START_UNKNOWN_S
 
 FOLDER = Path(__file__).with_name("screens") / "libraries"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from synapsed.profiles.library import ProfileLibrary
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.line_prompts.evidence import Reads, TerminalFacts, edits
 from synapsed.terminal.line_prompts.judgement import Known, echoes, read_prompt
 from synapsed.terminal.line_prompts.learned import KEPT_MAX, LearnedPrompt, add, compiled, learn, pattern_of, said
-from synapsed.terminal.screen import Screen
 
 SPEC = ProfileLibrary.builtin().get("generic").composer
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice
 from synapsed.profiles.screen_spec import Prompts
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.menu_keys import DONE, Menu, route
 from synapsed.terminal.menus import find_menu, find_pause
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
-from synapsed.terminal.screen import Screen
 
 SCREENS = Path(__file__).with_name("screens")
 DOWN, UP, LEFT, RIGHT, ENTER = b"\x1b[B", b"\x1b[A", b"\x1b[D", b"\x1b[C", b"\r"

@@ -1,7 +1,7 @@
 """Laying out a notice."""
 
-from synapsed.terminal.notice import notice_rows
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.pane import notice_rows
 
 
 def test_it_is_wrapped_by_columns() -> None:

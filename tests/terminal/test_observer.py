@@ -9,8 +9,8 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, Dialog, Interrupt, Prompts, Ready, Signs
-from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
+from synapsed.terminal.unreadable import is_defaced
 from synapsed.terminal.verdict import STALE_S
 from tests.support.readiness import held, receives
 

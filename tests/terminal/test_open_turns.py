@@ -7,9 +7,9 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles.channel_spec import Channel
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, Interrupt, PutOff, Ready
-from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.open_turn import REPORTED_LATE_S
+from synapsed.terminal.turn_signs import REPORTED_LATE_S
+from synapsed.terminal.unreadable import is_defaced
 from synapsed.terminal.verdict import LOST_S, STALE_S
 from tests.support.readiness import receives
 

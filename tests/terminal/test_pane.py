@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.pane import UNDO, part_of
-from synapsed.terminal.screen import Screen
 
 TEXT = st.text(alphabet="ab漢字é👍🏽 \t", max_size=60)
 SIZES = st.tuples(st.integers(1, 30), st.integers(1, 12))

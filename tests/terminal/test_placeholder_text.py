@@ -5,8 +5,8 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer
+from synapsed.terminal.composer import TYPED_S
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.placeholder_text import TYPED_S
 from tests.support.readiness import held, receives
 
 PROFILE = Profile(

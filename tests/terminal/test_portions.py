@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.terminal.portions import LONGEST, portions
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.emulator_input import LONGEST, portions
 
 HOSTILE = {
     "resets": b"\x1bc",

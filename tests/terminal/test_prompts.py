@@ -9,9 +9,9 @@ from synapsed.errors import InvalidChoice
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.screen_spec import Dialog, ListedOption, OwnWords, Prompts
 from synapsed.terminal import prompts
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.limit_notices import find_limit
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
-from synapsed.terminal.screen import Screen
 
 GENERIC = Prompts(generic=True)
 NO_BREAK = "\u00a0"

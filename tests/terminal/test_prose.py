@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.prose import Line, Wrapping, certain, columns
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import PLAIN
 
 WIDTH = 30

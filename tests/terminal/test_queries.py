@@ -3,9 +3,9 @@
 import pytest
 
 from synapsed.model.outer_terminal import OuterTerminal, read_outer
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.queries import NOBODY, answer, are_answers, is_answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
-from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 

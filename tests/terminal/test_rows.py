@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synapsed.api.live_screens import ScreenChanges
 from synapsed.model.picture import Rows
-from synapsed.screens import checked_replies, wire
-from synapsed.screens.frames import ScreenFrameError
-from synapsed.terminal.changes import ScreenChanges
-from synapsed.terminal.ink import drawable
-from synapsed.terminal.screen import Screen
+from synapsed.screens import checked_replies, protocol
+from synapsed.screens.protocol import ScreenFrameError
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.rows import drawable
 from tests.golden.replay import CASES, Case
 from tests.support.gated import chosen
 
@@ -24,7 +24,7 @@ def shown(*texts: bytes, cols: int = 20, rows: int = 3) -> Rows:
     screen = Screen(cols, rows)
     for text in texts:
         screen.feed(text)
-    return checked_replies.read_rows(wire.write_rows(screen.page_rows()))
+    return checked_replies.read_rows(protocol.write_rows(screen.page_rows()))
 
 
 def runs(row: str) -> list[list[Any]]:
@@ -123,7 +123,7 @@ def test_recordings_have_the_text_of_the_screen(case: Case):
     raw = case.raw
     for start in range(0, len(raw), max(1, len(raw) // 8)):
         screen.feed(raw[start : start + max(1, len(raw) // 8)])
-        page, now = checked_replies.read_rows(wire.write_rows(screen.page_rows())), screen.snapshot()
+        page, now = checked_replies.read_rows(protocol.write_rows(screen.page_rows())), screen.snapshot()
         for index, (row, line) in enumerate(zip(page.lines, now.lines, strict=True)):
             assert text(row).rstrip(" ") == line.rstrip(" ")
             assert columns(row) <= now.cols

@@ -151,7 +151,7 @@ def test_who_draws_output_has_no_rights(
     """Code that output might smuggle in runs in a process that opens nothing and connects to nothing."""
     server = socket.create_server(("127.0.0.1", 0))
     lines = [
-        "import os, socket, synapsed.terminal.screen as screens",
+        "import os, socket, synapsed.terminal.emulated_screen as screens",
         "def feed(self, data):",
         f"    for harm in (lambda: open({str(tmp_path / 'written')!r}, 'w'),",
         f"                 lambda: socket.socket().connect(('127.0.0.1', {server.getsockname()[1]}))):",

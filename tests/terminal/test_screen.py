@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from synapsed.terminal.screen import MAX_COLUMNS, Screen
-from synapsed.terminal.sequences import fewer_repeats
+from synapsed.terminal.emulated_screen import MAX_COLUMNS, Screen
+from synapsed.terminal.emulator_input import fewer_repeats
 from synapsed.terminal.snapshot import Cell
 from synapsed.terminal.tokenizer import MAX_SEQUENCE
 

@@ -7,7 +7,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.scrollback_lines import joined, lines_from, lines_of, plain
 
 

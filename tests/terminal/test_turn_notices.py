@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.terminal.turn_notices import read_chrome, refused_below
+from synapsed.terminal.turn_signs import read_chrome, refused_below
 
 GEMINI = ProfileLibrary.builtin().get("gemini")
 CODEX = ProfileLibrary.builtin().get("codex")

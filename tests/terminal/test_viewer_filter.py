@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.viewer_filter import MAX_PASSED, ViewerFilter
 from tests.emulator.streams import Stream, recordings
 from tests.support.gated import chosen

@@ -6,8 +6,8 @@ import pytest
 
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.prompts import find_prompt
-from synapsed.terminal.screen import Screen
 
 SCREENS = Path(__file__).parent / "screens" / "wrapped"
 CJK = "今すぐ古い名前をすべて新しい名前に書き換えてからコミットする（おすすめ）"

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from synapsed.model.picture import Rows
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
 from tests.golden.replay import CASES
 from tests.web.conftest import DESK, PHONE, Devices, module
 

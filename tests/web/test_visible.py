@@ -1,4 +1,4 @@
-"""The page makes visible what nobody sees just as everything else does (`synapsed.visible`)."""
+"""The page makes visible what nobody sees just as everything else does (`synapsed.shared.visible`)."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from synapsed.model.task import PromptOption
-from synapsed.visible import visible
+from synapsed.shared.visible import visible
 from tests.web.conftest import CARD, Devices, Worker, module, question
 
 pytestmark = pytest.mark.night

@@ -8,7 +8,7 @@ from synapsed.api.caching import document as cached
 from synapsed.api.context import ApiContext
 from synapsed.api.describe import Response
 from synapsed.api.gate import base_url
-from synapsed.api.openapi import document
+from synapsed.api.openapi_document import document
 from synapsed.api.operation import operation
 from synapsed.api.security import public
 from synapsed.documents.writing import encode_json

@@ -12,7 +12,7 @@ from synapsed.api.operation import operation
 from synapsed.api.query import Query, one_of
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import InvalidRequest, NotReady, QueueFull, TooLarge
-from synapsed.interfaces.drawing import DrawnForm, ScreenDrawing
+from synapsed.interfaces.provided import DrawnForm, ScreenDrawing
 from synapsed.model.picture import Picture, ScreenForm
 
 _Format = Literal["text", "coloured", "ansi", "json", "html", "svg", "png"]

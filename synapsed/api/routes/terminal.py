@@ -2,7 +2,7 @@
 
 Over a WebSocket binary frames are bytes both ways, the first from the server is the redraw. Text frames are JSON:
 `resize` {cols, rows}, `signal` {signal}, `detach` from the client; `exit` {exit_code} and `error` {error} from the
-server. On the Unix socket the same can be had as frames of our own (`attachwire`), which cost less.
+server. On the Unix socket the same can be had as frames of our own (`shared.attach_frames`), which cost less.
 """
 
 from typing import Annotated
@@ -10,13 +10,13 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
+from synapsed.api.attached_terminals import FramedTerminal, WebSocketTerminal
 from synapsed.api.context import ApiContext, agent_id_of, rights_of
 from synapsed.api.describe import Streamed
 from synapsed.api.framed_terminal import wants_frames
 from synapsed.api.operation import operation, person
 from synapsed.api.query import Flag, Query, between, flag
 from synapsed.api.request_models import VIEWER_MAX
-from synapsed.api.terminals import FramedTerminal, WebSocketTerminal
 from synapsed.api.websocket import is_upgrade
 from synapsed.errors import InvalidRequest, NotReady, QueueFull
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from synapsed.choices import choice
 from synapsed.clock import iso
 from synapsed.model.event_pattern import fits
 from synapsed.model.events import AttentionItem, AttentionKind
 from synapsed.model.masking import visible
 from synapsed.parts.attention.notify import Content, SinkRule, is_quiet
+from synapsed.shared.choices import choice
 
 HOLD_S = 1.0
 """Seconds for which an item is open before anybody is told: a rule may answer it, or it goes by itself."""

@@ -16,7 +16,6 @@ import structlog
 from pydantic import BaseModel, ConfigDict
 
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
-from synapsed.choices import choice
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
 from synapsed.interfaces import Control, NewEvent, Store, Subscriber
@@ -28,6 +27,7 @@ from synapsed.parts.attention.inbox import PersonInbox
 from synapsed.parts.attention.notify import NotifyConfig, NtfySink, Sink, SinkRule, WebSink
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest, new_token
 from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
+from synapsed.shared.choices import choice
 
 LOOK_EVERY_S: Final = 0.5
 """Between two looks while something waits for its time: quiet hours, a person who is there, a rule's answer."""

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from synapsed.errors import ConfigError
-from synapsed.files import read_private, write_private
+from synapsed.shared.files import read_private, write_private
 
 GOOD_S: Final = 12 * 3600
 """Seconds for which a signature is good; a push service takes at most 24 hours."""

@@ -9,9 +9,9 @@ import structlog
 from pydantic import ValidationError
 
 from synapsed.errors import ConfigError
-from synapsed.files import write_private
 from synapsed.interfaces import NAME_PATTERN
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
+from synapsed.shared.files import write_private
 
 FILE_MAX = 256 * 1024
 """Bytes of a file that are read."""

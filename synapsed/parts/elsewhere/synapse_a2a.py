@@ -38,7 +38,7 @@ from synapsed.parts.elsewhere.remote_protocol import (
     unreachable,
 )
 from synapsed.parts.elsewhere.synapse_a2a_json import body_of, event_of, made_of, snapshot_of
-from synapsed.sse import SseEvent, SseParser, SseTooLarge
+from synapsed.shared.sse_parser import SseEvent, SseParser, SseTooLarge
 
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
 """Pauses before each look for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""

@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 import structlog
 
 from synapsed.errors import AlreadyRunning, ConfigError, LaunchError, StoreError, Unreachable
-from synapsed.files import write_private
 from synapsed.parts.fleet import jwt, tls
 from synapsed.parts.fleet.addresses import local_url
 from synapsed.parts.fleet.admin import Admin
@@ -33,6 +32,7 @@ from synapsed.parts.fleet.fleet_config import FleetBroker, FleetConfig
 from synapsed.parts.fleet.member_files import Home
 from synapsed.parts.fleet.natsserver import ClusterPlace, NatsServer, configuration, find
 from synapsed.parts.fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
+from synapsed.shared.files import write_private
 
 LOOK_S: Final = 3.0
 FIRST_LOOK_S: Final = 0.2

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from synapsed.errors import ConfigError, StoreError, Unreachable
-from synapsed.files import write_private
 from synapsed.parts.fleet.admin import Admin
 from synapsed.parts.fleet.streams import CLAIM, STREAMS, stream
+from synapsed.shared.files import write_private
 
 FENCED: Final = "syn.claimed.>"
 """The claims' subject while they are copied."""

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from synapsed.errors import ConfigError, StoreError
-from synapsed.files import write_private
 from synapsed.parts.fleet import jwt
 from synapsed.parts.fleet.broker_permissions import scopes
 from synapsed.parts.fleet.nkey import BadKey, KeyPair, Kind
 from synapsed.parts.fleet.tls import Pem, make_authority
+from synapsed.shared.files import write_private
 
 INVITATIONS_MAX: Final = 100
 

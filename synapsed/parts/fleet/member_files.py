@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol
 import tomli_w
 
 from synapsed.errors import ConfigError, StoreError
-from synapsed.files import write_private
 from synapsed.parts.fleet import jwt
 from synapsed.parts.fleet.dial import options
 from synapsed.parts.fleet.keyring import Keyring
 from synapsed.parts.fleet.nkey import KeyPair
 from synapsed.parts.fleet.trust import NotTrusted, Trust
+from synapsed.shared.files import write_private
 
 
 class Identity(NamedTuple):

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from synapsed.errors import InvalidRequest, StoreError, TooLarge
-from synapsed.files import write_private
 from synapsed.parts.fleet.names import HOST
 from synapsed.parts.fleet.parcel import CHUNK, SIZE_MAX, TAG, Cipher, ParcelRef, is_id
+from synapsed.shared.files import write_private
 
 FREE_MIN: Final = 1 << 30
 """Bytes of the disk that are left free by what comes and what is given to be sent."""

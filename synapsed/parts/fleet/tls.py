@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from synapsed.certificates import Pem, builder, common_name, general_name, key_pem_of, key_usage, pem_of
+from synapsed.outgoing.certificates import Pem, builder, common_name, general_name, key_pem_of, key_usage, pem_of
 
 __all__ = [
     "AUTHORITY_DAYS",

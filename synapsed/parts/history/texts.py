@@ -21,7 +21,7 @@ _PIECE = 4096
 """Characters that are composed in one call."""
 
 _SEALED = re.compile("\u27e6sealed:[A-Za-z0-9_-]{38,}\u27e7")
-"""What stands for a secret in the rows of tasks (`store.secret_encryption`)."""
+"""What stands for a secret in the rows of tasks (`store.encoding`)."""
 _CUT_SEALED = re.compile("\u27e6[a-z]{0,6}(?::[A-Za-z0-9_-]*)?\\Z")
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

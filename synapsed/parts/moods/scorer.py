@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
-from synapsed.choices import choice
 from synapsed.model.events import (
     EmotionUpdate,
     Event,
@@ -28,6 +27,7 @@ from synapsed.parts.moods.mood_record import Feeling, MoodState, Open, OpenQuest
 from synapsed.parts.moods.signals import HALF_LIFE_S, LEAVES, PATTERN, REACHES, SIGNALS, TEXT, points
 from synapsed.parts.moods.text import own_words, signs
 from synapsed.parts.moods.words import Emotion
+from synapsed.shared.choices import choice
 
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion.__value__)
 

@@ -24,7 +24,6 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.aio import Timers
-from synapsed.choices import choice
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, StoreError, SynapsedError
 from synapsed.interfaces import Control, FollowerState, NewEvent, SendRequest, Store
@@ -43,6 +42,7 @@ from synapsed.parts.rules.rule import (
     fill,
     is_for,
 )
+from synapsed.shared.choices import choice
 from synapsed.store.follower import DurableFollower
 
 ACT_S = 90.0

@@ -20,7 +20,6 @@ import structlog
 
 from synapsed.clock import Clock, backoff
 from synapsed.errors import StoreError
-from synapsed.files import write_private
 from synapsed.interfaces import AgentFigures, EventLog, Store
 from synapsed.model.external import alias_of
 from synapsed.parts.telemetry.extra import MISSING
@@ -29,6 +28,7 @@ from synapsed.parts.telemetry.observer import ELSEWHERE, UNKNOWN
 from synapsed.parts.telemetry.reader import LifeFollower, News
 from synapsed.parts.telemetry.spans import Span, spans_of
 from synapsed.parts.telemetry.task_lives import Life, Period, TaskPhase
+from synapsed.shared.files import write_private
 from synapsed.store.follower import NotNow
 
 EVERY_S = 2.0

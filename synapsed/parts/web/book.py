@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from synapsed.clock import Clock
 from synapsed.errors import ConfigError, InvalidRequest, QueueFull, UnknownDevice, UnknownToken
-from synapsed.files import read_private, write_private
 from synapsed.interfaces import Grant, PushPlace, Right, Subscriber
 from synapsed.parts.web.codes import digest
 from synapsed.parts.web.records import DEVICES_MAX, SERVED_MAX, TOKENS_MAX, AccessKept, Device, ScopedToken
+from synapsed.shared.files import read_private, write_private
 
 SESSION_S: Final = 30 * 86_400.0
 """Seconds after which a device that was not seen has to be paired again."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.errors import ConfigError
-from synapsed.files import read_private
 from synapsed.parts.web.certificates import read
 from synapsed.parts.web.pairs import load_given
 from synapsed.parts.web.tls import FOLDER
+from synapsed.shared.files import read_private
 
 type Finding = tuple[str, str, str, str]
 OK, NOTE, WRONG = "ok", "note", "wrong"

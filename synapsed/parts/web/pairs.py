@@ -12,9 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from synapsed.certificates import Pem
 from synapsed.errors import ConfigError
-from synapsed.files import read_private, write_private
+from synapsed.outgoing.certificates import Pem
 from synapsed.parts.web.certificates import (
     RENEW_DAYS,
     SERVER_DAYS,
@@ -24,6 +23,7 @@ from synapsed.parts.web.certificates import (
     read,
     vouches_for,
 )
+from synapsed.shared.files import read_private, write_private
 
 FILE_MAX: Final = 1024 * 1024
 NAMES_MAX: Final = 32

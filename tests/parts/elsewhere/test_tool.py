@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from synapsectl import mcp, reach
+from synapsectl import mcp_server, reach
 from synapsectl.errors import NotInstalled
 
 
@@ -23,5 +23,5 @@ class Asked:
 
 
 def test_an_agents_tools_list_those_of_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp, "is_installed", lambda _: False)
-    assert mcp.Colleagues(cast("Any", Asked())).list_agents({}) == []
+    monkeypatch.setattr(mcp_server, "is_installed", lambda _: False)
+    assert mcp_server.Colleagues(cast("Any", Asked())).list_agents({}) == []

@@ -17,7 +17,7 @@ from synapsed.model.events import (
     TurnSeen,
     envelope,
 )
-from synapsed.model.follower import FollowerState
+from synapsed.model.records import FollowerState
 from synapsed.model.sender import Sender, Tier
 from synapsed.parts.loading import config_model
 from synapsed.parts.moods.following import Moods

@@ -14,8 +14,8 @@ from synapsed.model.picture import Ink, Picture
 from synapsed.parts.pictures.boxes import Area, figures
 from synapsed.parts.pictures.html import html
 from synapsed.parts.pictures.svg import svg
-from synapsed.terminal.picture import picture
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.screen_formats import picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (

@@ -9,8 +9,8 @@ from synapsed.errors import TooLarge
 from synapsed.model.picture import Picture
 from synapsed.parts.pictures import png as fonts
 from synapsed.parts.pictures.png import PADDING, png
-from synapsed.terminal.picture import picture
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.screen_formats import picture
 
 RED = (200, 10, 20)
 

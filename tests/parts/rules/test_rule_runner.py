@@ -17,7 +17,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.kernel import Kernel
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, RuleFired
-from synapsed.model.follower import FollowerState
+from synapsed.model.records import FollowerState
 from synapsed.model.task import Task
 from synapsed.outgoing import PushPolicy
 from synapsed.outgoing.poster import HttpPoster, Receipt

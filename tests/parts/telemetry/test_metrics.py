@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from synapsed.agents.figures import figures_of
+from synapsed.agents.views import figures_of
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity, ProcessState

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from synapsed.agents.figures import figures_of
+from synapsed.agents.views import figures_of
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import EventData, TaskDelivered

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
-from synapsed.files import write_private
 from synapsed.interfaces import AgentView, AttentionItem, HostSaid
 from synapsed.model.external import host_of
 from synapsed.parts.elsewhere.addressbook import read_private
@@ -21,6 +20,7 @@ from synapsed.parts.elsewhere.hosts import inboxes
 from synapsed.parts.elsewhere.hosts.host import Host, HostView
 from synapsed.parts.elsewhere.hosts.ssh import check_socket, check_target
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel, TunnelDeps
+from synapsed.shared.files import write_private
 
 HOSTS_MAX: Final = 100
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")

@@ -1,4 +1,4 @@
-// What nobody sees in a text that a person approves, or what turns it around, made visible: as synapsed/visible.py has it.
+// What nobody sees in a text that a person approves, or what turns it around, made visible: as synapsed/shared/visible.py has it.
 
 const UNSEEN = "[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164"
   + "\\ufe00-\\ufe0d\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]";

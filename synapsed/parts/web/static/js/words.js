@@ -1,4 +1,4 @@
-// What things are called here, and which option of a prompt says yes or no (as synapsed/choices.py has it).
+// What things are called here, and which option of a prompt says yes or no (as synapsed/shared/choices.py has it).
 
 /** @typedef {{key: string, label: string}} Option */
 /**

@@ -1,0 +1,553 @@
+"""The program of one agent: started, watched, ended and started again, by the lifecycle table and the restart policy.
+
+Everything here runs in the agent's actor; the operations (launch, adopt, stop) come back to it with a call. A
+change of state is one commit of the agent's record and the events that tell of it, and is believed once it is durable;
+so a daemon that was killed finds the state that was told, and the restart policy is applied once to each exit: the exit
+and what was decided about it are the same commit.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from synapsed.agents import conversations
+from synapsed.agents.actor import Actor
+from synapsed.agents.conversations import LaunchConversation
+from synapsed.agents.exit_report import BY_HAND_S, Parting, doubted, parting, told_of
+from synapsed.agents.last_screen import last_screen
+from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
+from synapsed.agents.part_interfaces import ProgramOwner
+from synapsed.agents.process_operations import ProcessOperations
+from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
+from synapsed.aio import Timer, Waiters
+from synapsed.clock import Clock
+from synapsed.errors import NotReady, SynapsedError
+from synapsed.interfaces import AgentLink, NewEvent, Store
+from synapsed.keepers.launch_plan import LaunchPlanner, LinkFactory, ProgramEnd
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.events import AgentAlert, EventData, StateChanged
+from synapsed.model.link import LinkExited
+from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.model.task import Task
+from synapsed.profiles.profile import Profile
+from synapsed.tasks.transitions import Commit, describe_exit
+
+
+class AgentProcess:
+    def __init__(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        *,
+        owner: ProgramOwner,
+        planner: LaunchPlanner,
+        factory: LinkFactory,
+        restart: RestartState,
+        store: Store,
+        clock: Clock,
+        actor: Actor,
+    ) -> None:
+        self.record = record
+        self._every = profile
+        self.profile = profile.at(record.launch.version if record.launch is not None else None)
+        """As it counts for the version that runs."""
+        self._owner = owner
+        self._restart = restart
+        self._store = store
+        self._clock = clock
+        self._actor = actor
+        self._operations = ProcessOperations(self, owner, profile, planner=planner, factory=factory, actor=actor)
+        self.state = known_state(record.state)
+        """Only `_move` changes it, by the lifecycle's table."""
+        self._link: AgentLink | None = None
+        self._open = False
+        self._conversation = LaunchConversation()
+        self._launched_at = clock.monotonic()
+        self._timer: Timer | None = None
+        self._start_again = False
+        self._taken_up = False
+        """Whether `adopt` was called: until then the state is that of the last daemon."""
+        self._suspending = False
+        """The daemon ends, and the program with it: it is not started any more."""
+        self._parked_why = "it was idle"
+        self._waiters = Waiters()
+        self.reason = record.failure or ""
+        """Why the process is in its state, for people."""
+
+    @property
+    def wanted(self) -> bool:
+        """It is stopped although it is to run: it ended with the last daemon."""
+        return self.state is ProcessState.STOPPED and self.record.desired == "running"
+
+    @property
+    def returns(self) -> bool:
+        """It ends, or has ended, with a daemon, and comes up again with the next one, or with this one."""
+        return self.wanted or (self._suspending and self.record.desired == "running")
+
+    @property
+    def link(self) -> AgentLink | None:
+        """The open link of a running program."""
+        return self._link if self._open and self.state is ProcessState.RUNNING else None
+
+    def require_link(self) -> AgentLink:
+        """The same. Raises NotReady."""
+        if (link := self.link) is None:
+            raise self.not_running()
+        return link
+
+    def not_running(self) -> NotReady:
+        """What whoever asks something of its program is told."""
+        name, state = self.record.name, self.state.value
+        if self.state is ProcessState.RUNNING:  # its link is about to open
+            return NotReady(f"{name} cannot be reached just now; try again", agent=name, state=state)
+        return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
+
+    @property
+    def last_link(self) -> AgentLink | None:
+        """The link of the present launch; when it has ended what it showed can be read until that is on record."""
+        return self._link
+
+    @property
+    def pid(self) -> int | None:
+        """The program's pid while there is one."""
+        launch = self.record.launch
+        return launch.pid if launch is not None and self.state in LIVE_STATES else None
+
+    def owns(self, link: AgentLink) -> bool:
+        """Whether facts of `link` are about the program that runs now."""
+        return link is self._link and self.state is ProcessState.RUNNING
+
+    async def saw(self, activity: Activity, *, context_id: str | None = None) -> None:
+        """What the program was seen doing; `context_id` is that of the task it works on."""
+        await self._change(self._conversation.saw(self.record, activity, context_id))
+
+    # --- what callers ask; each returns a future that is done when it is so ---
+
+    async def start(self) -> asyncio.Future[None]:
+        """Start it, unless it runs. The future raises AgentError when the launch fails."""
+        state = self.state
+        if self._suspending:
+            raise NotReady("the daemon is shutting down")
+        if state is ProcessState.RUNNING and self._open:
+            return _done()
+        if state is ProcessState.STOPPING:
+            if self.record.desired != "running":
+                await self.amend(desired="running")
+            self._start_again = True
+        elif state not in LIVE_STATES:
+            self._restart.forgive()
+            await self._launch(ProcessEvent.START)
+        return self._waiters.add()
+
+    async def renew(self, context_id: str) -> bool:
+        """Start it again, in a new conversation. That the old one is left and that the program ends are one commit.
+        Returns False if there is no conversation to leave. Raises NotReady where it could not be started again."""
+        if not self.record.said:
+            return False
+        self._operations.check()
+        self._start_again = True
+        fields = conversations.asked_anew(context_id).fields
+        await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
+        self._end()
+        return True
+
+    async def park(self, why: str) -> asyncio.Future[None]:
+        """End it until `start`, in its conversation. The caller has seen that the running program is idle. Raises
+        NotReady where it could not be started again."""
+        self._operations.check()
+        self._parked_why, self._start_again = why, False
+        await self._move(ProcessEvent.STOP, reason=f"being parked: {why}", parking=True)
+        self._end()
+        return self._waiters.add()
+
+    def parked(self) -> asyncio.Future[None]:
+        """The future is done when the parking that is under way is."""
+        return _done() if self.state is ProcessState.PARKED else self._waiters.add()
+
+    async def wake(self) -> None:
+        """Start it if it is parked. Not before `adopt`, which would take the launch for one of the last daemon's; and
+        where this daemon ends, the next one does."""
+        if self.state is ProcessState.PARKED and self._taken_up and not self._suspending:
+            await self._actor.persist(self.start)
+
+    async def suspend(self) -> asyncio.Future[None]:
+        """End it and all it started with the daemon, to be started again with the next one; what is parked stays so."""
+        self._suspending = True
+        if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
+            return _done()
+        if self.record.parking:
+            self._start_again = False
+            return self._waiters.add()
+        return await self.stop(desired=self.record.desired)
+
+    async def stop(
+        self, *, again: bool = False, desired: Literal["running", "stopped"] | None = None
+    ) -> asyncio.Future[None]:
+        """End it and all it started; `again` starts it again when it is gone. `desired` is what the next daemon finds
+        wanted: with `again` that it runs, else that it does not, if nothing is said. Raises NotReady where one that
+        runs could not be started again."""
+        if again and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
+            self._operations.check()
+        desired = desired or ("running" if again else "stopped")
+        match self.state:
+            case ProcessState.STOPPED:
+                if again:
+                    return await self.start()
+                return _done()
+            case ProcessState.STARTING:
+                await self._move(ProcessEvent.STOP, reason="to be stopped once started", desired=desired)
+            case ProcessState.RUNNING:
+                await self._move(ProcessEvent.STOP, reason="being stopped", desired=desired)
+                if self._open:
+                    self._end()
+                elif self._link is not None:
+                    self._link.give_up()
+            case ProcessState.STOPPING:
+                if self.record.parking or self.record.desired != desired:
+                    await self.amend(parking=False, desired=desired)
+            case _:
+                await self._move(ProcessEvent.STOP, reason="stopped", desired=desired, parking=False)
+                self._cancel_timer()
+                return await self.start() if again else _done()
+        self._start_again = again
+        return self._waiters.add()
+
+    async def restart_later(self) -> None:
+        """It is to be restarted when it is idle; durable when this returns. Raises NotReady as `stop` does."""
+        self._operations.check()
+        await self.restart_pends(True)
+
+    async def restart_pends(self, pending: bool) -> None:
+        record = self.record.model_copy(update={"restart_pending": pending})
+        await self._store.commit(agents=[record])
+        self.record = record
+
+    async def strike(self) -> None:
+        """End the program and all it started, whatever the database says. What follows of it is decided when the exit
+        can be written down."""
+        if (link := self._link) is None or self.state not in LIVE_STATES:
+            return
+        if not self._open:
+            link.give_up()
+            return
+        with contextlib.suppress(SynapsedError):  # what is left of it is swept with its exit
+            await link.stop(self.profile.exit.grace_ms / 1000)
+
+    def signal(self, signum: int) -> asyncio.Task[None]:
+        """Send a signal to the program; done when it is sent. Raises NotReady while no program runs."""
+        if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
+            self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
+            return self._actor.spawn(asyncio.sleep(0))
+        link = self.require_link()
+
+        async def signal() -> None:
+            with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
+                await link.signal(signum)
+
+        return self._actor.spawn(signal())
+
+    async def adopt(self) -> asyncio.Future[None]:
+        """Take up where the last daemon was. Called once, when the actor runs; nothing is launched before."""
+        self._taken_up = True
+        if self.state in LIVE_STATES:
+            self._operations.adopt()
+            return self._waiters.add()
+        if self.record.launch is not None:
+            self._operations.dismiss()
+        if self.state is ProcessState.BACKOFF:
+            self._schedule(self._restart.first_delay())
+        elif self.state is ProcessState.FAILED:
+            self._schedule(self._restart.slow_retry())
+        return _done()
+
+    def leave_unreached(self) -> None:
+        """The daemon ends, and does not wait for a keeper that stands still and was not reached yet."""
+        self._operations.leaving = True
+        if self._link is not None and not self._open:
+            self._link.leave_unreached()
+
+    async def let_go(self) -> None:
+        """Close the link; the program lives on."""
+        self._cancel_timer()
+        if self._link is not None:
+            self._open = False
+            await self._link.close()
+
+    # --- facts ---
+
+    async def exited(self, exited: LinkExited) -> None:
+        """The running program ended by itself."""
+        if self.state is ProcessState.RUNNING:
+            await self._exit(exited)
+
+    def keeper_silent(self) -> None:
+        """Who waits for a link that is not open yet need not: its keeper does not answer, and may never."""
+        if not self._open and self.state is ProcessState.RUNNING:
+            self._waiters.wake()
+
+    async def session(self, conversation: str, at_ns: int = 0) -> None:
+        """The program told the id of the conversation that it was in `at_ns`. What it told before it told of the one on
+        record is late news (the next daemon is told it again)."""
+        launch = self.record.launch
+        if launch is not None and 0 < at_ns < launch.session_ns:
+            return
+        change = self._conversation.told(self.record, conversation)
+        if launch is not None and at_ns > launch.session_ns:
+            change.fields["launch"] = launch.model_copy(update={"session_ns": at_ns})
+        await self._change(change)
+        await self._change(self._conversation.said(self.record))
+
+    async def prompted(self, conversation: str | None, *, context_id: str | None) -> None:
+        """The program took a prompt in that conversation."""
+        await self._change(self._conversation.prompted(self.record, conversation, context_id))
+
+    async def amend(
+        self, *told: EventData, tasks: Sequence[Task] = (), of_tasks: Sequence[NewEvent] = (), **fields: Any
+    ) -> None:
+        """Change the record's `fields` durably, and tell it; together with `tasks` and what is told of them."""
+        record = self.record.model_copy(update=fields)
+        rows = [*(NewEvent(record.id, data) for data in told), *of_tasks]
+        await self._actor.persist(self._store.commit, events=rows, agents=[record], tasks=tasks)
+        self.record = record
+
+    async def _change(self, change: conversations.ConversationChange) -> None:
+        """Make what changed of the conversation durable, and tell it."""
+        if not change.fields and change.alert is None:
+            return
+        await self.amend(*change.alerts, **change.fields)
+        self._log_alerts(change)
+        self._owner.changed()
+
+    def _log_alerts(self, change: conversations.ConversationChange) -> None:
+        for alert in change.alerts:
+            self._actor.log.warning("conversation lost", reason=alert.message, **alert.details)
+
+    # --- operations and what follows them ---
+
+    async def _launch(self, event: ProcessEvent) -> None:
+        restarts = self.record.restarts + (event is ProcessEvent.DUE)
+        changes: dict[str, Any] = {"launch": None, "restarts": restarts, "failure": None, "restart_pending": False}
+        await self._move(event, reason="starting", desired="running", parking=False, **changes)
+        self._cancel_timer()
+        self._operations.launch()
+
+    async def told_version(self, of: LaunchRecord, version: str) -> None:
+        if (launch := self.record.launch) is not None and launch.launch_id == of.launch_id:
+            await self.amend(launch=launch.model_copy(update={"version": version}))
+
+    async def version_known(self, patience: float) -> None:
+        """Returns when the program's version is as known as it will be, at the latest after `patience` seconds."""
+        await self._operations.version_known(patience)
+
+    def given(self, conversation: str | None, *, chosen: bool) -> None:
+        self._conversation.given(conversation, chosen=chosen)
+
+    async def launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
+        self._link = link
+        self._open = False
+        adopted = event is ProcessEvent.ADOPTED
+        change = conversations.ConversationChange()
+        if adopted:
+            self._conversation.adopted(self.record)
+        else:
+            change = self._conversation.launched(self.record, self.profile, resumed=launch.resumed)
+        uptime = max(0.0, self._clock.wall() - launch.started_at) if adopted else 0.0
+        self._launched_at = self._clock.monotonic() - uptime
+        reason = "adopted" if adopted else "started"
+        await self._actor.persist(
+            self._move, event, reason=reason, launch=launch, alerts=change.alerts, **change.fields
+        )
+        self._log_alerts(change)
+
+    async def opened(self, link: AgentLink) -> None:
+        if link is not self._link:
+            return
+        self._open = True
+        if self.state is ProcessState.STOPPING:
+            self._end()
+        elif self.state is ProcessState.RUNNING:
+            try:
+                await self._owner.opened(link)
+            finally:  # it runs, whatever the database said to what is done with it first
+                self._owner.changed()
+                self._waiters.wake()
+
+    async def open_failed(self, link: AgentLink, lost: LinkExited) -> None:
+        if link is not self._link:
+            return
+        if self.state is ProcessState.STOPPING:
+            await self.gone(lost)
+        elif self.state is ProcessState.RUNNING:
+            await self._exit(lost)
+
+    async def launch_failed(self, error: SynapsedError) -> None:
+        if self.state is ProcessState.STOPPING:
+            await self.gone(LinkExited(None, error.message))
+            return
+        waiters = self._waiters.take()
+        failed = LinkExited(None, error.message)
+        await self._decide(ProcessEvent.LAUNCH_FAILED, failed, Parting(how=error.message))
+        waiters.wake(error)
+
+    async def found_dead(self, ended: ProgramEnd) -> None:
+        """The keeper is gone."""
+        if self.state is ProcessState.STOPPING:
+            await self.gone(ended.exited)
+        else:
+            await self._exit(ended.exited, found_dead=ended)
+
+    async def _exit(self, exited: LinkExited, *, found_dead: ProgramEnd | None = None) -> None:
+        launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
+        screen = await last_screen(self._link) if self._link is not None else ""
+        end = parting(exited, screen, ready=self._conversation.ready_seen, uptime=uptime)
+        if end.refused and launch is not None:
+            end = end.because(self._every.drift(launch.version or None))
+        by_itself = exited.exit_code is not None and exited.exit_code >= 0 and not end.refused
+        unresumable = (
+            launch is not None
+            and launch.resumed
+            and by_itself
+            and not self._conversation.ready_seen
+            and found_dead is None
+        )
+        if self.profile.model and exited.exit_code in self._restart.fine_codes and not self._by_hand():
+            end = doubted(end, screen, in_turn=self._owner.works_on_message(), unresumable=unresumable)
+        await self._decide(ProcessEvent.EXITED, exited, end, found_dead=found_dead, unresumable=unresumable)
+        self._waiters.wake()
+        await self._close_link()
+
+    def _by_hand(self) -> bool:
+        """Somebody pressed keys at its terminal just before its end."""
+        at = self._link.terminal.person_at if self._link is not None else None
+        return at is not None and self._clock.monotonic() - at < BY_HAND_S
+
+    async def _decide(
+        self,
+        event: ProcessEvent,
+        exited: LinkExited,
+        end: Parting,
+        *,
+        found_dead: ProgramEnd | None = None,
+        unresumable: bool = False,
+    ) -> None:
+        now = self._clock.monotonic()
+        uptime = now - self._launched_at if event is ProcessEvent.EXITED else 0.0
+        if found_dead is not None and (found_dead.taken_down or self.record.launch is None):
+            # It did not end, it was ended, or never begun: that is nothing for the policy.
+            decision: Decision = Retry(0.0)
+        else:
+            decision = self._restart.exited(
+                exited.exit_code, now=now, uptime=uptime, refused=end.refused, crashed=end.crashed
+            )
+        then, reason = told_of(decision, end)
+        interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
+        settled = await self._owner.settle(exited, interrupted=interrupted)
+        alerts: list[AgentAlert] = []
+        changes: dict[str, Any] = {"failure": end.how}
+        if unresumable:
+            change = conversations.refused(self.record, end.how)
+            changes |= change.fields
+            alerts = change.alerts
+            self._log_alerts(change)
+        await self._actor.persist(
+            self._move,
+            event,
+            *then,
+            reason=reason,
+            exit_code=exited.exit_code,
+            settled=settled,
+            alerts=alerts,
+            **changes,
+        )
+        if not isinstance(decision, Rest):
+            self._schedule(decision.delay)
+
+    async def _due(self) -> None:
+        self._timer = None
+        if Lifecycle(self.state).can(ProcessEvent.DUE):
+            await self._actor.persist(self._launch, ProcessEvent.DUE)
+
+    def _end(self) -> None:
+        assert self._link is not None
+        self._operations.stop(self._link)
+
+    async def gone(self, exited: LinkExited) -> None:
+        settled = await self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
+        parked = self.record.parking and not self._start_again
+        reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
+        await self._actor.persist(
+            self._move,
+            ProcessEvent.PARKED if parked else ProcessEvent.GONE,
+            reason=reason,
+            exit_code=exited.exit_code,
+            settled=settled,
+        )
+        await self._close_link()
+        if self._start_again:
+            self._start_again = False
+            self._restart.forgive()
+            await self._actor.persist(self._launch, ProcessEvent.START)
+        else:
+            self._waiters.wake()
+
+    # --- small things ---
+
+    async def _move(
+        self,
+        *events: ProcessEvent,
+        reason: str,
+        exit_code: int | None = None,
+        settled: Commit | None = None,
+        alerts: list[AgentAlert] | None = None,
+        **changes: Any,
+    ) -> None:
+        """Apply `events` in one commit; nothing is changed here unless it is durable."""
+        lifecycle = Lifecycle(self.state)
+        record = self.record.model_copy(update=changes)
+        told = []
+        for event in events:
+            before, state = lifecycle.state, lifecycle.apply(event)
+            if state is not before or event is ProcessEvent.ADOPTED:
+                told.append(self._tell(state, reason, exit_code, record))
+        update = {"state": lifecycle.state.value, "changed_at": self._clock.wall()}
+        record = record.model_copy(update=update)
+        rows = [*(NewEvent(record.id, data) for data in [*told, *(alerts or ())]), *self._owner.over(lifecycle.state)]
+        await self._store.commit(
+            events=[*(settled.events if settled else ()), *rows],
+            tasks=[settled.task] if settled else (),
+            turn=settled.turn if settled else None,
+            turn_ended=settled.turn_ended if settled else None,
+            agents=[record],
+        )
+        self.state, self.record, self.reason = lifecycle.state, record, reason
+        if settled is not None:
+            self._owner.settled(settled)
+        self._actor.log.info("process", state=lifecycle.state.value, reason=reason)
+        self._owner.changed()
+
+    def _tell(self, state: ProcessState, reason: str, exit_code: int | None, record: AgentRecord) -> StateChanged:
+        pid = record.launch.pid if record.launch is not None and state in LIVE_STATES else None
+        return StateChanged(state=state, reason=reason, pid=pid, exit_code=exit_code, restarts=record.restarts)
+
+    async def _close_link(self) -> None:
+        self._open = False
+        link, self._link = self._link, None  # with its screen, which is most of an agent's memory
+        if link is not None:
+            with contextlib.suppress(SynapsedError):
+                await link.close()
+
+    def _schedule(self, delay: float) -> None:
+        self._cancel_timer()
+        self._timer = self._actor.post_later(delay, self._due)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _done() -> asyncio.Future[None]:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future

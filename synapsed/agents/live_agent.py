@@ -1,0 +1,583 @@
+"""One agent: its actor, with the process below and the turn queue above it.
+
+The agent only connects: facts of the link go to the program (exit, session), to the turn queue and into the view;
+a change of activity and what it means for the task being worked on are one commit.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from synapsed.agents import conversations, message_files
+from synapsed.agents.actor import Actor, Fact
+from synapsed.agents.agent_process import AgentProcess
+from synapsed.agents.agent_prompts import AgentPrompts
+from synapsed.agents.agent_screen import AgentScreen
+from synapsed.agents.alerts import Alerts, HeldMessages
+from synapsed.agents.approvals import Approvals
+from synapsed.agents.attention_changes import Attention, AttentionChange
+from synapsed.agents.briefing import Briefing
+from synapsed.agents.last_screen import RESTS, Resting, rest_screen
+from synapsed.agents.parking import Parking
+from synapsed.agents.part_interfaces import Settings, TaskEnds
+from synapsed.agents.restart_policy import RestartState
+from synapsed.agents.stop_requests import StopRequests, Unanswered
+from synapsed.agents.turns import AgentTurns
+from synapsed.agents.usage_limit import Accounts, Usage
+from synapsed.agents.work_events import ToolEvents
+from synapsed.aio import Pace, Timers
+from synapsed.clock import Clock
+from synapsed.config.config import AgentConfig
+from synapsed.errors import NotReady, StoreError
+from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, ScreenWatch, Store
+from synapsed.keepers.launch_plan import LaunchPlanner, LinkFactory
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.approval import ToolCall
+from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
+from synapsed.model.external import unknown
+from synapsed.model.facts import ChannelFact, PermissionAsked, PromptAccepted, ToolBegan, ToolOver
+from synapsed.model.link import (
+    LinkAlert,
+    LinkExited,
+    LinkObserved,
+    LinkRefused,
+    LinkSession,
+    LinkTold,
+    LinkTurnAccepted,
+)
+from synapsed.model.records import AgentRecord, ReplyRecord
+from synapsed.model.task import Artifact, Message, Prompt, Task
+from synapsed.profiles.profile import Profile
+from synapsed.tasks.transitions import Commit, describe_exit
+
+
+class Agent:
+    """Call `turns.restore`, then `start_shell`."""
+
+    def __init__(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        *,
+        planner: LaunchPlanner,
+        factory: LinkFactory,
+        restart: RestartState,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+        pace: Pace,
+        spool: Path,
+        inbox: Path,
+        kept: Path,
+        settings: Settings,
+        accounts: Accounts,
+        ends: TaskEnds,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._spool = spool
+        self._inbox = inbox
+        self._actor = Actor(record.name, agent_id=record.id, timers=timers, pace=pace, handle=self._handle)
+        self.process = AgentProcess(
+            record,
+            profile,
+            owner=self,
+            planner=planner,
+            factory=factory,
+            restart=restart,
+            store=store,
+            clock=clock,
+            actor=self._actor,
+        )
+        self.screen = AgentScreen(self.process, store=store, factory=factory, spool=spool)
+        self.attention = Attention(record.id, plan=profile.prompts.plan)
+        self._resting = Resting()
+        self.usage = Usage(self.process, self, accounts=accounts, clock=clock, actor=self._actor)
+        self.turns = AgentTurns(
+            self.process,
+            profile,
+            store=store,
+            clock=clock,
+            actor=self._actor,
+            inbox=inbox,
+            kept=kept,
+            usage=self.usage,
+            attention=self.attention,
+            ends=ends,
+        )
+        self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
+        self.stops = StopRequests(
+            self.process, self.turns, self.usage, self.parking, self, store=store, actor=self._actor
+        )
+        self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
+        self._held = HeldMessages()
+        self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
+        self.tools = ToolEvents(record.id, store=store, clock=clock, actor=self._actor, turns=self.turns)
+        self.approvals = Approvals(self, store=store)
+        self.prompts = AgentPrompts(
+            self.process,
+            self.turns,
+            self,
+            approvals=self.approvals,
+            usage=self.usage,
+            clock=clock,
+            actor=self._actor,
+        )
+        self.alerts = Alerts()
+        self.stopped = False
+        """A stop was asked of this daemon: only who asks for it starts it again, not what was wanted before."""
+        self.expected = False
+        """This daemon has yet to start it, as it is configured to."""
+        self._seen: LinkObserved | None = None
+        self.since = record.changed_at or record.created_at
+        """When the state or the activity last changed, seconds since the epoch."""
+        self.exit: LinkExited | None = None
+        """The last end of its program."""
+        self._adoption: asyncio.Future[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        """A stop that the database has refused, until it is written down."""
+        self._polling: asyncio.Task[None] | None = None
+
+    # --- what can be read at any time ---
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def record(self) -> AgentRecord:
+        return self.process.record
+
+    @property
+    def profile(self) -> Profile:
+        return self.process.profile
+
+    @property
+    def config(self) -> AgentConfig:
+        """What is configured for it now."""
+        return self._settings.config_of(self.record)
+
+    @property
+    def takes_agents(self) -> bool:
+        """Whether what other agents write may be typed here: a model reads it, or a person has allowed it."""
+        return self.profile.model or self.record.accept_agents
+
+    @property
+    def state(self) -> ProcessState:
+        return self.process.state
+
+    @property
+    def comes_up(self) -> bool:
+        """No program of it runs, and one will without anybody's asking."""
+        return not self.stopped and (self.expected or self.process.returns)
+
+    @property
+    def seen(self) -> LinkObserved | None:
+        """The last observation of a running program."""
+        return self._seen if self.state is ProcessState.RUNNING else None
+
+    @property
+    def activity(self) -> Activity:
+        """What its program does, UNKNOWN if it has not been looked at; `views.activity_of` says more."""
+        return self._seen.activity if self._seen is not None else Activity.UNKNOWN
+
+    # --- the actor ---
+
+    def start_shell(self) -> None:
+        self._spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is logged of it goes there
+        self._actor.start()
+
+    async def adopt(self) -> None:
+        """Take up where the last daemon was; returns when the program is known alive or gone. Done once, and before
+        anything that is asked of the program."""
+        if self._adoption is None:
+            self._adoption = asyncio.ensure_future(self._adopt())
+        await asyncio.shield(self._adoption)
+
+    async def adopted(self) -> None:
+        """As `adopt`, for a person: raises StoreError where that cannot be written down now."""
+        if self._adoption is None or not self._adoption.done():
+            await self._actor.wait(self.adopt())
+
+    def sweep(self) -> None:
+        """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
+        missed; whether it is to be parked, and whether messages wait behind a draft."""
+        self.parking.sweep()
+        held = self._seen.held if self._seen is not None else None
+        if (alert := self._held.look(held, self.turns.untyped, self._clock.monotonic())) is not None:
+            self._actor.post(self._alert, alert)
+        if (link := self.process.link) is None:
+            return
+        if self.turns.current is not None:
+            self._unanswered.sweep()
+            if self._polling is None or self._polling.done():
+                self._polling = self._actor.spawn(link.poke())
+        elif self.turns.queue or self.record.restart_pending:
+            self._actor.post(self._pump)
+
+    async def tidy(self) -> None:
+        """Remove old files of finished tasks from the inbox."""
+        try:
+            removed = await asyncio.to_thread(
+                message_files.tidy, self._inbox, self.turns.open_tasks, now=self._clock.settled()
+            )
+        except OSError as error:
+            self._actor.log.warning("the inbox cannot be tidied", error=str(error))
+        else:
+            if removed:
+                self._actor.log.info("old files removed from the inbox", count=removed)
+
+    async def believed(self) -> None:
+        """Returns when what was durable before is believed here: the log tells of a change a moment earlier."""
+        with contextlib.suppress(NotReady):  # the actor has ended, with all that it had to do
+            await self._actor.report(asyncio.sleep, 0)
+
+    async def close(self) -> None:
+        """Let go of the program, which lives on."""
+        self.process.leave_unreached()
+        await self._actor.close()
+        await self.process.let_go()
+
+    # --- the program ---
+
+    async def start(self) -> None:
+        """Returns when the program runs; raises AgentError when it cannot be launched."""
+        await self.adopted()
+        await self._actor.ask(self.process.start)
+
+    async def stop(self) -> None:
+        """Returns when the program and all it started are gone. Raises StoreError where that cannot be written down: a
+        program that runs has ended all the same, and is told as stopped when there is space."""
+        self.stopped = True
+        try:
+            await self.adopted()
+            await self._actor.ask(self.process.stop)
+        except StoreError as error:
+            if self.process.last_link is None:
+                raise
+            if self._stopping is None:  # first: what ends by itself would be started again
+                self._stopping = self._actor.spawn(self._write_stop(), at_once=True)
+            await self.process.strike()
+            raise StoreError(
+                f"the program of {self.record.name} has ended, but it cannot be written down that it is stopped: "
+                f"{error.message}; a daemon that is started before then starts it again",
+                **error.details,
+            ) from error
+
+    async def _write_stop(self) -> None:
+        try:
+            await self._actor.report(self._actor.persist, self.process.stop)
+        finally:
+            self._stopping = None
+
+    async def suspend(self) -> None:
+        """As `stop`, but the next daemon starts it again: nothing needs to be written down for that."""
+        try:
+            await self.adopted()
+            await self._actor.ask(self.process.suspend)
+        except StoreError as error:
+            self._actor.log.warning("it ends, and that is not written down", error=error.message)
+            await self.process.strike()
+
+    async def park(self, why: str) -> None:
+        """Returns when it is parked; see `Parking.park`."""
+        await self.adopted()
+        await self._actor.ask(self.parking.park, why)
+
+    async def restart(self, *, when_idle: bool = False) -> None:
+        """Returns when it runs again; `when_idle`: when it is durable that it will be restarted."""
+        await self.adopted()
+        if when_idle and self.parking.away:
+            return  # its next program is a new one
+        if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
+            await self._actor.call(self._restart_later)
+            return
+        await self._actor.call(self.usage.forget, "restarted")
+        await self._actor.ask(self.process.stop, again=True)
+
+    async def amend(self, **fields: Any) -> None:
+        """Change the record durably, for the next start."""
+        await self.adopted()
+        await self._actor.call(self.process.amend, **fields)
+
+    async def signal(self, signum: int) -> None:
+        """It waits for nothing that is written down."""
+        with contextlib.suppress(StoreError):
+            await self.adopted()
+        await asyncio.wait([self.process.signal(signum)])
+
+    async def cancel_waiting(self) -> None:
+        await self._actor.call(self.turns.cancel_waiting)
+
+    # --- tasks ---
+
+    async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
+        """`reply` becomes durable with it."""
+        task = await self._actor.call(self.turns.accept, task, reply)
+        self.parking.wake()
+        return task
+
+    def enter(self, task: Task) -> None:
+        """A durable task for its mailbox; where the actor is not there to take it, the next one finds it."""
+        self._actor.post(self._enter, task)
+
+    async def _enter(self, task: Task) -> None:
+        await self.turns.enter(task)
+        self.parking.wake()
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """Raises NotWaiting where the program does not work on the task."""
+        return await self._actor.call(self.turns.hand_over, task_id, artifact, append=append, last_chunk=last_chunk)
+
+    async def provide_input(
+        self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON
+    ) -> Task:
+        """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
+        await self.adopted()
+        task = await self.prompts.provide(self.process.require_link(), task_id, answer, text, prompt_id, origin)
+        return task if task is not None else await self._stored(task_id)
+
+    async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
+        """Answer whatever prompt is on the screen, in a task or not."""
+        await self.adopted()
+        link = self.process.link if self.parking.away else self.process.require_link()
+        await self.prompts.answer(link, text, prompt_id, origin)
+
+    async def press(self, keys: Sequence[str]) -> None:
+        """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
+        await self.adopted()
+        await self.process.require_link().terminal.press(keys)
+
+    async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        """What the approval policy answers to the program's question; None leaves it to a person."""
+        task = self.turns.current
+        return await self.approvals.decide(event, told, task.id if task is not None else None)
+
+    def denied(self, call: ToolCall, reason: str) -> None:
+        """The approval policy refuses the program that call."""
+        self._actor.post(self.tools.denied, call, reason)
+
+    # --- its terminal and side channels ---
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        await self.adopted()
+        with self.parking.attaching():
+            comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
+            if self.parking.away or comes:
+                await self.start()  # or until its link is open
+            return await self.process.require_link().terminal.attach(cols=cols, rows=rows, read_only=read_only)
+
+    def watch(self) -> ScreenWatch:
+        """See `Control.watch`. Raises NotReady where no program runs."""
+        return self.process.require_link().terminal.watch()
+
+    async def poke(self) -> None:
+        if (link := self.process.link) is not None:
+            await link.poke()
+
+    # --- ProgramOwner ---
+
+    def works_on_message(self) -> bool:
+        return self.turns.works_on_message
+
+    async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
+        if (link := self.process.last_link) is not None and not self.record.parking:
+            await self.screen.keep(link)
+        self.exit = exited
+        return self.turns.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
+
+    async def leaves(self, link: AgentLink) -> None:
+        await self.screen.keep(link)
+
+    def settled(self, commit: Commit) -> None:
+        self.turns.believe(commit)
+
+    def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
+        return () if state is ProcessState.RUNNING else self.attention.over().events
+
+    async def opened(self, link: AgentLink) -> None:
+        self._seen = await link.observe()
+        await self._tell_of(self.attention.renewed())
+        await self._tell_of_conversation()
+        self.usage.watch()
+        await self.process.saw(self._seen.activity)
+        await self.turns.resume(link)
+        await self._briefing.give()
+        await self._pump()
+
+    def changed(self) -> None:
+        self.since = self._clock.wall()
+        if self.state is not ProcessState.RUNNING:
+            self._seen = None
+            self.alerts.clear()
+            if self.state is not ProcessState.STOPPING:
+                how = describe_exit(self.exit) if self.exit is not None else self.state.value
+                self._actor.post(self.tools.program_over, how)
+            self.attention.believe(self.attention.over())
+            self.turns.interruption.program_gone()
+        self.parking.sweep()
+
+    async def _restart_later(self) -> None:
+        await self.process.restart_later()
+        await self._pump()
+
+    async def _pump(self) -> None:
+        """The agent may be idle: restart it if that was asked for, else take the next task."""
+        link = self.process.link
+        if not self.record.restart_pending:
+            await self.turns.pump()
+        elif link is not None and self.turns.current is None and (await link.observe()).can_receive:
+            try:
+                await self.process.stop(again=True)
+            except NotReady as error:  # what it needs has gone since the restart was asked for
+                await self.process.restart_pends(False)
+                await self._alert(LinkAlert("RESTART_REFUSED", error.message, "happened"))
+                await self.turns.pump()
+
+    async def _adopt(self) -> None:
+        self.attention.restore(await self._store.events.open_attention(self.id))
+        await self.tools.restore()
+        await (await self._actor.report(self.process.adopt))
+        if self.usage.trouble is not None:
+            self.usage.watch()  # also of an agent that does not run: others of its account may wait
+        self.parking.sweep()
+
+    # --- facts ---
+
+    async def _handle(self, fact: Fact) -> None:
+        if not self.process.owns(fact.link):
+            return
+        await self._take(fact)
+        self.parking.note()
+
+    async def _take(self, fact: Fact) -> None:
+        match fact.event:
+            case LinkObserved() as seen:
+                await self._observed(seen)
+            case LinkTold(told):
+                await self._told(told, fact.link)
+            case LinkRefused(asked):
+                await self.tools.refused(asked)
+            case LinkAlert() as alert:
+                await self._alert(alert)
+            case LinkExited() as exited:
+                await self.process.exited(exited)
+            case LinkSession(conversation, at_ns):
+                await self.process.session(conversation, at_ns)
+                await self._tell_of_conversation()
+            case event:
+                if isinstance(event, LinkTurnAccepted):
+                    await self._saw(Activity.BUSY)
+                await self.tools.turn(event)
+                await self.turns.handle(event, fact.link)
+
+    async def _told(self, told: ChannelFact, link: AgentLink) -> None:
+        if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
+            self._actor.spawn(self._reply(link, told))
+        if isinstance(told, PromptAccepted):
+            await self.process.prompted(told.session, context_id=self._context_id)
+        await self.tools.told(told)
+        link.taken(told)
+        if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
+            await self.observe_again()  # what is asked may be about that call
+
+    async def _alert(self, alert: LinkAlert) -> None:
+        """It may be the database's disk that is full: what cannot be written now is shown all the same."""
+        if alert.code == "KEEPER_SILENT":
+            self.process.keeper_silent()
+        told, change = self.alerts.told(alert), self.attention.alerted(alert)
+        try:
+            await self._store.commit(events=[NewEvent(self.id, told), *change.events])
+            self.attention.believe(change)
+        except StoreError as error:
+            self._actor.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
+
+    async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
+        answer = await self.decide(asked.event, asked.told)
+        if answer is not None and not await link.reply(asked, answer):
+            self._actor.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
+        elif answer is None:
+            self._actor.post(self.observe_again)  # what waited for the decision is the person's
+
+    async def observe_again(self) -> None:
+        if (link := self.process.link) is not None:
+            await self._observed(await link.observe())
+
+    async def limit_over(self) -> None:
+        await self._pump()
+
+    async def _observed(self, seen: LinkObserved) -> None:
+        if not seen.whole:
+            seen = replace(seen, prompt=self.tools.about(seen.prompt))
+        if self.prompts.sees_to(seen.prompt):
+            return
+        before, self._seen = self._seen, seen
+        if moved := before is None or before.activity is not seen.activity or before.prompt != seen.prompt:
+            self.since = self._clock.wall()
+        commit = self.turns.observed(seen, again=before is not None and before.asking != seen.asking)
+        change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
+        if moved or commit is not None or change.events:
+            told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
+            also: list[EventData] = []
+            if moved:
+                also = [told, *await self._rested(seen.activity)]
+            events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
+            await self._actor.persist(self._store.commit, events=events, tasks=[commit.task] if commit else ())
+            if commit is not None:
+                self.turns.believe(commit)
+        self.attention.believe(change)
+        await self._saw(seen.activity)
+        await self._pump()
+
+    async def _rested(self, activity: Activity) -> list[ScreenRested]:
+        """Nothing if nobody tells in time what the screen shows: what was observed counts all the same."""
+        if activity not in RESTS or (link := self.process.link) is None:
+            return []
+        screen = await rest_screen(link)
+        return [] if screen is None else self._resting.screen(screen)
+
+    async def _tell_of(self, change: AttentionChange) -> None:
+        if change.events:
+            await self._actor.persist(self._store.commit, events=change.events)
+        self.attention.believe(change)
+
+    async def _saw(self, activity: Activity) -> None:
+        if activity is Activity.BUSY:
+            self.tools.works()
+        await self.process.saw(activity, context_id=self._context_id)
+        await self._tell_of_conversation()
+
+    @property
+    def _context_id(self) -> str | None:
+        return self.turns.current.context_id if self.turns.current is not None else None
+
+    async def _tell_of_conversation(self) -> None:
+        """That one was lost stands in the inbox until something is said in the new one."""
+        lost = conversations.lost(self.record, self.profile)
+        alert = LinkAlert(conversations.LOST, lost or "", "begins" if lost else "over")
+        await self._tell_of(self.attention.alerted(alert))
+
+    async def _stored(self, task_id: str) -> Task:
+        task = await self._store.task(task_id)
+        assert task is not None, "a task that was accepted is in the store"
+        return task
+
+    @property
+    def _asks_permission(self) -> bool:
+        return self.prompt is not None and self.prompt.type == "permission"
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """What the program asks now."""
+        return self.seen.prompt if self.seen is not None else None
+
+
+def agent_of(agents: Mapping[str, Agent], agent_id: str) -> Agent:
+    """Returns the agent with this id. Raises UnknownAgent."""
+    if (agent := agents.get(agent_id)) is None:
+        raise unknown(agent_id)
+    return agent

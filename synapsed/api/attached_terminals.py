@@ -1,0 +1,469 @@
+"""An open terminal of a person, whatever carries it: two directions, whichever ends first ends the other.
+
+Over a WebSocket binary frames are bytes and text frames JSON; on the Unix socket the same goes as the frames of
+`shared.attach_frames`, and both ways pass what needs no thought the moment it comes: a key and its echo wait for no
+task.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import structlog
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from synapsed.aio import TaskSet
+from synapsed.api.body import parse_json
+from synapsed.api.context import ApiContext, rights_of
+from synapsed.api.direct_terminal import DirectKeys
+from synapsed.api.framed_terminal import FramedConnection
+from synapsed.api.leases import GRANT_S, HEAD, KeyPiece, Leases
+from synapsed.api.problems import body_of
+from synapsed.api.request_models import VIEWER_MAX
+from synapsed.api.websocket import CLOSE_SECONDS, open_websocket
+from synapsed.documents.writing import encode_json
+from synapsed.errors import InvalidRequest, SynapsedError, UnknownAgent
+from synapsed.interfaces import Attachment
+from synapsed.model.agent import ProcessState
+from synapsed.model.events import REMOVED, StateChanged
+from synapsed.model.outer_terminal import read_outer
+from synapsed.shared import attach_frames as wire
+
+log = structlog.stdlib.get_logger("synapsed.terminals")
+
+_TERMINAL_SIGNALS: Final = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
+"""Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
+_LIVE: Final = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
+
+EARLIER_MAX: Final = 8 * 1024 * 1024
+"""Bytes of output that are sent at once to whoever looks back."""
+
+DOING_S: Final = 1.0
+"""Seconds between two looks at what the agent does, for the status line."""
+
+BEAT_S: Final = 10.0
+"""Something is sent to a client at least so often: whether it is read tells whether anybody is there."""
+
+UNREAD_S: Final = 25.0
+"""A client that reads nothing for so long, because it was stopped or hangs, is let go of."""
+
+UNTYPED_MAX: Final = 256 * 1024
+"""Bytes of a client's frames that wait for the program; nothing more is read from it until they are typed."""
+
+
+class TerminalSession(ABC):
+    """`cursor` is that of the event log before the agent was attached to."""
+
+    def __init__(
+        self, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+    ) -> None:
+        self._rights = rights_of(request)
+        self._context = context
+        self._agent_id = agent_id
+        self._cursor = cursor
+        self._attachment = attachment
+        self._ending = False
+        self._leases: Leases | None = None
+        """The client's line may be dead: its keys are typed only where they come in time."""
+        self._granting = TaskSet()
+
+    async def run(self) -> None:
+        output = asyncio.create_task(self._output())
+        keys = asyncio.create_task(self._keys())
+        ending = asyncio.create_task(self._end_with_the_daemon())
+        telling = asyncio.create_task(self._tell())
+        try:
+            await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
+            if self._ending:
+                await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our own goodbye has ended `keys`
+        finally:
+            for task in (output, keys, ending, telling):
+                task.cancel()
+            await self._granting.cancel()
+            if self._leases is not None and self._leases.unfinished:
+                log.info("a paste was cut off", agent=self._agent_id, bytes=self._leases.unfinished)
+            results = await asyncio.gather(output, keys, ending, telling, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, ConnectionError):
+                raise result
+
+    @abstractmethod
+    async def _keys(self) -> None:
+        """What the client sends, until it leaves: one frame after the other, so that a program that does not read holds
+        up its own typist only."""
+
+    @abstractmethod
+    async def _show(self, data: bytes, *, screen: bool) -> None:
+        """Send output; `screen`: it draws the whole screen. Raises ConnectionError."""
+
+    @abstractmethod
+    async def _say(self, value: dict[str, Any]) -> None: ...
+
+    @abstractmethod
+    async def _leave(self, *, going: bool) -> None:
+        """Take our leave; `going`: the daemon ends."""
+
+    async def _output(self) -> None:
+        """Screen to viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is bounded."""
+        with suppress(ConnectionError):
+            await self._show(await self._attachment.redraw(), screen=True)
+            self._flow()
+            async for data in self._attachment.output():
+                if data:
+                    await self._show(data, screen=False)
+            self._ending = True
+            code = None if self._context.streams.closing else await self._exit_code()
+            going = self._context.streams.closing and code is None
+            if not going:
+                await self._say({"type": "exit", "exit_code": code})
+            await self._leave(going=going)
+
+    def _flow(self) -> None:  # noqa: B027 - of use to one of them only
+        """The screen is sent: what follows may be handed on as it comes."""
+
+    async def _tell(self) -> None:  # noqa: B027 - the same
+        """Tell what a status line has to show, for as long as the terminal is open."""
+
+    async def _end_with_the_daemon(self) -> None:
+        """Ends the output; by itself, so that nothing stands between the output and its viewer."""
+        await self._context.streams.ended()
+        await self._attachment.close()
+
+    async def _exit_code(self) -> int | None:
+        """The code with which the program ended, from the log; None where nobody knows it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._context.limits.exit_wait):
+                async for event in self._context.control.events.follow(self._cursor, agent_id=self._agent_id):
+                    if not isinstance(event.data, StateChanged):
+                        continue
+                    if event.data.state == REMOVED:
+                        break
+                    if event.data.state not in _LIVE:
+                        return event.data.exit_code
+        return None
+
+    async def _command(self, text: bytes) -> bool:
+        """Act on a JSON frame; True for `detach`."""
+        command = await parse_json(text)
+        match command:
+            case {"type": "resize", "cols": int(cols), "rows": int(rows)} if (
+                1 <= cols <= VIEWER_MAX and 1 <= rows <= VIEWER_MAX
+            ):
+                await self._attachment.resize(cols, rows)
+            case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS and self._leases is None:
+                await self._older_keys()
+                await self._attachment.write(_TERMINAL_SIGNALS[name])
+            case {"type": "lease", "lease": int(number)}:
+                self._hear(number)
+            case {"type": "again", "late": int(late), "gone": bool(gone)} if self._leases is not None:
+                self._leases.again(late, gone=gone)
+            case {"type": "detach"}:
+                if self._leases is not None:
+                    await self._say(self._leases.grant(self._now()))
+                await self._older_keys()
+                await self._leave(going=False)
+                return True
+            case {"type": "terminal"}:
+                self._rights.require_right("type", "say in what terminal programs are seen")
+                try:
+                    self._attachment.seen_in(read_outer(command))
+                except ValueError as error:
+                    raise InvalidRequest(f"terminal: {error}") from None
+            case _:
+                await self._other_command(command)
+        return False
+
+    def _hear(self, number: int) -> None:
+        """The client has that lease; the first time it says that it wants some."""
+        if self._leases is None:
+            self._leases = Leases()
+            self._granting.spawn(self._grant(self._leases))
+        self._leases.heard(number, self._now())
+
+    async def _grant(self, leases: Leases) -> None:
+        with suppress(ConnectionError):
+            while True:
+                await self._say(leases.grant(self._now()))
+                await asyncio.sleep(GRANT_S)
+
+    def _in_time(self, leases: Leases, data: bytes, came: float) -> bytes | None:
+        """The keys of a piece, where it came in time."""
+        keys = leases.take(KeyPiece.read(data), came)
+        if keys is None:
+            log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)
+        return keys
+
+    def _now(self) -> float:
+        return self._context.clock.boot()
+
+    async def _older_keys(self) -> None:  # noqa: B027 - the same
+        """Deal with what was pressed before, if that comes another way."""
+
+    async def _other_command(self, command: Any) -> None:
+        """One that is not known to every kind of terminal."""
+        raise InvalidRequest(
+            "a text frame must be resize {cols, rows}, signal {signal}, detach or "
+            "terminal {foreground, background, cell, keyboard}",
+            signals=sorted(_TERMINAL_SIGNALS),
+        )
+
+
+class WebSocketTerminal(TerminalSession):
+    """Over a WebSocket: a browser, or whoever follows the contract."""
+
+    _socket: web.WebSocketResponse
+
+    @classmethod
+    async def serve(
+        cls,
+        request: web.Request,
+        context: ApiContext,
+        agent_id: str,
+        cursor: int,
+        attachment: Attachment,
+        *,
+        one_screen: bool,
+    ) -> web.StreamResponse:
+        if one_screen:
+            attachment.keep_one_screen()
+        session = cls(request, context, agent_id, cursor, attachment)
+        session._socket = await open_websocket(request, suspended=False)
+        await session.run()
+        return session._socket
+
+    async def _show(self, data: bytes, *, screen: bool) -> None:
+        await self._socket.send_bytes(data)
+
+    async def _keys(self) -> None:
+        async for message in self._socket:
+            try:
+                if message.type is WSMsgType.BINARY:
+                    await self._write(message.data)
+                elif message.type is WSMsgType.TEXT and await self._command(message.data.encode("utf-8", "replace")):
+                    return
+            except SynapsedError as error:
+                await self._say({"type": "error", **body_of(error)})
+
+    async def _write(self, data: bytes) -> None:
+        if self._leases is None:
+            await self._attachment.write(data)
+        elif keys := self._in_time(self._leases, data, self._now()):
+            await self._attachment.write(keys)
+        elif (late := self._leases.late()) is not None:
+            await self._say(late)
+
+    async def _say(self, value: dict[str, Any]) -> None:
+        with suppress(ConnectionError):
+            await self._socket.send_str(encode_json(value).decode())
+
+    async def _leave(self, *, going: bool) -> None:
+        if going:
+            await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the daemon goes")
+        else:
+            await self._socket.close()
+
+
+class FramedTerminal(TerminalSession):
+    """As frames on the Unix socket: the person's tool."""
+
+    def __init__(
+        self, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+    ) -> None:
+        super().__init__(request, context, agent_id, cursor, attachment)
+        self._connection: FramedConnection
+        self._came: deque[tuple[int, bytes, float]] = deque()
+        """Frames that could not be dealt with at once, and when they came."""
+        self._untyped = 0
+        self._busy = False
+        """The task has one of them in hand."""
+        self._wake = asyncio.Event()
+        self._direct = DirectKeys(attachment, lambda: self._connection, self._take_handed)
+
+    @classmethod
+    async def serve(
+        cls,
+        request: web.Request,
+        context: ApiContext,
+        agent_id: str,
+        cursor: int,
+        attachment: Attachment,
+        *,
+        one_screen: bool,
+    ) -> web.StreamResponse:
+        """Where `[attach] scrollback` puts the program's rows above the screen, it is shown as it is whatever
+        `one_screen` says; the first news tell."""
+        settings = context.control.terminals.settings()
+        one_screen = one_screen and not settings["scrollback"]
+        if one_screen:
+            attachment.keep_one_screen()
+        session = cls(request, context, agent_id, cursor, attachment)
+        session._connection = connection = await FramedConnection.accept(request, session._take)
+        try:
+            view = context.control.directory.view(agent_id)
+            greeting = {"id": view.id, "name": view.name, "settings": settings, "one_screen": one_screen}
+            await session._say({"type": "attached", **greeting, "lends": True, "leases": True})
+            await session.run()
+        finally:
+            await session._direct.close()
+            connection.close()
+        return connection.answer
+
+    async def _tell(self) -> None:
+        with suppress(UnknownAgent):  # it was removed: the output ends too
+            await self._tell_all()
+
+    async def _tell_all(self) -> None:
+        inbox = self._context.waiting
+        told: dict[str, Any] = {}
+        loop = asyncio.get_running_loop()
+        told_at = read_at = loop.time()
+        while True:
+            moved = inbox.moved
+            items = [item for item in inbox.items() if item.kind != "finished"]
+            view = self._context.control.directory.view(self._agent_id)
+            now = {
+                "needs": len(items),
+                "here": any(item.agent_id == self._agent_id for item in items),
+                "doing": view.activity or view.state,
+            }
+            if self._connection.is_read():
+                read_at = loop.time()
+            elif loop.time() - read_at >= UNREAD_S:
+                self._connection.abort()
+                return
+            if now != told or loop.time() - told_at >= BEAT_S:
+                told, told_at = now, loop.time()
+                await self._say({"type": "attention", **now})
+            with suppress(TimeoutError):
+                await asyncio.wait_for(moved.wait(), DOING_S)
+
+    async def _other_command(self, command: Any) -> None:
+        match command:
+            case {"type": "earlier", "bytes": int(limit)} if 0 <= limit <= EARLIER_MAX:
+                await self._say_earlier(limit)
+            case {"type": "direct", "taken": bool(taken), **more}:
+                self._direct.said(taken=taken, tells=more.get("tells") is True)
+            case {"type": "direct", "begun": True}:
+                self._direct.begun()
+            case {"type": "redraw"}:
+                self._attachment.draw_again()
+            case _:
+                await super()._other_command(command)
+
+    async def _say_earlier(self, limit: int) -> None:
+        """The screen with the rows above it, and the last of the output that led to it."""
+        screen = await self._attachment.earlier()
+        piece = await self._context.control.terminals.output(self._agent_id, max(0, screen.offset - limit), limit)
+        size = {"cols": screen.cols, "rows": screen.rows, "pieces": 2}
+        await self._say({"type": "earlier", **size})
+        for part in (screen.redraw, piece.data):
+            await self._connection.drained()
+            self._connection.send(wire.EARLIER, part)
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        """A frame, the moment it came."""
+        now = self._now()
+        if kind == wire.LEASED and self._leases is not None and not (self._busy or self._came):
+            if not (keys := self._leased(self._leases, payload, now)):
+                return
+            kind, payload = wire.KEYS, keys
+        if kind == wire.KEYS and not self._direct.alive and self._type_now(payload):
+            self._direct.used()
+            return
+        self._came.append((kind, payload, now))
+        self._untyped += len(payload)
+        if self._untyped > UNTYPED_MAX:
+            self._connection.pause()
+        self._wake.set()
+
+    def _leased(self, leases: Leases, payload: bytes, came: float) -> bytes | None:
+        """The keys of a piece that came then. It is dealt with behind what came before: that the sender is still there
+        may be among it."""
+        keys = self._in_time(leases, payload, came)
+        if (late := leases.late()) is not None:
+            self._connection.send(wire.NEWS, encode_json(late))
+        return keys
+
+    def _take_handed(self, data: bytes) -> bool:
+        """Keys that came the direct way as far as the keeper."""
+        if self._type_now(data):
+            return True
+        self._wake.set()
+        return False
+
+    def _type_now(self, data: bytes) -> bool:
+        return not self._busy and not self._came and self._attachment.type_now(data)
+
+    async def _keys(self) -> None:
+        lost = asyncio.create_task(self._connection.lost.wait())
+        try:
+            while not lost.done():
+                woken = asyncio.create_task(self._wake.wait())
+                await asyncio.wait({lost, woken}, return_when=asyncio.FIRST_COMPLETED)
+                woken.cancel()
+                self._wake.clear()
+                if await self._deal():
+                    return
+        finally:
+            lost.cancel()
+
+    async def _deal(self) -> bool:
+        """Deal with what came, in order; True for `detach`."""
+        self._busy = True
+        try:
+            while self._came or self._direct.due:
+                if await (self._deal_handed() if self._direct.due else self._deal_frame()):
+                    return True
+        finally:
+            self._busy = False
+        return False
+
+    async def _deal_frame(self) -> bool:
+        kind, payload, came = self._came.popleft()
+        self._untyped -= len(payload)
+        try:
+            if kind == wire.LEASED and self._leases is not None:
+                kind, payload = wire.KEYS, self._leased(self._leases, payload, came) or b""
+            if kind == wire.KEYS and payload:
+                await self._older_keys()
+                await self._attachment.write(payload)
+                self._direct.used()
+            elif kind == wire.COMMAND and await self._command(payload):
+                return True
+        except SynapsedError as error:
+            await self._say({"type": "error", **body_of(error)})
+        if self._untyped <= UNTYPED_MAX // 2:
+            self._connection.resume()
+        return False
+
+    async def _deal_handed(self) -> bool:
+        data = self._direct.waiting[0]
+        try:
+            await self._attachment.write(data)
+        except SynapsedError as error:
+            await self._say({"type": "error", **body_of(error)})
+        self._direct.waiting.popleft()
+        self._direct.dealt(len(data))
+        return False
+
+    async def _older_keys(self) -> None:
+        if self._direct.alive:
+            await self._direct.end()
+            while self._direct.waiting:
+                await self._deal_handed()
+
+    def _flow(self) -> None:
+        self._attachment.pass_to(partial(self._connection.send, wire.OUTPUT), self._connection.has_room)
+
+    async def _show(self, data: bytes, *, screen: bool) -> None:
+        await self._connection.drained()
+        self._connection.send(wire.SCREEN if screen else wire.OUTPUT, data)
+
+    async def _say(self, value: dict[str, Any]) -> None:
+        self._connection.send(wire.NEWS, encode_json(value))
+
+    async def _leave(self, *, going: bool) -> None:
+        self._connection.close()

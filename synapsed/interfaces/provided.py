@@ -1,0 +1,98 @@
+"""What parts provide, for the kernel and for each other: what waits for the person, here and on other hosts; the
+agents of these; browsers
+that are told of it, which one part keeps and another one tells; and screens as documents.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synapsed.model.agent import AgentView
+from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.model.picture import Picture
+
+type DrawnForm = Literal["html", "svg", "png"]
+type Drawn = tuple[str, str | bytes]
+"""The media type, and the document."""
+
+
+class ScreenDrawing(Protocol):
+    def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
+        """Blocks: call it in a thread. Raises NotReady where a library is missing, TooLarge."""
+        ...
+
+
+class WaitingHere:
+    """The inbox of this host: empty, where no part keeps one."""
+
+    def items(self) -> list[AttentionItem]:
+        """Returns the oldest first."""
+        return []
+
+    @property
+    def moved(self) -> asyncio.Event:
+        """Is set at the next change of what is in it, and is another one then: take hold of it before you look."""
+        return asyncio.Event()
+
+
+class WaitingSource(Protocol):
+    """The inboxes of other hosts."""
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        """Returns what waits for a person there, and what each host has said of it."""
+        ...
+
+
+class AgentSource(Protocol):
+    """The agents of other hosts."""
+
+    async def agents(self) -> list[AgentView]:
+        """Returns those of hosts that can be reached, under their addresses here."""
+        ...
+
+    async def teams(self) -> dict[str, list[str]]:
+        """Returns the members of teams there, as addresses."""
+        ...
+
+
+class PushPlace(BaseModel):
+    """Where a browser is told (RFC 8030), and the keys that only it can read with (RFC 8291)."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    endpoint: str = Field(max_length=2048)
+    p256dh: str = Field(max_length=128)
+    auth: str = Field(max_length=64)
+    page: str = Field(default="", max_length=320)
+    """Origin of the page that asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """`id`: of the grant by which its page is let in. `answers`: it may answer what agents ask."""
+
+    id: str
+    name: str
+    place: PushPlace
+    answers: bool
+
+
+class Subscriptions(Protocol):
+    key: str | None
+    """The public key with which a page subscribes, as browsers want it; for who tells them to set. None: nobody is
+    told."""
+    on_subscribed: Callable[[], None]
+    """Called when one was turned on or off, or is let in no more."""
+
+    def subscribed(self) -> list[Subscriber]: ...
+
+    async def subscribe(self, grant_id: str, push: PushPlace | None) -> None:
+        """Tell it there from now on; None: nowhere. Raises UnknownDevice, StoreError."""
+        ...
+
+    async def unsubscribe(self, grant_id: str, dead: PushPlace) -> None:
+        """It is told there no more, unless it has said something newer. Raises UnknownDevice, StoreError."""
+        ...

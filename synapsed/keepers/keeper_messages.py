@@ -1,0 +1,308 @@
+"""Messages of a keeper: its greeting, its events, what came of a write, and why it refused (docs/keeper-protocol.md);
+and their transport, which hands frames on in order, some at a time.
+
+A program that writes without end leaves the event loop to the others, and so does one whose output costs much: OUTPUT
+is handed on in portions, and where they have taken `TURN_S` the rest waits for the loop's next turn. Nothing is read
+meanwhile, so that no more waits here than was read at once; the answers to requests wait too, because they stand behind
+output in the stream, and whoever asked counts on that output having been seen.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal
+
+from synapsed.errors import KeeperLost, SynapsedError
+from synapsed.keeper import frames
+from synapsed.keeper.frames import Decoder, Frame, ProtocolError
+
+
+class KeeperRefused(SynapsedError):
+    """The keeper understood the request and did not do it; `reason` is its code (docs/keeper-protocol.md).
+
+    For a write, `details["written"]` says how many bytes had reached the program, 0 where it is missing.
+    """
+
+    code = "KEEPER_REFUSED"
+
+    def __init__(self, message: str, *, reason: str, **details: Any) -> None:
+        super().__init__(message, reason=reason, **details)
+        self.reason = reason
+
+
+class KeeperSilent(KeeperLost):
+    """It did not answer in time. It may live, on a machine that has no time for it."""
+
+
+class KeeperBusy(KeeperRefused):
+    """The program does not read and the keeper's bounded input queue is full: try later."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRecord:
+    """How the program ended. `code` or `signal` is set; neither where the program could not be killed."""
+
+    launch_id: str
+    pid: int
+    code: int | None
+    signal: int | None
+    stopped: bool
+    """A stop had been asked for."""
+    leftover: int
+    """Descendants that could not be ended."""
+    output_lost: int
+    """Bytes that a full disk refused although a stop could not wait; 0 otherwise, always."""
+    final_offset: int
+    started_at: float
+    exited_at: float
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "ExitRecord":
+        """From the record of an EXITED frame or of `exit.json`; unknown fields are ignored. Raises KeyError."""
+        return cls(**{name: record[name] for name in cls.__slots__})
+
+    @property
+    def exit_code(self) -> int | None:
+        """The code, or the signal as a negative number."""
+        return self.code if self.signal is None else -self.signal
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What the keeper said of itself when the connection was made."""
+
+    version: int
+    launch_id: str
+    keeper_pid: int
+    keeper_start: int | None
+    pid: int
+    pid_start: int | None
+    """None once the program has ended."""
+    transport: Literal["pty", "pipes"]
+    cols: int
+    rows: int
+    spool_start: int
+    """Offset of the oldest byte kept."""
+    spool_end: int
+    launch_start: int
+    """Offset at which this launch's output begins."""
+    alert: str | None
+    started_at: float
+    exit: ExitRecord | None
+    unread: int
+    """Bytes of input that the program has not read, as far as that can be told."""
+    line_mode: bool | None = None
+    """Whether the terminal gives the program whole lines: then no line editor is up."""
+    echo: bool | None = None
+    """Whether it shows what is typed."""
+    foreground: int | None = None
+    """The process group that reads the terminal."""
+    terminals: bool = False
+    """Whether persons' terminals can be joined to it."""
+    sizes: tuple[tuple[int, int, int], ...] = ()
+    """The last sizes of the window: how much output there was before it, columns, rows. Empty from a keeper of
+    before."""
+
+    @classmethod
+    def from_json(cls, header: dict[str, Any]) -> "Hello":
+        """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
+        exit_record = header["exit"]
+        later = ("exit", "unread", "line_mode", "echo", "foreground", "terminals", "sizes")
+        plain = {name: header[name] for name in cls.__slots__ if name not in later}
+        return cls(
+            exit=None if exit_record is None else ExitRecord.from_json(exit_record),
+            unread=header["input_pending"] + (header.get("input_unread") or 0),  # keepers of before did not look
+            line_mode=header.get("line_mode"),
+            echo=header.get("echo"),
+            foreground=header.get("foreground"),
+            terminals=header.get("terminals") is True,
+            sizes=tuple((at, cols, rows) for at, cols, rows in header.get("sizes", ())),
+            **plain,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Bytes that the program wrote, at `offset` of its channel."""
+
+    offset: int
+    data: bytes
+    channel: str = "pty"
+    continues: bool = False
+    """It came with what came before, and was cut off that here (`keeper_connection`)."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputGap:
+    """Output from `start` to `end` is gone: retention overwrote it before it was read."""
+
+    start: int
+    end: int
+    channel: str = "pty"
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The program ended; all its output was told before."""
+
+    record: ExitRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """The keeper needs a person (`code` "disk": its disk is full), or no more (`active` false)."""
+
+    code: str
+    active: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The connection broke: the keeper ended, was killed, or broke the protocol. Always the last event."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalKeys:
+    """Keys that were pressed at a joined terminal: `typed`, so that the program has them; else they are to be dealt
+    with, and the terminal is shut until they are."""
+
+    terminal: str
+    data: bytes
+    typed: bool
+
+
+KeeperEvent = Output | OutputGap | Exited | Alert | TerminalKeys | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The input is with the program: now (`written`), or since an earlier request with this id (`duplicate`)."""
+
+    status: Literal["written", "duplicate"]
+    at: int
+    """Spool end just before the first byte was written: output below it is older than the input."""
+    offset: int
+    """Spool end when the last byte was written."""
+    written: int
+    """Bytes that reached the program: less than `length` only for a duplicate that was cut short by `discard`."""
+    length: int
+    hidden: bool = False
+    """The terminal took lines and echoed nothing of them: a password was asked for. Not known of a duplicate."""
+
+
+READ_MAX = 64 * 1024
+"""Bytes taken from a connection at a time."""
+
+PORTION = 2 * 1024
+"""Bytes of output handed on at a time. They are not drawn here: what they hold hardly changes what they cost."""
+
+TURN_S = 0.002
+"""CPU time for which frames are handed on before the loop has its turn; a portion that is begun within it takes a
+fraction of that. By the clock on the wall a busy machine would be given one portion a turn, and be the busier."""
+
+
+class KeeperConnection(asyncio.BufferedProtocol):
+    """`on_frame` gets every frame, `on_lost` the reason of the end, once all frames are handed on."""
+
+    def __init__(
+        self,
+        on_frame: Callable[[Frame], None],
+        on_lost: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._clock = clock
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._decoder = Decoder()
+        self._buffer = memoryview(bytearray(READ_MAX))
+        self._transport: asyncio.Transport | None = None
+        self._frames: Iterator[Frame] = iter(())
+        """What was read and is not handed on."""
+        self._waits = False
+        """It waits for the loop's next turn."""
+        self._over: str | None = None
+        """The connection is gone, for this reason, which is told behind the last frame."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            came = self._decoder.feed(self._buffer[:nbytes])
+        except ProtocolError as error:
+            self._break(error)
+            return
+        self._frames = chain(self._frames, _in_portions(came)) if self._waits else _in_portions(came)
+        if not self._waits:
+            self._hand_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._over = str(exc) if exc else "the keeper closed the connection"
+        if not self._waits:
+            self._on_lost(self._over)
+
+    def send(self, kind: int, header: dict[str, object], payload: bytes = b"") -> None:
+        self.send_frame(frames.encode(kind, header, payload))
+
+    def send_frame(self, frame: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame)
+
+    def abort(self) -> None:
+        """End it; what is not handed on never is."""
+        self._frames = iter(())
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _hand_on(self) -> None:
+        waited, self._waits = self._waits, False
+        until = self._clock() + TURN_S
+        try:
+            while (frame := next(self._frames, None)) is not None:
+                self._on_frame(frame)
+                if self._clock() >= until:
+                    self._wait(again=waited)
+                    return
+        except KeyError as error:
+            self._break(error)
+        if self._over is not None:
+            self._on_lost(self._over)
+        elif waited and self._transport is not None:
+            self._transport.resume_reading()
+
+    def _wait(self, *, again: bool) -> None:
+        self._waits = True
+        if not again and self._transport is not None:
+            self._transport.pause_reading()
+        asyncio.get_running_loop().call_soon(self._hand_on)
+
+    def _break(self, error: Exception) -> None:
+        self.abort()
+        self._on_lost(f"the keeper broke the protocol: {error!r}")
+
+
+def _in_portions(came: Iterable[Frame]) -> Iterator[Frame]:
+    for frame in came:
+        if frame.type != frames.OUTPUT:
+            yield frame
+            continue
+        offset = frame.header["offset"]
+        assert isinstance(offset, int)
+        for at in range(0, len(frame.payload), PORTION):
+            header = {**frame.header, "offset": offset + at, "continues": at > 0}
+            yield Frame(frames.OUTPUT, header, frame.payload[at : at + PORTION])

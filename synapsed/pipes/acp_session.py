@@ -1,0 +1,587 @@
+"""One launch of a program that speaks ACP on pipes: what it writes and what is asked of it go in, commands come out.
+
+Its output is read from where the launch began, also by the daemon after this one: what is in there decides where the
+program stands, so that nothing but the ids of what was written has to be kept. A prompt has the id of its task, and the
+keeper writes each id once; the answer to it is found by that id. What was told before (`told_to`) only decides, and is
+not told again.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from synapsed.errors import NotReady, NotWaiting, PromptChanged
+from synapsed.model.agent import Activity
+from synapsed.model.facts import ChannelFact, PromptAccepted, ToolBegan, TurnEnded
+from synapsed.model.link import (
+    LinkAlert,
+    LinkObserved,
+    LinkRefused,
+    LinkSession,
+    LinkTold,
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnSaid,
+)
+from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
+from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
+from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
+from synapsed.pipes.rpc import RpcLine, objects
+from synapsed.pipes.speech import TurnOver, TurnSpeech, outcome
+from synapsed.profiles.channel_spec import ACP_REQUEST
+from synapsed.profiles.profile import Profile
+
+INITIALIZE: Final = "initialize"
+OPEN: Final = "session"
+PLAIN: Final = "session.plain"
+"""A session without what the profile adds, for a program that does not take that."""
+LOAD: Final = "session.load"
+MODE: Final = "session.mode"
+PERSON: Final = "person."
+"""Ids of requests of ours: those of prompts are their tasks', or a person's."""
+
+FINISHED_MAX: Final = 16
+"""Turns that ended before anybody asked for them."""
+
+METHOD_NOT_FOUND: Final = -32601
+
+PATIENCE_S: Final = 60.0
+"""A program that has not opened a session by then is said not to answer; one that is still being installed may yet."""
+
+ALONE_S: Final = 3.0
+"""A program that says or does something while no prompt is open works by itself, until it has been quiet for so long:
+one whose conversation a set clock has confused asked its model two thousand times."""
+
+WORK: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
+
+NOT_OPENED: Final = "NO_SESSION"
+"""Code of the alert: the program runs, and takes no messages."""
+
+
+class AcpStage(StrEnum):
+    """How far the program has come."""
+
+    STARTING = "starting"
+    OPENING = "opening"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class _Prompted:
+    """A turn: of a task, or (`task` None) of a person at an attached terminal."""
+
+    id: str
+    task: str | None
+    text: str | None = None
+    speech: TurnSpeech = field(default_factory=TurnSpeech)
+    told: str | None = None
+    """The message that is being told."""
+    stopping: bool = False
+    refused: bool = False
+    """A permission was refused."""
+    taken: bool = False
+    """It is known that the program has it."""
+
+    @property
+    def is_command(self) -> bool:
+        """One of the program's own, which may end without a word."""
+        return (self.text or "").startswith("/")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpening:
+    """What a launch gives its program besides messages: `session` is added to what opens a session, `brief` stands in
+    front of the first message of a conversation, as a block of its own."""
+
+    session: Mapping[str, Any] = field(default_factory=dict)
+    brief: str | None = None
+
+
+class AcpSession:
+    """`cwd` is the agent's folder, `conversation` the one to go on with. `known`: the session that an earlier daemon
+    opened in this launch."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        cwd: str,
+        conversation: str | None,
+        known: str | None = None,
+        told_to: int = 0,
+        opening: SessionOpening | None = None,
+    ) -> None:
+        self._profile = profile
+        self._cwd = cwd
+        opening = opening or SessionOpening()
+        self._added = opening.session
+        self._brief = opening.brief
+        self._conversation = conversation
+        self._told_to = told_to
+        self.stage = AcpStage.READY if known is not None else AcpStage.STARTING
+        self.problem = ""
+        self.session = known
+        self.turn: _Prompted | None = None
+        self._heard = _Prompted("", None)
+        """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
+        self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
+        self._ids = False
+        self._requests: dict[str, OpenRequest] = {}
+        self._calls = ProgramCalls()
+        self._loads = False
+        self._out: deque[PipesCommand] = deque()
+        self._live = False
+        """What is read was not told yet."""
+        self._refused = False
+        """A person has stopped the turn that ended last, or refused what it asked; nothing was said since."""
+        self._works = False
+        """Something of its own came since time was looked at."""
+        self._alone_since: float | None = None
+        """The time at which the last of that was seen; None while the program does not work by itself."""
+        self._ended_one = False
+        """A turn has ended since this daemon reads: what is said now is not the rest of one from before."""
+        self._waits_since: float | None = None
+        self._alerted = False
+        self.observed: LinkObserved | None = None
+
+    def _drain(self) -> list[PipesCommand]:
+        found = list(self._out)
+        self._out.clear()
+        return found
+
+    # --- the beginning ---
+
+    def begin(self) -> list[PipesCommand]:
+        """Greet the program; one that was greeted before is not again, for the id is known."""
+        if self.stage is AcpStage.STARTING:
+            params = {
+                "protocolVersion": 1,
+                "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+                "clientInfo": {"name": "synapsed", "title": "synapsed", "version": "1"},
+            }
+            self._request(INITIALIZE, "initialize", params)
+        self._observe()
+        return self._drain()
+
+    def _request(self, id_: str, method: str, params: dict[str, Any]) -> None:
+        self._out.append(Write({"id": id_, "method": method, "params": params}, id_))
+
+    def _greeted(self, message: dict[str, Any]) -> None:
+        result = message.get("result")
+        if not isinstance(result, dict):
+            self._fail(f"initialize was refused: {_words(message)}")
+            return
+        self.stage = AcpStage.OPENING
+        able = result.get("agentCapabilities")
+        able = able if isinstance(able, dict) else {}
+        sessions = able.get("sessionCapabilities")
+        self._loads = able.get("loadSession") is True
+        resumes = isinstance(sessions, dict) and sessions.get("resume") is not None
+        if self._conversation is not None and (self._loads or resumes):
+            method = "session/load" if self._loads else "session/resume"
+            self._request(LOAD, method, {**self._given(), "sessionId": self._conversation})
+        else:
+            self._request(OPEN, "session/new", self._given())
+
+    def _given(self) -> dict[str, Any]:
+        return {"mcpServers": [], **self._added, "cwd": self._cwd}
+
+    def _opened(self, message: dict[str, Any], id_: str) -> None:
+        result, loaded = message.get("result"), id_ == LOAD
+        if loaded and "error" in message:
+            # The agent is told by the other id that the conversation is new.
+            self._request(OPEN, "session/new", self._given())
+            return
+        if id_ == OPEN and "error" in message and self._added:
+            self._out.append(ShowLine(f"it does not take what synapsed adds to a session: {_words(message)}"))
+            self._request(PLAIN, "session/new", {"mcpServers": [], "cwd": self._cwd})
+            return
+        if loaded:
+            self._brief = None  # it was told in there
+        session = self._conversation if loaded else result.get("sessionId") if isinstance(result, dict) else None
+        if not isinstance(session, str):
+            self._fail(f"no session was opened: {_words(message)}")
+            return
+        self.session = session
+        offered = result.get("modes") if isinstance(result, dict) else None
+        mode = self._mode(offered if isinstance(offered, dict) else {})
+        if mode is None:
+            self._ready()
+        else:
+            self._request(MODE, "session/set_mode", {"sessionId": session, "modeId": mode})
+
+    def _mode(self, offered: dict[str, Any]) -> str | None:
+        """The first of the profile's modes in which the program asks, if it has one and is in another."""
+        there = [each.get("id") for each in objects(offered.get("availableModes"))]
+        wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
+        return None if wanted == offered.get("currentModeId") else wanted
+
+    def _ready(self) -> None:
+        assert self.session is not None
+        self.stage = AcpStage.READY
+        if self._alerted:
+            self._alerted, self.problem = False, ""
+            self._out.append(TellLink(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
+        self._out.append(Saved(self.session))
+        self._out.append(TellLink(LinkSession(self.session)))
+
+    def _fail(self, problem: str) -> None:
+        self.stage, self.problem = AcpStage.FAILED, problem
+        self._out.append(ShowLine(problem))
+        self._alert(problem)
+
+    def _alert(self, problem: str) -> None:
+        self._alerted = True
+        self._out.append(TellLink(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
+
+    def waited(self, now: float) -> list[PipesCommand]:
+        """Time passed (monotonic seconds): a program that does not answer is told of, once."""
+        if self._alone_since is not None and (self._works or now - self._alone_since >= ALONE_S):
+            self._alone_since, self._works = now if self._works else None, False
+            self._observe()
+        if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self._alerted:
+            return []
+        if self._waits_since is None:
+            self._waits_since = now
+        elif now - self._waits_since >= PATIENCE_S:
+            asked = "initialize" if self.stage is AcpStage.STARTING else "session/new"
+            self.problem = f"{asked} is not answered (does it speak the Agent Client Protocol on stdin and stdout?)"
+            self._alert(self.problem)
+            self._observe()
+        return self._drain()
+
+    # --- what the program writes ---
+
+    def read(self, line: RpcLine, now_ns: int) -> list[PipesCommand]:
+        """A line of its output."""
+        self._live = line.end > self._told_to
+        message = line.message
+        if message is None:
+            if self._live:
+                self._out.append(ShowLine(line.text))
+        elif "method" in message and "id" in message:
+            self._asked(message, now_ns)
+        elif message.get("method") == "session/update":
+            params = message.get("params")
+            update = params.get("update") if isinstance(params, dict) else None
+            if isinstance(update, dict):
+                self._update(update, now_ns)
+        elif "id" in message and ("result" in message or "error" in message):
+            self._answered(message, now_ns)
+        self._observe()
+        return self._drain()
+
+    def missed(self) -> None:
+        """Output is gone: what a turn said may have been in there."""
+        self._brief = None
+        self._turn.speech = TurnSpeech(ids=self._ids, heard=True, missed=True)
+
+    @property
+    def _turn(self) -> _Prompted:
+        return self.turn or self._heard
+
+    def _answered(self, message: dict[str, Any], now_ns: int) -> None:
+        id_ = message["id"]
+        if id_ == INITIALIZE:
+            if self.stage is AcpStage.STARTING:
+                self._greeted(message)
+        elif id_ in (OPEN, LOAD, PLAIN):
+            self._heard = _Prompted("", None)  # what it was told so far is the conversation before
+            if self.stage is AcpStage.OPENING:
+                self._opened(message, id_)
+        elif id_ == MODE:
+            if "error" in message:
+                self._out.append(ShowLine(f"the program did not take its mode: {_words(message)}"))
+            if self.stage is AcpStage.OPENING:
+                self._ready()
+        elif isinstance(id_, str):
+            self._ended(id_, message, now_ns)
+
+    def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
+        """The answer to a prompt: its turn is over, and with it what it has asked."""
+        turn = self._turn
+        if not (turn.id == id_ and turn.is_command):
+            self._brief = None
+        over = outcome(message, turn.speech, self._profile.error)
+        self._ids = self._ids or turn.speech.ids
+        self._requests.clear()
+        self._heard = _Prompted("", None, speech=TurnSpeech(ids=self._ids))
+        result = message.get("result")
+        if self._live and isinstance(result, dict):
+            self._worked(used(result.get("usage"), id_, now_ns))
+        if self.turn is None or self.turn.id != id_:
+            self._finished[id_] = (over, turn.speech)
+            while len(self._finished) > FINISHED_MAX:
+                del self._finished[next(iter(self._finished))]
+            return
+        self.turn = None
+        self._conclude(turn, over, now_ns)
+
+    def _conclude(self, turn: _Prompted, over: TurnOver, now_ns: int) -> None:
+        self._ended_one, self._refused = True, turn.refused or turn.stopping
+        if over == TurnOver(None, "", over.evidence):
+            if turn.refused or turn.stopping:
+                why = "it was told to stop" if turn.stopping else "a permission was refused"
+                over = TurnOver("INTERRUPTED", "", f"acp: {why}, and nothing was said")
+            elif not (turn.speech.heard or turn.is_command):
+                over = TurnOver("MODEL_ERROR", "the program ended the turn without a word", over.evidence)
+        if over.code is not None:
+            self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.text}".rstrip()))
+        if turn.task is None:
+            if turn.text is not None:
+                self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=turn.text, turn=turn.id, own=False))
+            answer = over.text if over.code is None else None
+            self._fact(TurnEnded(channel=CHANNEL, at_ns=now_ns, answer=answer, prompt=turn.text, turn=turn.id))
+        elif over.code is None:
+            for message in turn.speech.own[:-1]:
+                self._out.append(TellLink(LinkTurnProgress(turn.task, message.name, message.text)))
+            ended = LinkTurnEnded(turn.task, over.text, True, over.evidence, truncated=turn.speech.missed)
+            self._out.append(TellLink(ended))
+        elif over.code == "INTERRUPTED":
+            reason = "interrupted" if turn.stopping else "refused" if turn.refused else "person"
+            self._out.append(TellLink(LinkTurnInterrupted(turn.task, reason, over.evidence)))
+        else:
+            self._out.append(TellLink(LinkTurnFailed(turn.task, over.code, over.text, over.evidence)))
+
+    def _update(self, update: dict[str, Any], now_ns: int) -> None:
+        if self.stage is not AcpStage.READY:
+            return  # what was before, which the program tells when it goes on with a conversation
+        kind, turn = update.get("sessionUpdate"), self._turn
+        if kind in WORK and self.turn is None and self._live and self._ended_one:
+            self._works_alone()
+        if kind == "agent_message_chunk":
+            if (piece := turn.speech.chunk(update)) is not None and self._live:
+                self._tell(turn, *piece)
+        elif kind in ("tool_call", "tool_call_update"):
+            turn.speech.interlude()
+            self._worked(self._calls.told(update, now_ns))
+            self._told_more(str(update.get("toolCallId") or ""))
+        elif kind == "plan":
+            turn.speech.interlude()
+            self._fact(plan(update, now_ns))
+        elif kind == "agent_thought_chunk":
+            turn.speech.heard = True
+
+    def _works_alone(self) -> None:
+        """Notes that the program works by itself; a turn that a person has stopped is stopped once more."""
+        self._works = True
+        if self._alone_since is None:
+            self._alone_since = -math.inf
+            if self._refused:
+                self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
+        self._refused = False
+
+    def _tell(self, turn: _Prompted, name: str, piece: str) -> None:
+        self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
+        if turn.task is not None:
+            self._out.append(TellLink(LinkTurnSaid(turn.task, piece, append=turn.told == name)))
+        turn.told = name
+
+    def _fact(self, fact: ChannelFact) -> None:
+        if self._live:
+            self._out.append(TellLink(LinkTold(fact)))
+
+    def _worked(self, facts: Iterable[ChannelFact]) -> None:
+        for fact in facts:
+            if isinstance(fact, ToolBegan) and self._live:
+                self._out.append(ShowLine(f"[{fact.tool}]"))
+            self._fact(fact)
+
+    def _asked(self, message: dict[str, Any], now_ns: int) -> None:
+        """A request of the program's: permissions wait for somebody; nothing else is offered."""
+        params = message.get("params")
+        given = params.get("toolCall") if isinstance(params, dict) else None
+        call = self._calls.whole(given if isinstance(given, dict) else {})
+        request = open_request(message, call) if message["method"] == ACP_REQUEST else None
+        if request is not None:
+            if isinstance(given, dict):
+                self._worked(self._calls.told(given, now_ns))
+            self._requests[request.input_id] = request
+            if self._live:
+                self._out.append(ShowLine(_shown(request)))
+            self._fact(asked(request, call, now_ns))
+            return
+        error = {"code": METHOD_NOT_FOUND, "message": f"not offered: {str(message['method'])[:100]}"}
+        self._out.append(Write({"id": message["id"], "error": error}, answer_id(message["id"])))
+
+    def _told_more(self, call: str) -> None:
+        """What is asked about that call is another question where it shows something else now: a yes was to what was
+        shown."""
+        for name, known in self._requests.items():
+            if known.call == call and self._calls.knows(call):
+                now = open_request(known.message, self._calls.whole({"toolCallId": call}))
+                if now is not None and now.prompt.prompt_id != known.prompt.prompt_id:
+                    self._requests[name] = now
+                    if self._live:
+                        self._out.append(ShowLine(_shown(now)))
+
+    # --- what is asked of it ---
+
+    @property
+    def waiting(self) -> OpenRequest | None:
+        """The request that waits longest."""
+        return next(iter(self._requests.values()), None)
+
+    @property
+    def open_requests(self) -> list[OpenRequest]:
+        return list(self._requests.values())
+
+    def was_answered(self, input_id: str) -> list[PipesCommand]:
+        """An earlier daemon has answered it."""
+        self._requests.pop(input_id, None)
+        self._observe()
+        return self._drain()
+
+    def deliver(
+        self,
+        task: str,
+        prompt_id: str,
+        text: str,
+        *,
+        fresh: bool,
+        now_ns: int,
+        stopping: bool = False,
+        refused: bool = False,
+        whole: bool = False,
+    ) -> list[PipesCommand]:
+        """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps, and was `stopping` its
+        turn, or `refused` what that asked; `whole`: no output of the turn is gone. Raises NotReady."""
+        if whole:
+            self._heard.speech.missed = False
+        if self.turn is not None:
+            raise NotReady("a turn runs already", task=self.turn.task)
+        if (ended := self._finished.pop(prompt_id, None)) is not None:
+            over, speech = ended
+            speech.missed = speech.missed and not whole
+            self._live = True
+            turn = _Prompted(prompt_id, task, speech=speech, stopping=stopping, refused=refused)
+            self._conclude(turn, over, now_ns)
+            return self._drain()
+        speech = TurnSpeech(ids=self._ids) if fresh else self._heard.speech
+        self.turn = _Prompted(prompt_id, task, text, speech=speech, refused=refused)
+        if fresh:
+            self._out.append(ShowLine(text, bold=True))
+        self._prompt(prompt_id, text)
+        self._observe()
+        return self._drain()
+
+    def typed(self, prompt_id: str, text: str) -> list[PipesCommand]:
+        """A person's line at an attached terminal: a message, if no turn runs, or the answer to what is asked."""
+        if (request := self.waiting) is not None:
+            return self.answer(text, request.prompt.prompt_id)
+        if self.turn is not None or self.stage is not AcpStage.READY:
+            self._out.append(ShowLine("it works: Ctrl-C stops it" if self.turn else "it is not ready yet"))
+            return self._drain()
+        self.turn = _Prompted(prompt_id, None, text, speech=TurnSpeech(ids=self._ids))
+        self._out.append(ShowLine(text, bold=True))
+        self._prompt(prompt_id, text)
+        self._observe()
+        return self._drain()
+
+    def _prompt(self, prompt_id: str, text: str) -> None:
+        texts = [text]
+        if self._brief is not None and not text.startswith("/"):  # behind other words it would be no command
+            texts, self._brief = [self._brief, text], None
+        params = {"sessionId": self.session, "prompt": [{"type": "text", "text": each} for each in texts]}
+        self._request(prompt_id, "session/prompt", params)
+
+    def accepted(self, prompt_id: str, now_ns: int) -> list[PipesCommand]:
+        """The program has the message."""
+        if self.turn is not None and self.turn.id == prompt_id and self.turn.task is not None and not self.turn.taken:
+            self._live = self.turn.taken = True
+            self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=self.turn.text, turn=prompt_id, own=True))
+            self._out.append(TellLink(LinkTurnAccepted(self.turn.task, "acp: session/prompt is written")))
+        return self._drain()
+
+    def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
+        """Answer what is asked. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        request = self.waiting
+        if request is None:
+            raise NotWaiting("the agent does not ask anything now")
+        if prompt_id is not None and prompt_id != request.prompt.prompt_id:
+            raise PromptChanged(
+                "it asks something else now; read it and answer that", prompt=request.prompt.model_dump()
+            )
+        key, _ = request.chosen(text)
+        return self._choose(request, key)
+
+    def _choose(self, request: OpenRequest, key: str) -> list[PipesCommand]:
+        option = request.options[key]
+        if request.kinds[key].startswith("reject"):
+            self._turn.refused = True
+            self._out.append(TellLink(LinkRefused(request.prompt.prompt)))  # first: it is put on record
+        outcome_ = {"outcome": "selected", "optionId": option}
+        self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
+        del self._requests[request.input_id]
+        label = next(each.label for each in request.prompt.options if each.key == key)
+        self._out.append(ShowLine(f"→ {label}", bold=True))
+        self._observe()
+        return self._drain()
+
+    def decide(self, input_id: str, kind: str) -> list[PipesCommand] | None:
+        """Answer by the one option of that kind, as a rule says; None where it has none, or is not asked any more."""
+        request = self._requests.get(input_id)
+        key = request.of_kind(kind) if request is not None else None
+        return self._choose(request, key) if request is not None and key is not None else None
+
+    def interrupt(self) -> list[PipesCommand]:
+        """Ask the program to stop its turn; what it has asked is answered with nothing."""
+        if self.turn is not None or self._alone_since is not None:
+            self._turn.stopping = True
+            self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
+            for request in self._requests.values():
+                told = {"id": request.id, "result": {"outcome": {"outcome": "cancelled"}}}
+                self._out.append(Write(told, request.input_id))
+            self._requests.clear()
+            self._observe()
+        return self._drain()
+
+    def given_up(self, now_ns: int) -> list[PipesCommand]:
+        """The program does not end its turn, and is about to be ended itself."""
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            self._live = True
+            self._conclude(turn, TurnOver("INTERRUPTED", "", "acp: the cancel was not heard"), now_ns)
+        return self._drain()
+
+    # --- what it does ---
+
+    def observation(self) -> LinkObserved:
+        request = self.waiting
+        if self.stage is AcpStage.FAILED or self._alerted:
+            return LinkObserved(Activity.UNKNOWN, f"acp: {self.problem}", None, can_receive=False, held="not ready")
+        if self.stage is not AcpStage.READY:
+            return LinkObserved(Activity.STARTING, f"acp: {self.stage.value}", None, can_receive=False)
+        if request is not None:
+            evidence = "acp: session/request_permission"
+            return LinkObserved(
+                Activity.WAITING, evidence, request.prompt, can_receive=False, held="dialog", whole=True
+            )
+        if self.turn is not None:
+            return LinkObserved(Activity.BUSY, "acp: session/prompt is not answered yet", None, can_receive=False)
+        if self._alone_since is not None:
+            return LinkObserved(Activity.BUSY, "acp: it works by itself, no prompt is open", None, can_receive=False)
+        return LinkObserved(Activity.READY, "acp: no prompt is open", None, can_receive=True)
+
+    def _observe(self) -> None:
+        now = self.observation()
+        if now != self.observed:
+            self.observed = now
+            self._out.append(TellLink(now))
+
+
+def _words(message: dict[str, Any]) -> str:
+    error = message.get("error")
+    return str(error.get("message") or error) if isinstance(error, dict) else "no reason was given"
+
+
+def _shown(request: OpenRequest) -> str:
+    options = "\n".join(f"  {option.key}  {option.label}" for option in request.prompt.options)
+    return "\n".join([request.prompt.prompt, *([request.prompt.diff] if request.prompt.diff else []), options])

@@ -1,0 +1,154 @@
+"""Evidence of what became of a turn's message: where it stands in the program's composer, and whose what a side channel
+reports is. Pure.
+
+A composer that was seen without the message says little: a program that has come to the end of its start-up draws it
+again, empty for a moment, and then with what stood in it. So what is in it, and was not proved to be taken, is ours.
+
+==========================  ================  =============================
+the message                 it was taken      it was not proved to be taken
+==========================  ================  =============================
+stands there, and was away  it is given back  it is untaken, and ours
+never left                  it is drawn late  it is untaken, and ours
+is hidden for a moment      nothing           nothing yet
+is not there                nothing           a sign is waited for
+==========================  ================  =============================
+"""
+
+import re
+
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
+from synapsed.profiles.profile import Profile
+from synapsed.pty.turn_types import BEFORE_SUBMISSION, Phase, Seen, TurnState, works
+from synapsed.terminal.delivery import Typed, squeezed
+
+HIDDEN_S = 1.0
+"""A composer that is out of sight for so long is not only being drawn."""
+
+ROW_KNOWN_BY = 30
+"""Characters but for blanks of a wrapped message's first row by which it is known again."""
+
+FOUND_BY = range(12, 20)
+"""Of so many characters but for blanks, of a message's first line, it is found behind other text."""
+
+_WORD = re.compile(r"\w")
+
+
+class MessageInComposer:
+    """`text` is what was typed; `told`: a side channel tells of each prompt that the program takes."""
+
+    def __init__(self, profile: Profile, text: str, *, told: bool) -> None:
+        self._line_oriented = is_line_oriented(profile)
+        self._text = text
+        self._told = told
+        self._stood_at: float | None = None
+        """When the message was last seen in the composer; None once it was seen without it."""
+
+    def submitted(self, now: float) -> None:
+        """The submit key is about to be pressed: it stands there."""
+        self._stood_at = now
+
+    def note(self, seen: Seen, state: TurnState) -> None:
+        """Keep in `state` whether the composer was seen without it, and the program at work meanwhile."""
+        if seen.composer == "draft" and self.holds(seen.text, state):
+            self._stood_at = seen.now
+        elif seen.composer != "absent":
+            self._stood_at, state.left = None, True
+            state.worked_without = state.worked_without or (seen.composer == "empty" and works(seen))
+
+    def is_taken(self, seen: Seen, state: TurnState) -> bool:
+        """Whether it is proved that the program took it: it has told so or, where nothing tells, has shown the message
+        elsewhere. Where a person is there, who may have stopped it at once, work without it will do, too."""
+        if state.taken or not state.left:
+            return state.taken
+        elsewhere = state.located and (seen.person or not self._told)
+        return elsewhere or (state.worked_without and seen.person)
+
+    def is_untaken(self, seen: Seen, state: TurnState) -> bool:
+        """Whether it stands where it stood when the submit key was pressed: it never left, or was not proved to have
+        been taken from there."""
+        if not state.shown or (state.left and self.is_taken(seen, state)):
+            return False
+        if seen.composer == "draft":
+            return self.holds(seen.text, state)
+        hidden = seen.composer == "absent" and not self._line_oriented and self._stood_at is not None
+        return hidden and seen.now < (self._stood_at or 0.0) + HIDDEN_S
+
+    def is_given_back(self, seen: Seen, state: TurnState) -> bool:
+        """Whether the program took the message, rests, and that stands in its composer again: it does so where it is
+        stopped before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
+        rests = state.busy_seen and seen.verdict.settled and seen.composer == "draft"
+        stands = rests and state.left and bool(state.shown) and self.holds(seen.text, state)
+        return stands and self.is_taken(seen, state)
+
+    def stands_behind_other(self, composer: str) -> bool:
+        """Whether that row of a composer has other text, and then the message: a program that was stopped may give back
+        what it had at that very moment. Submitted, both would be one message."""
+        first, row = squeezed(self._text.strip().split("\n")[0])[: FOUND_BY.stop], squeezed(composer)
+        before, found, _ = row.partition(first)
+        if self._line_oriented or len(first) < FOUND_BY.start or not found or _WORD.search(before) is None:
+            return False
+        return row not in squeezed(self._text)  # a later line of it may quote the first
+
+    def stands_twice(self, composer: str) -> bool:
+        """Whether that row of a composer has it two times: what was pasted first has come after all."""
+        row = masked(squeezed(composer))
+        half, odd = divmod(len(row), 2)
+        return half >= FOUND_BY.start and not odd and row[:half] == row[half:]
+
+    def holds(self, composer: str, state: TurnState) -> bool:
+        """Whether a composer with this text in its row holds the message, and nothing else. What was shown as a
+        placeholder may be given back in full."""
+        return is_text_of(self._text, composer, shown=state.shown)
+
+
+def is_line_oriented(profile: Profile) -> bool:
+    """Whether the next prompt at the cursor shows that the program took the last line; a full-screen program's composer
+    is empty as soon as it has been sent."""
+    return profile.composer.at_cursor and profile.answer.mode == "lines"
+
+
+def masked(text: str) -> str:
+    """A long paste is shown as a placeholder with a number, which differs when it comes back."""
+    return re.sub(r"\d+", "#", text)
+
+
+def is_text_of(text: str, composer: str, *, shown: str) -> bool:
+    """Whether a composer with that in its row holds `text`, which it showed as `shown` (masked), and nothing else."""
+    if shown and masked(composer) == shown:
+        return True
+    first, row = squeezed(text.strip().split("\n")[0]), squeezed(composer)
+    wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
+    return bool(row) and (row == first or wrapped)
+
+
+class TurnReports:
+    """A program that was given several prompts tells of all of them, by ids of its own where it has such."""
+
+    def __init__(self) -> None:
+        self._others: set[str] = set()
+        """Ids of other prompts' turns."""
+
+    def is_younger(self, fact: ChannelFact, state: TurnState) -> bool:
+        """Whether the fact is from after the submission: it may be of this turn."""
+        if state.typings > 0 and state.phase in (Phase.PREPARED, Phase.SETTLING):  # of it as it was typed before
+            submitted = state.submit_ns > 0 and isinstance(fact, PromptAccepted)
+        else:
+            submitted = state.submitted and state.phase not in BEFORE_SUBMISSION
+        return submitted and fact.at_ns >= state.submit_ns
+
+    def is_prompt_of(self, fact: PromptAccepted, typed: Typed, state: TurnState) -> bool:
+        """Whether the prompt that was accepted is what was `typed`; its turn's id is kept in `state` then."""
+        if typed.may_be(fact.prompt):
+            state.turn = state.turn or fact.turn
+            return True
+        if fact.turn is not None and fact.turn != state.turn:
+            self._others.add(fact.turn)
+        return False
+
+    def is_mine(self, fact: ChannelFact, typed: Typed, state: TurnState) -> bool:
+        """Whether it is of this turn; every prompt that was accepted may be."""
+        if isinstance(fact, TurnEnded) and not typed.may_be(fact.prompt):
+            return False
+        known = None not in (fact.turn, state.turn)
+        same = fact.turn == state.turn if known else fact.turn not in self._others
+        return isinstance(fact, PromptAccepted) or same

@@ -1,0 +1,572 @@
+"""The link to a program in a terminal: the shell around its session, which decides.
+
+Output, facts and keys come in through callbacks and are told to the `Session`; what it then wants is done by the
+`Driver`. Output also goes to the stage, which draws the screen.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost, StoreError
+from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, SideChannel, Store
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.heartbeat import SILENT
+from synapsed.keepers.keeper_messages import KeeperEvent, Output, OutputGap, TerminalKeys
+from synapsed.keepers.kept_program import KeptProgram, gap_alert
+from synapsed.model.agent import Activity, Testimony
+from synapsed.model.facts import ChannelFact, PermissionAsked
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
+from synapsed.model.outer_terminal import OuterTerminal
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.profiles.profile import Profile
+from synapsed.pty import turn_types as turns
+from synapsed.pty.answering import Answering
+from synapsed.pty.driver import Driver
+from synapsed.pty.linked_terminal import LinkedTerminal
+from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.person_keys import PersonKeys
+from synapsed.pty.prompt_learning import KeptPrompts
+from synapsed.pty.readiness import SILENT_KEEPER
+from synapsed.pty.screen_looks import KernelWitness
+from synapsed.pty.session import Session
+from synapsed.pty.shared_timer import Rounds
+from synapsed.pty.stopping import Stopping
+from synapsed.pty.undrawn_output import UndrawnOutput
+from synapsed.pty.viewers import Viewers
+from synapsed.pty.window import LastSeen, Theme, Window
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
+from synapsed.terminal.look import Harm, Look
+from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, Stage, StageEvent
+
+LAST_WORDS_S = 5.0
+"""How long the work that a program's end finds under way may take."""
+
+LAST_WORDS_TAKEN_S = 1.0
+"""The same where somebody stops or kills it, and waits for that."""
+
+SETTLE_AFTER_S = 30.0
+"""Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
+
+SHOWN_S = 2.0
+"""The time for which somebody who asks for the screen waits for the output that is not drawn yet."""
+
+LEAVE_S = 30.0
+"""The time that the keys may take by which a program ends itself, before it is ended."""
+
+LEAVE_LOOK_S = 1.5
+"""The time that the look may take that says whether those keys may be pressed."""
+
+OBSERVE_S = 2.0
+"""How long the look may take that an agent waits for: its screen may have no process that draws it."""
+
+INTERRUPT_LOOK_S = 2.0
+"""The same before a turn is stopped: keys are not pressed at a screen that nobody sees, nor would anything prove that
+they stopped it."""
+
+RETURN_S = 10.0
+"""The time that terminals which were attached to the last daemon may take to come back."""
+
+SAVE_S = 10.0
+"""How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
+
+FRESH_LOOK_S = 10.0
+"""The time for which the first look at a program that was just launched is waited for: its screen may have no process
+that draws it."""
+
+FIRST_LOOK_S = 30.0
+"""How long the first look may still take once the link is given up: it may have no process that draws it."""
+
+log = structlog.get_logger(__name__)
+
+type FactSink = Callable[[ChannelFact], None]
+type ChannelTap = Callable[[SideChannel, FactSink], FactSink]
+"""Gives what a channel's facts go to in the place of the link's own sink."""
+
+
+class PtyLink:
+    """`interfaces.AgentLink` over a keeper."""
+
+    _is_taken_down = False
+    """Somebody stops or kills the program."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: str,
+        profile: Profile,
+        launch: LaunchRecord,
+        stage: Stage,
+        channels: Sequence[SideChannel],
+        times: OutputTimes,
+        store: Store,
+        clock: Clock,
+        seen: LastSeen,
+        rounds: Rounds,
+        own_size: tuple[int, int],
+        kept_prompts: KeptPrompts | None = None,
+        prompts: tuple[LearnedPrompt, ...] = (),
+    ) -> None:
+        """`own_size` is that of its window while nobody is attached who types; `prompts` are those that were kept."""
+        self._agent_id = agent_id
+        self._profile = profile
+        self._channels = channels
+        self._times = times
+        self._store = store
+        self._clock = clock
+        self._stage = stage
+        self._session = Session(profile, stage.start, channels_tell=bool(channels), prompts=prompts)
+        self._keyboard = self._session.keyboard
+        self._program = program = KeptProgram(agent_id, launch, self)
+        self._rounds = rounds
+        self._sweeping: asyncio.Task[None] | None = None
+        self._first_look: asyncio.Timeout | None = None
+        """While it is waited for."""
+        terminal = LinkedTerminal(
+            agent_id, profile, self._session, stage, program, channels, store, clock, kept_prompts
+        )
+        self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized)
+        self._stopping = Stopping(profile, self._session, exited=program.exited.done, perform=driver.undertake)
+        self._person_keys = PersonKeys(terminal, driver, self._stopping)
+        self._window = Window(
+            profile,
+            own=own_size,
+            attached=lambda: len(self._viewers),
+            writers=lambda: self._viewers.writers,
+            told=bool(channels),
+        )
+        self._seen = seen
+        self._theme = Theme(seen.outer)
+        self._viewers = Viewers(stage, self._person_keys, self, now=clock.monotonic, outer=seen.outer)
+        driver.hands_off = self._viewers.shut_direct
+        self._answering = Answering(agent_id, profile, self._session)
+        self._kernel = KernelWitness(
+            profile, clock, self._session, driver.unread, driver.looks.facts, driver.looks.soon
+        )
+        self._unsettled: int | None = None
+        """`at_ns` of the last fact that was taken, and is not settled."""
+        self._undrawn = UndrawnOutput(terminal, drawn=stage.start.offset, passed=self._passed_over)
+
+    # --- life ---
+
+    @property
+    def launch(self) -> LaunchRecord:
+        return self._program.launch
+
+    @property
+    def terminal(self) -> LinkTerminal:
+        return self
+
+    @property
+    def client(self) -> KeeperClient | None:
+        return self._program.client
+
+    @property
+    def attached(self) -> int:
+        return len(self._viewers)
+
+    @property
+    def writers(self) -> int:
+        return self._viewers.writers
+
+    @property
+    def has_person(self) -> bool:
+        return self._viewers.has_person
+
+    @property
+    def hands_at(self) -> float:
+        return self._session.hands_at
+
+    @property
+    def person_at(self) -> float | None:
+        return self._session.person_at
+
+    @property
+    def output(self) -> int:
+        return self._session.offset
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether it has a message, whose turn is not over."""
+        return self._session.turn is not None
+
+    @property
+    def has_draft(self) -> bool:
+        """Whether the composer held something when it was looked at last."""
+        return self._session.last is not None and self._session.last.composer.state == "draft"
+
+    async def open(self, emit: Callable[[LinkEvent], None], *, tap: ChannelTap = lambda _channel, emit: emit) -> None:
+        """As `AgentLink.open`; `tap` is asked for each channel."""
+        self._program.emit = emit
+        self._stage.open(self._on_stage)
+        self._stage.note(self._seen.outer)
+        client = await self._program.reach(self._on_event)
+        start, driver = self._stage.start, self._driver
+        if start.harm is not None:
+            self._lost_screen(start.harm)
+        # The keeper's size is the truth: resizes may have come between the checkpoint and the daemon's end, and what
+        # was drawn before one was drawn in the size before it.
+        self._window.size = (client.hello.cols, client.hello.rows)
+        for at, cols, rows in client.hello.sizes:
+            self._stage.resize(cols, rows, at)
+        self._stage.resize(*self._window.size)
+        self._viewers.resize(*self._window.size)
+        self._program.tasks.spawn(driver.turn.run())
+        self._rounds.join(self)
+        for channel in self._channels:
+            await channel.open(tap(channel, self._on_fact))
+        await self._program.subscribe(start.offset)
+        self._program.has(start.offset)
+        if start.size is None and start.offset == self.launch.spool_start:  # there is no turn to be read off the screen
+            await self._begin_fresh()
+        else:
+            await self._program.catch_up()
+            await self._begin()
+        if start.size is not None and self._window.left_in_redraw(start.size):
+            driver.undertake(self._window.resize(*start.size))
+        self._program.tasks.spawn(self._give_back_window())
+        if start.harm is not None and start.offset <= start.harm.until:
+            self._redraw()  # while a turn runs too: it may wait for that
+
+    async def _begin_fresh(self) -> None:
+        """Look for the first time at a program that was just launched: it may write faster than it is drawn."""
+        async with self._undrawn.passed_over():
+            beginning = self._program.tasks.spawn(self._first_looks())
+            await asyncio.wait({beginning}, timeout=FRESH_LOOK_S)
+
+    async def _first_looks(self) -> None:
+        await self._program.catch_up()
+        with contextlib.suppress(KeeperLost):
+            await self._driver.looks.begin()
+
+    async def _begin(self) -> None:
+        """Look for the first time. Raises KeeperLost if that does not come, and nobody waits for it any more."""
+        try:
+            async with asyncio.timeout(FIRST_LOOK_S if self._program.given_up.is_set() else None) as self._first_look:
+                await self._driver.looks.begin()
+        except TimeoutError:
+            raise KeeperLost("its screen is not drawn, and whoever waited for it has given up") from None
+        finally:
+            self._first_look = None
+
+    def give_up(self) -> None:
+        if self._first_look is not None and not self._program.given_up.is_set():
+            self._first_look.reschedule(asyncio.get_running_loop().time() + FIRST_LOOK_S)
+        self._program.give_up()
+
+    def leave_unreached(self) -> None:
+        self._program.leave_unreached()
+
+    async def close(self) -> None:
+        """Let go."""
+        self._program.closing = True
+        self._rounds.leave(self)
+        self._driver.looks.end()
+        self._viewers.end()
+        for channel in self._channels:
+            await channel.close()
+        if self._program.client is not None and not (self._program.exited.done() or self._session.is_saved):
+            with contextlib.suppress(StoreError, TimeoutError):  # then more of the output is read again
+                await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
+        await self._program.let_go()
+        await self._program.tasks.cancel()
+        await self._stage.close()
+
+    # --- what comes in ---
+
+    def _on_event(self, event: KeeperEvent) -> None:
+        match event:
+            case Output():
+                self._on_output(event)
+            case OutputGap():
+                self._driver.do(self._session.missed(event.end))
+                self._undrawn.gone(event.end)
+                self._program.alert(gap_alert(event))
+            case TerminalKeys():
+                self._viewers.pressed_direct(event)
+            case _:
+                self._program.told(event)
+
+    def _lost_screen(self, harm: Harm) -> None:
+        """It stands for as long as the launch does."""
+        told = {"to": harm.skip_to, "blind": harm.blind}
+        self._program.alert(LinkAlert("SCREEN_LOST", harm.message, "begins", told))
+
+    def silenced(self, *, silent: bool) -> None:
+        if silent and self._program.client is None:
+            self._program.emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held))
+        self._driver.looks.soon()
+
+    def _on_output(self, output: Output) -> None:
+        self._viewers.push(output.offset, output.data)  # first: a person waits for it
+        self._times.note(output.offset, self._clock.wall())
+        self._driver.do(self._session.output(output.offset, output.data))
+        self._stage.feed(output.offset, output.data, self._clock.monotonic(), continues=output.continues)
+        self._undrawn.came(output.end)
+
+    def _passed_over(self, offset: int) -> None:
+        """Output up to there will not come."""
+        self._driver.do(self._session.missed(offset))
+        self._viewers.missed()
+        self._program.has(offset)
+
+    def _on_stage(self, event: StageEvent) -> None:
+        match event:
+            case Drawn():
+                self._undrawn.drawn(event.offset)
+                self._driver.do(self._session.drawn(event))
+                self._program.has(event.offset)
+            case Harmed(harm):
+                self._lost_screen(harm)
+                self._redraw()
+            case Incomplete():
+                self._redraw()
+
+    def _on_fact(self, fact: ChannelFact) -> None:
+        self._driver.do(self._session.told(fact, self._clock.monotonic()))
+
+    def visit(self) -> None:
+        """Begin what is due, if what was begun before is over (`Rounds`)."""
+        self._undrawn.visit()
+        if (self._sweeping is None or self._sweeping.done()) and self._has_due():
+            self._sweeping = self._program.tasks.spawn(self._sweep())
+
+    def pulse(self) -> None:
+        self._program.pulse()
+
+    def _has_due(self) -> bool:
+        """Whether `_sweep` would do anything."""
+        return (
+            self._session.turn is not None
+            or self._unsettled is not None
+            or self._driver.kernel.asks_again
+            or self._kernel.is_due(self._session.observations.last)
+            or self._may_redraw(self._clock.monotonic())
+        )
+
+    async def _sweep(self) -> None:
+        session = self._session
+        with contextlib.suppress(KeeperLost):
+            await self._driver.kernel.ask_again()
+            await self._kernel.ask(session.observations.last)
+        await self._redraw_if_defaced()
+        if session.turn is not None:
+            await self.poke()
+        elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
+            self.settled()
+
+    def _may_redraw(self, now: float) -> bool:
+        """Whether a look is worth it that may find the screen defaced."""
+        session = self._session
+        return (
+            (session.turn is None or session.half_typed or session.turn.state.interrupting)
+            and not session.finishing
+            and self._program.caught_up.is_set()
+            and self._window.may_want_redraw(session.last, now, hurry=session.half_typed)
+        )
+
+    async def _redraw_if_defaced(self) -> None:
+        now, hurry = self._clock.monotonic(), self._session.half_typed
+        if (
+            self._may_redraw(now)
+            and self._window.wants_redraw(await self._driver.looks.look(), now, hurry=hurry)
+            and await self._driver.kernel.rests_with_keys_read()  # else it may be about to draw for the present size
+        ):
+            await self._keep_size()
+            self._redraw()
+
+    async def _keep_size(self) -> None:
+        """The next daemon, should this one be killed, finds the window's own size in it."""
+        with contextlib.suppress(StoreError, TimeoutError):
+            await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
+
+    def _redraw(self) -> None:
+        log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
+        self._driver.undertake(self._window.redraw(self._clock.monotonic()))
+
+    def taken(self, fact: ChannelFact) -> None:
+        self._unsettled = fact.at_ns
+
+    def settled(self) -> None:
+        at_ns, self._unsettled = self._unsettled, None
+        if at_ns is not None:
+            for channel in self._channels:
+                self._program.tasks.spawn(channel.settled(at_ns))
+
+    def finishing(self) -> None:
+        self._session.finishing = True
+
+    async def last_words(self) -> None:
+        """A turn that ended just before the program did has ended: its channel is asked once more."""
+        if self._session.turn is not None:
+            await self._driver.rests()
+            await self.poke()
+            with contextlib.suppress(TimeoutError):
+                patience = LAST_WORDS_TAKEN_S if self._is_taken_down else LAST_WORDS_S
+                async with self._undrawn.passed_over(), asyncio.timeout(patience):
+                    await self._driver.turn.idle.wait()
+        self._viewers.end()
+
+    # --- judging ---
+
+    def _looked(self, look: Look) -> None:
+        self._stopping.looked(look)
+        if self._window.wants_rows(look) and not (self._session.finishing or self._session.half_typed):
+            self._driver.undertake(self._window.stretch())
+
+    def _resized(self, cols: int, rows: int) -> None:
+        self._stage.resize(cols, rows)
+        self._viewers.resize(cols, rows)
+        self._driver.looks.soon()
+
+    async def resize(self, cols: int, rows: int) -> None:
+        await self._driver.perform(self._window.resize(cols, rows))
+
+    # --- the turn ---
+
+    def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
+        if not self._profile.composer.at_cursor:
+            self._driver.unread.ahead()
+        return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
+
+    async def deliver(self, delivery: Delivery) -> None:
+        if self._session.last is None:
+            await self._driver.looks.look()
+        commands = self._session.begin(delivery, self._clock.monotonic())
+        if delivery.fresh and self._profile.composer.at_cursor:
+            self._driver.unread.ahead()  # no sooner: a line editor may have come up while the record was written
+        self._driver.do(commands)
+        if self._session.turn is not None and self._session.turn.state.submitted:
+            self._program.tasks.spawn(self._driver.turn.catch_up())
+        if not delivery.fresh:  # one that is about to be typed is looked at right before that
+            await self._driver.looks.judge()
+
+    def recorded(self, record: TurnRecord) -> None:
+        self._driver.turn.recorded()
+
+    # --- what is asked ---
+
+    async def observe(self) -> LinkObserved:
+        """Whoever asks does nothing else meanwhile: where no look comes in time, what was told last stands, and nothing
+        can be typed."""
+        if self._undrawn.far_behind:
+            return self._session.observations.unseen()
+        try:
+            async with asyncio.timeout(OBSERVE_S):
+                await self._driver.looks.look()
+        except TimeoutError:
+            return self._session.observations.unseen()
+        assert self._session.observations.last is not None
+        return self._session.observations.last
+
+    async def interrupt(self) -> bool:
+        async with self._undrawn.passed_over():
+            try:
+                async with asyncio.timeout(INTERRUPT_LOOK_S):
+                    await self._driver.looks.look()
+            except TimeoutError:
+                raise KeeperLost("its screen is not drawn: nothing could tell whether it stops") from None
+            return await self._driver.perform(self._stopping.stop())
+
+    async def answer(
+        self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
+    ) -> bool:
+        """`refuses` hears of an answer that stops a turn which was not begun here, and of one that overrules it."""
+        await self._viewers.shut_direct()
+        return await self._driver.perform(self._answering.answer(text, prompt_id, refuses))
+
+    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
+        channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
+        return channel is not None and asked.request is not None and await channel.reply(asked.request, answer)
+
+    async def stop(self, grace: float) -> LinkExited:
+        self._is_taken_down = True
+        async with self._undrawn.passed_over():
+            return await self._program.stop(grace, leave=self._leave)
+
+    async def _leave(self) -> None:
+        """Press the keys by which the program ends itself, if it stands at an empty composer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_LOOK_S):
+                look = await self._driver.looks.look()
+            async with asyncio.timeout(LEAVE_S):
+                if look.composer.state == "empty" and look.verdict.asked is None:
+                    await self._driver.perform(self._keyboard.leave())
+
+    async def signal(self, signum: int) -> None:
+        self._is_taken_down = self._is_taken_down or signum == signal.SIGKILL
+        await self._program.signal(signum)
+
+    async def poke(self) -> None:
+        await self._driver.poll()
+
+    async def explain(self) -> list[Testimony]:
+        return await _within_reason(self._explained)
+
+    async def _explained(self, *, as_drawn: bool) -> list[Testimony]:
+        if not as_drawn:
+            await self._driver.looks.look()
+        now = self._clock.monotonic()
+        told = await self._stage.explain(self._session.ask(now), as_drawn=as_drawn)
+        return [row.testify(self._clock.wall() - now) for row in told]
+
+    # --- the screen ---
+
+    async def screen_text(self, limit: int | None = None) -> str:
+        text = await _within_reason(partial(self._stage.text, scrollback=limit is not None))
+        return text if limit is None else text[-limit:]
+
+    async def screen_as(self, fmt: ScreenForm) -> Shown:
+        if fmt == "rows":  # whoever follows a screen is told when it changes, and asks for all of it then
+            return await self._stage.shown(fmt)
+        return await _within_reason(partial(self._stage.shown, fmt))
+
+    async def keep_screen(self) -> None:
+        await self._driver.save_screen()
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        viewer = await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+        if read_only:
+            await self._driver.perform(self._window.join(cols, rows))
+        return viewer
+
+    def watch(self) -> ScreenWatch:
+        return self._viewers.watch()
+
+    def nobody_types(self) -> None:
+        self._driver.undertake(self._window.give_back())
+        self._driver.looks.soon()
+
+    async def _give_back_window(self) -> None:
+        """Those who were attached to an earlier daemon come back, or the window stays as they left it."""
+        await asyncio.sleep(RETURN_S)
+        self._driver.undertake(self._window.give_back())
+
+    def seen_in(self, outer: OuterTerminal) -> None:
+        self._seen.outer = replace(outer, keyboard=False)
+        self._stage.note(outer)
+        self._driver.undertake(self._theme.changes(outer))
+
+    async def press(self, keys: Sequence[str]) -> None:
+        await self._person_keys.press(keys)
+
+
+class _Asked[T](Protocol):
+    async def __call__(self, *, as_drawn: bool) -> T: ...
+
+
+async def _within_reason[T](ask: _Asked[T]) -> T:
+    """Returns the answer, with all output that has come; where drawing that takes long, as far as it is drawn."""
+    try:
+        async with asyncio.timeout(SHOWN_S):
+            return await ask(as_drawn=False)
+    except TimeoutError:
+        return await ask(as_drawn=True)

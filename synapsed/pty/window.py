@@ -1,0 +1,151 @@
+"""A program's window, as the program is told of it: its size, which is that of the terminal that is attached, and
+whether that terminal is dark or light.
+
+What a program draws in a window as narrow as its prompt cannot be read, by us or by a person. So the window is never
+smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be; a smaller terminal shows a part of it, a larger
+one all of it in a corner.
+
+A full-screen program keeps nothing of what leaves its screen: an answer that is longer than the window is read without
+its beginning. So while no terminal is attached, its window has the profile's `answer.rows`. Who attaches gets a window
+of the own size, and it becomes tall again when the last one has left.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from synapsed.model.outer_terminal import OuterTerminal, is_light
+from synapsed.profiles.profile import Profile
+from synapsed.pty.keyboard import LookNow, Pause, Press, Resize, Steps
+from synapsed.terminal.look import Look
+from synapsed.terminal.queries import scheme
+from synapsed.terminal.unreadable import is_as_drawn, is_defaced
+
+COLOR_SCHEME_REPORTS = 2031
+
+_BLACK = (0, 0, 0)
+"""What programs are told of a terminal that has not said it."""
+
+
+@dataclass(slots=True)
+class LastSeen:
+    """The terminal in which a program was seen last, of all that the daemon runs: the next one that begins is told its
+    colours and its cells, because most programs ask once, and before anybody can have attached to them."""
+
+    outer: OuterTerminal = field(default_factory=OuterTerminal)
+
+
+class Theme:
+    """Of one program, which was told of `outer` at first."""
+
+    def __init__(self, outer: OuterTerminal) -> None:
+        self._light = is_light(outer.background or _BLACK)
+
+    def changes(self, outer: OuterTerminal) -> Steps[None]:
+        """The program is seen in `outer` from now on."""
+        background = outer.background or _BLACK
+        if is_light(background) is self._light:
+            return
+        self._light = not self._light
+        look = yield LookNow()
+        if COLOR_SCHEME_REPORTS in look.screen.modes.dec and is_light(background) is self._light:
+            yield Press(scheme(background))
+
+
+COLS_MIN, ROWS_MIN = 20, 5
+COLS_MAX = ROWS_MAX = 1000
+"""As of a profile's `cols` and `rows`."""
+
+NUDGE_COLS = 1
+"""What a window is narrower meanwhile: some programs draw again only for another width."""
+
+NUDGE_S = 0.2
+"""How long a window keeps the other size: two at once would be one that changed nothing."""
+
+NUDGE_EVERY_S = 30.0
+"""A program that does not redraw its screen is not asked over and over."""
+
+SETTLED_S = 10.0
+"""What is on the screen so long after it was asked is what it draws: a page that a person opened, or a dialog that is
+not understood. It is asked again only when that changes."""
+
+
+def bounded(cols: int, rows: int) -> tuple[int, int]:
+    """The size that a window has where this one is wanted."""
+    return min(max(cols, COLS_MIN), COLS_MAX), min(max(rows, ROWS_MIN), ROWS_MAX)
+
+
+class Window:
+    """`own` is the program's size while nobody types; `attached` is how many terminals are, `writers` how many of them
+    may type; `told`: a channel of the program's tells its answers."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        own: tuple[int, int],
+        attached: Callable[[], int],
+        writers: Callable[[], int],
+        told: bool,
+    ) -> None:
+        self._profile = profile
+        self._own = bounded(*own)
+        self._attached = attached
+        self._writers = writers
+        self._rows = profile.answer.rows if profile.answer.mode == "blocks" and not told else 0
+        self._stretching = False
+        self._nudged_at = 0.0
+        self.size = (0, 0)
+        """Columns and rows."""
+
+    def resize(self, cols: int, rows: int) -> Steps[None]:
+        self.size = bounded(cols, rows)  # first: a redraw that is under way ends with it
+        yield Resize(*self.size)
+
+    def give_back(self) -> Steps[None]:
+        """The program gets its own size again, unless somebody may type. A tall window is its own."""
+        cols, rows = self._own
+        if not self._writers() and self.size not in (self._own, (cols, self._rows)):
+            yield from self.resize(cols, rows)
+
+    def join(self, cols: int, rows: int) -> Steps[None]:
+        """Somebody who only looks comes: a tall window becomes theirs, where nobody else has one."""
+        if 0 < self._rows <= self.size[1]:
+            yield from self.resize(cols, rows)
+
+    def wants_rows(self, look: Look) -> bool:
+        """Whether the window is to become tall."""
+        shown = look.screen
+        return shown.alternate and shown.rows < self._rows and not self._attached() and not self._stretching
+
+    def stretch(self) -> Steps[None]:
+        """Make it tall, unless somebody has come."""
+        self._stretching = True
+        try:
+            cols, rows = self.size
+            if not self._attached() and rows < self._rows:
+                yield from self.resize(cols, self._rows)
+        finally:
+            self._stretching = False
+
+    def may_want_redraw(self, last: Look | None, now: float, *, hurry: bool) -> bool:
+        """Whether a look is worth it: see `wants_redraw`."""
+        return now - self._nudged_at >= NUDGE_EVERY_S and (hurry or last is None or not is_as_drawn(last))
+
+    def wants_redraw(self, look: Look, now: float, *, hurry: bool) -> bool:
+        """Whether the program is to redraw its screen, which something was written over."""
+        settled = look.changed_at > self._nudged_at + SETTLED_S
+        return settled and is_defaced(self._profile, look, now, hurry=hurry)
+
+    def redraw(self, now: float) -> Steps[None]:
+        """Let the program redraw its screen, whatever it is at: the window gets another size, then its own again."""
+        self._nudged_at = now
+        cols, rows = self.size
+        yield Resize(cols - NUDGE_COLS, rows)
+        yield Pause(NUDGE_S)
+        yield Resize(*self.size)  # somebody may have changed it meanwhile
+
+    def left_in_redraw(self, kept: tuple[int, int] | None) -> bool:
+        """Whether a daemon that was killed over `redraw` has left the window so. `kept` is its size with the screen
+        that was made durable last."""
+        cols, rows = self.size
+        return kept == (cols + NUDGE_COLS, rows)

@@ -1,0 +1,391 @@
+"""The protocol between the daemon and a process of screens: frames of a fixed header, JSON and bytes; what the daemon
+says in them, and how that process writes what it answers.
+
+Both come of one installation. The first frame of the process says its version all the same: files may have been
+replaced since the daemon began.
+"""
+
+import base64
+import json
+import re
+import struct
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, astuple, fields
+from enum import IntEnum
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from synapsed.model.outer_terminal import OuterTerminal
+from synapsed.model.picture import Ink, Picture, Rows
+from synapsed.model.records import Checkpoint
+from synapsed.profiles.profile import Profile
+from synapsed.terminal.explain import Witness
+from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
+from synapsed.terminal.look import Harm, Look, TerminalReply
+from synapsed.terminal.menu_rows import MenuOption
+from synapsed.terminal.prompts import PAUSE, Asked
+from synapsed.terminal.screen_messages import (
+    Ask,
+    KeysTyped,
+    LinesWanted,
+    Note,
+    Skipped,
+    StopAsked,
+    StopOver,
+    TurnClosed,
+    TurnOpened,
+)
+from synapsed.terminal.snapshot import ScreenSnapshot
+
+VERSION = 4
+"""Of all that is defined here."""
+
+TEXT_MAX = 4 << 20
+"""Bytes of a frame's JSON: a screen of 1000 x 1000 is about one million characters."""
+
+BLOB_MAX = 64 << 20
+"""Bytes of a frame's own: a screen at its largest with all its scrollback."""
+
+_HEAD = struct.Struct("<IIBBIQQd")
+
+
+AS_DRAWN = 2
+"""In `flag` of what is asked: as the screen is by now, without the output that waits to be drawn."""
+
+
+class ScreenFrameError(Exception):
+    """What came is no frame, or says what cannot be."""
+
+
+class FrameKind(IntEnum):
+    # To the process.
+    OPEN = 1
+    FEED = 2
+    NOTE = 3
+    RESIZE = 4
+    CLOSE = 5
+    PASS = 6
+    """Output that ends before `offset`, and is not drawn, is not drawn any more."""
+    LOOK = 16
+    EXPLAIN = 17
+    CHECKPOINT = 18
+    REDRAW = 19
+    TEXT = 20
+    SHOWN = 21
+    LINES = 22
+    KEPT = 23
+    PANE = 24
+    # From it.
+    HELLO = 64
+    ALIVE = 65
+    DRAWN = 66
+    ANSWER = 67
+    FAILED = 68
+    AT = 69
+    """It begins with something of that agent; not said where it had nothing to do before."""
+
+
+class ScreenFrame(NamedTuple):
+    """`agent` is whose screen it is about, by a number that the daemon gave; `number` that of a request, which its
+    answer repeats; `offset` a spool offset (from the process: up to which output is drawn)."""
+
+    kind: int
+    agent: int = 0
+    number: int = 0
+    offset: int = 0
+    now: float = 0.0
+    flag: int = 0
+    text: bytes = b""
+    blob: bytes = b""
+
+
+def encode(frame: ScreenFrame) -> bytes:
+    head = _HEAD.pack(
+        len(frame.text), len(frame.blob), frame.kind, frame.flag, frame.agent, frame.number, frame.offset, frame.now
+    )
+    return b"".join((head, frame.text, frame.blob))
+
+
+class ScreenFrameReader:
+    """Frames out of a stream that is cut anywhere. Raises ScreenFrameError for one that is too long."""
+
+    def __init__(self) -> None:
+        self._came = bytearray()
+        self._wanted = _HEAD.size
+
+    def feed(self, data: bytes) -> Iterator[ScreenFrame]:
+        self._came += data
+        if len(self._came) < self._wanted:
+            return
+        done = 0
+        while (left := len(self._came) - done) >= _HEAD.size:
+            text, blob, kind, flag, agent, number, offset, now = _HEAD.unpack_from(self._came, done)
+            if text > TEXT_MAX or blob > BLOB_MAX:
+                raise ScreenFrameError(f"a frame of {text} and {blob} bytes")
+            self._wanted = _HEAD.size + text + blob
+            if left < self._wanted:
+                break
+            middle = done + _HEAD.size + text
+            end = middle + blob
+            parts = bytes(self._came[done + _HEAD.size : middle]), bytes(self._came[middle:end])
+            done = end
+            yield ScreenFrame(kind, agent, number, offset, now, flag, *parts)
+        else:
+            self._wanted = _HEAD.size
+        del self._came[:done]
+
+
+SIZE_MAX = 1000
+"""Columns, and rows, of a screen."""
+
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+CONTROLS_BUT_BREAKS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
+_PRINTED = re.compile(rb"\xc2[\x80-\x9f]|\x7f")
+"""Control characters that the emulator prints, in UTF-8. All others are escaped in JSON."""
+
+
+def _told(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _told_of_screen(value: Any) -> bytes:
+    """What stands on a screen may have any character, and what is told has no control characters."""
+    told = _told(value)
+    return _PRINTED.sub("\ufffd".encode(), told) if b"\xc2" in told or b"\x7f" in told else told
+
+
+def _clean(text: str) -> str:
+    """Titles have what terminals would act on."""
+    return CONTROLS.sub("\ufffd", text) if CONTROLS.search(text) else text
+
+
+def _clean_words(text: str) -> str:
+    return CONTROLS_BUT_BREAKS.sub("\ufffd", text) if CONTROLS_BUT_BREAKS.search(text) else text
+
+
+class Opening(NamedTuple):
+    """A screen that is to be drawn: empty, of a size, from `offset` on; or as it was at a checkpoint."""
+
+    profile: Profile
+    cols: int
+    rows: int
+    offset: int
+    checkpoint: Checkpoint | None
+    harm: Harm | None
+    now: float
+
+
+def write_opening(opening: Opening) -> tuple[bytes, bytes]:
+    kept, harm = opening.checkpoint, opening.harm
+    told = {
+        "profile": opening.profile.model_dump(mode="json"),
+        "size": [opening.cols, opening.rows],
+        "offset": opening.offset,
+        "kept": None if kept is None else [kept.offset, kept.cols, kept.rows, kept.state],
+        "harm": None if harm is None else [harm.skip_to, harm.blind],
+        "now": opening.now,
+    }
+    return _told(told), b"" if kept is None else kept.redraw
+
+
+def read_opening(text: bytes, blob: bytes) -> Opening:
+    told = json.loads(text)
+    kept = told["kept"]
+    return Opening(
+        profile=Profile.model_validate(told["profile"]),
+        cols=told["size"][0],
+        rows=told["size"][1],
+        offset=told["offset"],
+        checkpoint=None if kept is None else as_checkpoint(kept, blob),
+        harm=None if told["harm"] is None else Harm(skip_to=told["harm"][0], blind=told["harm"][1]),
+        now=told["now"],
+    )
+
+
+_NOTES: dict[str, type[Note]] = {
+    kind.__name__: kind for kind in (KeysTyped, StopAsked, StopOver, TurnOpened, TurnClosed, Skipped, OuterTerminal)
+}
+
+
+def write_note(note: Note) -> bytes:
+    return _told([type(note).__name__, asdict(note)])
+
+
+def read_note(text: bytes) -> Note:
+    name, fields = json.loads(text)
+    made: Callable[..., Note] = _NOTES[name]
+    return made(**{field: _frozen(value) for field, value in fields.items()})
+
+
+_ASK = attrgetter(*(field.name for field in fields(Ask)))
+
+
+def write_ask(ask: Ask) -> bytes:
+    return _told(_ASK(ask))
+
+
+def read_ask(text: bytes) -> Ask:
+    told = dict(zip((field.name for field in fields(Ask)), json.loads(text), strict=True))
+    facts = told["facts"]
+    told["facts"] = None if facts is None else TerminalFacts(*(_frozen(value) for value in facts))
+    told["learned"] = tuple(LearnedPrompt(*one) for one in told["learned"])
+    return Ask(**told)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def write_lines(wanted: LinesWanted, size: tuple[int, int]) -> tuple[bytes, bytes]:
+    told = asdict(wanted)
+    return _told({**told, "size": size, "output": None}), wanted.output
+
+
+def read_lines(text: bytes, blob: bytes) -> tuple[LinesWanted, tuple[int, int]]:
+    told = json.loads(text)
+    cols, rows = told.pop("size")
+    return LinesWanted(**{**told, "output": blob}), (cols, rows)
+
+
+def write_look(look: Look | None, profile: Profile, known: ScreenSnapshot | None) -> tuple[bytes, bytes]:
+    """`known` is the screen that was written last."""
+    if look is None:
+        return b"null", b""
+    verdict, composer, screen = look.verdict, look.composer, look.screen
+    told = (
+        (
+            *(verdict.activity.value, _clean_words(verdict.evidence), verdict.source),
+            *(verdict.settled, verdict.lacks_composer),
+        ),
+        None if verdict.asked is None else _asked(verdict.asked, profile),
+        (composer.state, composer.text, composer.row, composer.prompt, composer.learned),
+        None if screen is known else _screen(screen),
+        *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at),
+        *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost, look.good_until),
+        *(look.mid_frame, look.kinds is not None),
+    )
+    return _told_of_screen(told), b"" if look.kinds is None else look.kinds.encode()
+
+
+def _asked(asked: Asked, profile: Profile) -> tuple[Any, ...]:
+    menu, dialogs = asked.menu, [*profile.prompts.dialogs, PAUSE]
+    return (
+        asked.prompt.model_dump(),
+        None if asked.dialog is None else dialogs.index(asked.dialog),
+        asked.for_words,
+        asked.doubtful,
+        None
+        if menu is None
+        else (
+            menu.asked,
+            _options(menu.options),
+            menu.marked,
+            menu.rows.start,
+            menu.rows.stop,
+            menu.across,
+            menu.ticks,
+            menu.tick,
+            menu.window and (_options(menu.window.buttons), *astuple(menu.window)[1:]),
+        ),
+    )
+
+
+def _options(options: Sequence[MenuOption]) -> list[tuple[Any, ...]]:
+    return [astuple(option) for option in options]
+
+
+def _screen(screen: ScreenSnapshot) -> tuple[Any, ...]:
+    return (
+        screen.cols,
+        screen.rows,
+        screen.lines,
+        screen.wrapped,
+        screen.cursor,
+        screen.cursor_visible,
+        screen.alternate,
+        _clean(screen.title),
+        list(screen.modes.dec),
+        list(screen.modes.ansi),
+    )
+
+
+def write_hello(version: int, rights: Sequence[str]) -> bytes:
+    return _told({"version": version, "rights": sorted(rights)})
+
+
+def write_replies(replies: Sequence[TerminalReply]) -> bytes:
+    return _told([(reply.offset, base64.b64encode(reply.data).decode()) for reply in replies]) if replies else b""
+
+
+def write_witnesses(witnesses: Sequence[Witness]) -> bytes:
+    return _told_of_screen([(one.channel, _clean_words(one.says), one.since, one.decides) for one in witnesses])
+
+
+def write_checkpoint(kept: Checkpoint) -> tuple[bytes, bytes]:
+    return _told([kept.offset, kept.cols, kept.rows, kept.state]), kept.redraw
+
+
+def as_checkpoint(told: Sequence[Any], redraw: bytes) -> Checkpoint:
+    offset, cols, rows, state = told
+    return Checkpoint(offset=offset, cols=cols, rows=rows, redraw=redraw, state=state)
+
+
+def read_kept(text: bytes, blob: bytes) -> Checkpoint:
+    return as_checkpoint(json.loads(text), blob)
+
+
+def write_text(text: str) -> bytes:
+    return _clean_words(text).encode("utf-8", "replace")
+
+
+def write_document(document: dict[str, Any]) -> bytes:
+    return _told_of_screen({**document, "title": _clean(document["title"])})
+
+
+def write_picture(picture: Picture) -> bytes:
+    inks: dict[Ink, int] = {}
+    lines = [
+        [(glyph.text, glyph.col, glyph.width, inks.setdefault(glyph.ink, len(inks))) for glyph in line]
+        for line in picture.lines
+    ]
+    told = (
+        *(picture.cols, picture.rows, picture.title, picture.foreground, picture.background, picture.cursor),
+        *([tuple(asdict(ink).values()) for ink in inks], lines),
+    )
+    return _told_of_screen(told)
+
+
+def write_rows(rows: Rows) -> bytes:
+    return _told_of_screen(tuple(getattr(rows, field.name) for field in fields(Rows)))
+
+
+def write_redraw(notice: Sequence[str], *, alone: bool) -> bytes:
+    return _told([list(notice), alone])
+
+
+def read_redraw(text: bytes) -> tuple[list[str], bool]:
+    notice, alone = json.loads(text)
+    return notice, alone
+
+
+def write_pane(cols: int, rows: int, notice: Sequence[str]) -> bytes:
+    return _told([cols, rows, list(notice)])
+
+
+def read_pane(text: bytes) -> tuple[int, int, list[str]]:
+    cols, rows, notice = json.loads(text)
+    return cols, rows, notice
+
+
+def write_failure(error: BaseException) -> bytes:
+    """Where in this code, and of what kind; what it says may be of the output."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return _told(f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"[:256])

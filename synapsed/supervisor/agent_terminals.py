@@ -1,0 +1,77 @@
+"""Screens of the agents, and keys typed to them outside of any task: `interfaces.Terminals`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synapsed.agents.live_agent import Agent, agent_of
+from synapsed.interfaces import PERSON, Attachment, OutputPiece, ScreenWatch
+from synapsed.model.events import Origin
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.supervisor.mention_router import MentionedAgents, MentionLine
+from synapsed.supervisor.roster import Roster
+
+_TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
+
+
+class AgentTerminals:
+    """`agents` are all there are, by id; `mentioned` are those to whom `@agent message` goes."""
+
+    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster, mentioned: MentionedAgents) -> None:
+        self._agents = agents
+        self._roster = roster
+        self._mentioned = mentioned
+
+    async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
+        return await agent_of(self._agents, agent_id).screen.shown(fmt)
+
+    async def visible(self, agent_id: str) -> str:
+        return await agent_of(self._agents, agent_id).screen.text()
+
+    async def context(self, agent_id: str, limit: int = 2000) -> str:
+        return await agent_of(self._agents, agent_id).screen.text(limit)
+
+    async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
+        return await agent_of(self._agents, agent_id).screen.output(start, limit)
+
+    async def recording(self, agent_id: str, limit: int) -> str:
+        return await agent_of(self._agents, agent_id).screen.recording(limit)
+
+    async def attach(
+        self, agent_id: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
+    ) -> Attachment:
+        agent, wanted = agent_of(self._agents, agent_id), self._roster.config.attach
+        attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
+        denied = wanted.clipboard == "deny"
+        attachment.keep_clipboard(_TOLD.format(name=agent.record.name) if denied else None)
+        if not read_only and wanted.mentions and mentions != frozenset():
+            attachment.follow(MentionLine(attachment, agent_id, self._mentioned, mentions))
+        return attachment
+
+    def watch(self, agent_id: str) -> ScreenWatch:
+        return agent_of(self._agents, agent_id).watch()
+
+    def settings(self) -> dict[str, Any]:
+        return self._roster.config.attach.model_dump(mode="json")
+
+    def looked_at(self, agent_id: str) -> bool:
+        agent = self._agents.get(agent_id)
+        link = agent.process.link if agent is not None else None
+        return link is not None and link.terminal.has_person
+
+    def hands_at(self) -> float | None:
+        links = (agent.process.link for agent in self._agents.values())
+        return max(
+            (link.terminal.hands_at for link in links if link is not None and link.terminal.writers), default=None
+        )
+
+    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
+        await agent_of(self._agents, agent_id).press(keys)
+
+    async def answer(self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON) -> None:
+        await agent_of(self._agents, agent_id).answer(text, prompt_id, origin)
+
+    async def interrupt(self, agent_id: str) -> bool:
+        return await agent_of(self._agents, agent_id).stops.interrupt()
+
+    async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        return await agent_of(self._agents, agent_id).decide(event, told)

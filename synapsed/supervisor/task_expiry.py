@@ -1,0 +1,92 @@
+"""Forgets what is too old: tasks with all that is theirs, in the store and in the agents' inboxes, step by step.
+
+Where the clock was set lately, nothing goes for its age.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import structlog
+
+from synapsed.agents import message_files
+from synapsed.aio import Timers, pause
+from synapsed.clock import Clock, iso
+from synapsed.config.config import Keep
+from synapsed.errors import StoreError
+from synapsed.store.store import SqliteStore
+from synapsed.tasks.prompt_text import SHORT_ID
+
+EVERY_S = 600.0
+"""Pause between two looks."""
+
+STEP_PAUSE_S = 0.02
+"""Pause between two steps: ten times what a step takes, so that the writer is the others' most of the time."""
+
+LEAST_AGE_S = 3600.0
+"""A task that ended within this time stays, however many there are: its client may be about to ask for it."""
+
+DAY_S = 86_400.0
+
+VACUUM_PAGES = 32
+"""Pages given back in one step."""
+
+log = structlog.stdlib.get_logger("synapsed.retention")
+
+
+class Retention:
+    """`inbox` gives an agent's."""
+
+    def __init__(
+        self, store: SqliteStore, keep: Keep, *, inbox: Callable[[str], Path], clock: Clock, timers: Timers
+    ) -> None:
+        self._store = store
+        self._keep = keep
+        self._inbox = inbox
+        self._clock = clock
+        self._timers = timers
+
+    async def run(self) -> None:
+        """Look again and again, until it is cancelled."""
+        while True:
+            try:
+                await self.tidy()
+            except StoreError as error:
+                if error.details.get("reason") == "closed":
+                    return
+                log.warning("old tasks stay for now", error=error.message)
+            await pause(self._timers, EVERY_S)
+
+    async def tidy(self) -> int:
+        """Remove all that is to go; how many tasks that were."""
+        now, settled = self._clock.wall(), self._clock.settled()
+        cut = await self._store.find_cut(
+            keep=self._keep.tasks,
+            oldest=iso(settled - self._keep.days * DAY_S) if self._keep.days and settled is not None else None,
+            newest=iso(now - LEAST_AGE_S),
+        )
+        removed = 0
+        while cut is not None:
+            step = await self._store.prune(cut)
+            await self._forget(step.tasks)
+            removed += len(step.tasks)
+            if step.rows == 0:
+                break
+            await pause(self._timers, STEP_PAUSE_S)
+        while await self._store.shrink(VACUUM_PAGES):
+            await pause(self._timers, STEP_PAUSE_S)
+        if removed:
+            log.info("old tasks removed", tasks=removed)
+        return removed
+
+    async def _forget(self, tasks: Sequence[tuple[str, str]]) -> None:
+        """Their files. They are named by the beginning of the task's id, which another task may share."""
+        files: dict[str, set[str]] = {}
+        for task_id, agent_id in tasks:
+            if not await self._store.find_tasks(task_id[:SHORT_ID], 1):
+                files.setdefault(agent_id, set()).add(task_id)
+        for agent_id, gone in files.items():
+            try:
+                await asyncio.to_thread(message_files.forget, self._inbox(agent_id), gone)
+            except OSError as error:
+                log.warning("files of old tasks stay", agent=agent_id, error=str(error))

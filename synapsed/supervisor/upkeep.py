@@ -1,0 +1,300 @@
+"""Keeps up what the daemon stands on, its premises (its folder of state, its database, its locks and its sockets), and
+watches whether its event loop turns.
+
+`Upkeep` looks every second whether somebody has taken some of it away, says so, and makes again what can be. Nobody
+would hear of it before the daemon ends, and all since then would be gone.
+
+Keepers whose sockets were removed are asked to bind them again. What lies in the folders of the sockets looks old to
+whoever tidies up by age: a shared lock keeps systemd-tmpfiles from it, and others see that it was touched.
+
+A file that is removed while it is open goes on for whoever has it open, and nobody else finds it: all that is written
+from then on would be gone with the process, without a word.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.config.paths import Paths
+from synapsed.errors import SynapsedError
+from synapsed.keepers.heartbeat import lives
+from synapsed.keepers.launchers import call_keeper
+from synapsed.model.figures import Histogram
+from synapsed.model.records import LaunchRecord
+from synapsed.process.control_token import put_back
+from synapsed.process.file_owners import private_directory
+from synapsed.process.installed import InstalledFiles
+from synapsed.process.state_lock import HomeLock, prepare_directories
+from synapsed.store.store import SqliteStore
+from synapsed.supervisor.hook_socket import HookSocket
+
+STATE, DATABASE, LOCK, RUN_LOCK = "state", "database", "lock", "lock of the sockets"
+CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET = "control socket", "hooks socket", "questions socket"
+SOCKETS = (CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET)
+"""A service manager may put others in their places."""
+
+
+class Premises:
+    def __init__(self, paths: Paths) -> None:
+        """They are all there now."""
+        self._places: Mapping[str, Path] = {
+            STATE: paths.state,
+            DATABASE: paths.database,
+            LOCK: paths.lock,
+            RUN_LOCK: paths.run_lock,
+            CONTROL_SOCKET: paths.control_socket,
+            HOOKS_SOCKET: paths.hooks_socket,
+            DECIDE_SOCKET: paths.decide_socket,
+        }
+        self._known = {name: _identity(place) for name, place in self._places.items()}
+
+    def find_deleted(self) -> dict[str, Path]:
+        """What is gone, or another one, since the last look, by name; blocks for a moment. It counts as known then."""
+        lost = {}
+        for name, place in self._places.items():
+            now = _identity(place)
+            if now != self._known[name]:
+                self._known[name] = now
+                if now is None or name not in SOCKETS:
+                    lost[name] = place
+        return lost
+
+    def made_again(self) -> None:
+        """What is there now is ours."""
+        self._known = {name: _identity(place) for name, place in self._places.items()}
+
+
+def _identity(place: Path) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(place)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+LOOK_EVERY_S = 1.0
+"""Between two looks."""
+TOUCH_EVERY_S = 6 * 3600.0
+"""The longest that the XDG base directory specification lets a file in a runtime directory rest."""
+
+CHECK_S = 1.0
+TOLD_S = 0.25
+"""An event loop that comes this much late to a timer of a second is told: some call blocks it."""
+
+log = structlog.stdlib.get_logger("synapsed.daemon")
+
+
+async def watch_loop(clock: Clock, lag: Histogram, look: Callable[[], object]) -> None:
+    """Note in `lag`, and say, when the event loop was held up; `look` is called each time. Until cancelled."""
+    while True:
+        look()
+        due = clock.monotonic() + CHECK_S
+        await asyncio.sleep(CHECK_S)
+        late = clock.monotonic() - due
+        lag.observe(late)
+        if late > TOLD_S:
+            log.warning("the event loop was blocked", seconds=round(late, 3))
+
+
+class ControlServer(Protocol):
+    """What serves the control socket, and tells people what is wrong."""
+
+    async def start_unix(self, path: Path) -> None:
+        """Listens there, in place of where it did. Raises SynapsedError, OSError."""
+        ...
+
+    def alert(self, message: str) -> None: ...
+
+    def settle(self, message: str) -> None: ...
+
+
+class Upkeep:
+    """`launches` are those of the programs that run, `hooks` the sockets of hooks by their names among the premises."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        lock: HomeLock,
+        store: SqliteStore,
+        servers: ControlServer,
+        hooks: Mapping[str, HookSocket],
+        token: str,
+        launches: Callable[[], Sequence[LaunchRecord]],
+    ) -> None:
+        self._paths = paths
+        self._lock = lock
+        self._store = store
+        self._servers = servers
+        self._hooks = hooks
+        self._token = token
+        self._launches = launches
+        self._folders = KeptFolders(paths.sockets, paths.keeper_sockets)
+        self._installed = InstalledFiles()
+        self._stands_in = False
+        """The control socket is not in its own place."""
+        self._standing: dict[str, str] = {}
+        """Alerts that stand until they are over, by subject."""
+
+    async def run(self) -> None:
+        """All is there now. Ends when it is cancelled."""
+        premises = Premises(self._paths)
+        lost: dict[str, Path] = {}
+        try:
+            while True:
+                found, files = await asyncio.to_thread(self._look, premises, self._launches())
+                self._tell(found)
+                self._settle("files", files)
+                lost |= found
+                if lost:
+                    await self._make_again(lost)
+                    await asyncio.to_thread(premises.made_again)
+                await asyncio.sleep(LOOK_EVERY_S)
+        finally:
+            self._folders.close()
+
+    def _look(self, premises: Premises, launches: Sequence[LaunchRecord]) -> tuple[dict[str, Path], str]:
+        """Returns what is gone, and what is to be said of the installed files. In a thread, all at once."""
+        self._folders.keep(time.monotonic())
+        _call_unfound(launches)
+        return premises.find_deleted(), self._installed.problem()
+
+    def _tell(self, lost: Mapping[str, Path]) -> None:
+        for name, place in lost.items():
+            log.error("somebody has removed what the daemon stands on", what=name, path=str(place))
+            if name in (STATE, DATABASE):
+                self._servers.alert(
+                    f"{place} ({name}) was removed while the daemon ran; what could be was made again, output and "
+                    "files of agents were not: end it with 'synapsectl shutdown' and start it again"
+                )
+            else:
+                self._servers.alert(f"{place} ({name}) was removed while the daemon ran, and is made again")
+
+    async def _make_again(self, lost: dict[str, Path]) -> None:
+        """Take out of `lost` what is there again. What cannot be made yet (a runtime directory that comes with the next
+        login) is tried at every look."""
+        makers: list[tuple[set[str], Callable[[], Awaitable[None]]]] = [
+            (set(), self._make_directories),
+            ({STATE, DATABASE}, self._store_again),
+            ({LOCK, RUN_LOCK}, self._lock_again),
+            ({CONTROL_SOCKET}, self._control_again),
+            *(({name}, hook.make) for name, hook in self._hooks.items()),
+        ]
+        trouble = ""
+        for names, make in makers:
+            if names and not names & lost.keys():
+                continue
+            try:
+                await make()
+            except (SynapsedError, OSError) as error:
+                trouble = trouble or f"it cannot be made again: {error}"
+            else:
+                for name in names:
+                    lost.pop(name, None)
+        self._settle("premises", trouble)
+
+    async def _make_directories(self) -> None:
+        await asyncio.to_thread(prepare_directories, self._paths)
+
+    async def _store_again(self) -> None:
+        await asyncio.to_thread(put_back, self._paths.token, self._token)
+        await self._store.rescue()
+
+    async def _control_again(self) -> None:
+        """Moves to a stand-in: where its own place cannot be made, because a logout has taken the runtime directory,
+        it is below the state directory meanwhile: the lock says so. Raises what kept it from its own place."""
+        try:
+            await self._servers.start_unix(self._paths.control_socket)
+        except (SynapsedError, OSError):
+            meanwhile = self._paths._replace(run=self._paths.state / "run")
+            if not self._stands_in and meanwhile.run != self._paths.run:
+                await asyncio.to_thread(private_directory, meanwhile.sockets)
+                await self._servers.start_unix(meanwhile.control_socket)
+                self._lock.write(meanwhile.control_socket)
+                self._stands_in = True
+            raise
+        if self._stands_in:
+            self._lock.write()
+            self._stands_in = False
+
+    async def _lock_again(self) -> None:
+        await asyncio.to_thread(self._lock.make_again)
+
+    def _settle(self, about: str, trouble: str) -> None:
+        """Tell it, in place of what was told before; empty: it is over."""
+        before = self._standing.get(about, "")
+        if trouble == before:
+            return
+        self._standing[about] = trouble
+        if before:
+            self._servers.settle(before)
+        if trouble:
+            log.error("the daemon does not stand as it did", about=about, why=trouble)
+            self._servers.alert(trouble)
+
+
+class KeptFolders:
+    """Folders that who tidies up by age leaves alone."""
+
+    def __init__(self, *folders: Path) -> None:
+        self._held: dict[Path, int] = dict.fromkeys(folders, -1)
+        self._touched: float | None = None
+
+    def keep(self, now: float) -> None:
+        """Blocks for a moment."""
+        for folder, fd in self._held.items():
+            if not _is_open_at(fd, folder):
+                self._release(folder)
+                self._held[folder] = _share(folder)
+                self._touched = None
+        if self._touched is None or now >= self._touched + TOUCH_EVERY_S:
+            self._touched = now
+            for folder in self._held:
+                _touch(folder)
+
+    def close(self) -> None:
+        for folder in self._held:
+            self._release(folder)
+
+    def _release(self, folder: Path) -> None:
+        if self._held[folder] >= 0:
+            os.close(self._held[folder])
+        self._held[folder] = -1
+
+
+def _is_open_at(fd: int, folder: Path) -> bool:
+    try:
+        return fd >= 0 and os.path.samestat(os.fstat(fd), folder.lstat())
+    except OSError:
+        return False
+
+
+def _share(folder: Path) -> int:
+    """A descriptor with a shared lock on it; -1 where there is no such folder."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    with contextlib.suppress(OSError):  # a cleaner is at work, or the file system has no locks
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return fd
+
+
+def _touch(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        for path in (folder, *folder.iterdir()):
+            os.utime(path, follow_symlinks=False)
+
+
+def _call_unfound(launches: Sequence[LaunchRecord]) -> None:
+    for launch in launches:
+        if not os.path.lexists(launch.socket) and lives(launch):
+            call_keeper(launch.keeper_pid)

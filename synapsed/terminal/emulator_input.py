@@ -1,0 +1,64 @@
+"""Output on its way into the emulator: without the sequences that it is spared, or told of in other ways, and cut into
+portions that a screen takes in about a millisecond each. Pure.
+
+What output costs hangs on what it holds, not on its length: 64 KiB of text are taken in within a millisecond, as much
+of resets, of marks without wrapping, or of questions in a hundred and more. So a portion ends at so many things that
+cost something, and behind each that costs much; who feeds it may leave the thread to others between two portions.
+"""
+
+import re
+from collections.abc import Iterator
+
+LONGEST = 8 * 1024
+"""Bytes of a portion of nothing but text."""
+
+_THINGS = 128
+"""Stretches of text, characters beyond the alphabets, and sequences in a portion."""
+
+# What fills, empties or scrolls the screen, repeating, and what asks something: its answer may take a look at it.
+_DEAR = (
+    rb"\x1b(?:\#8"
+    rb"|\[(?:[\d;]{0,64}+[JSTt]|[>=?]?[\d;]{0,64}+(?:[bcnx]|\$[pw]|\*y)|\?[\d;]{0,64}+[mSu])"
+    rb"|\][^\x07\x1b]{0,256}\?(?:\x07|\x1b\\)?)"
+)
+_LETTERS = rb"[\x00-\x1a\x1c-\xcb\xe4-\xe9\xeb-\xed]{1,%d}+" % (LONGEST // _THINGS)
+# A few pens with the text that they draw cost no more than that.
+_PENS = rb"(?:\x1b\[[\d;:]{0,32}+m[\x20-\x7e\r\n]{0,32}+){1,4}+"
+_LINES = rb"(?:\xe2[\x94-\x97][\x80-\xbf]){1,16}+"
+# Marks, and all that may join, begin with these.
+_OTHERS = rb"(?:[\xcc-\xe3\xea\xee-\xff][\x80-\xbf]*+){1,2}+"
+
+_THING = rb"%b|%b|%b|%b|(?!%b)\x1b" % (_LETTERS, _PENS, _LINES, _OTHERS, _DEAR)
+_PORTION = re.compile(rb"(?s:(?:%b){1,%d}+(?:%b)?|%b)" % (_THING, _THINGS, _DEAR, _DEAR))
+
+
+def portions(data: bytes) -> Iterator[bytes]:
+    """`data` in order, cut anywhere: what takes it must not depend on where."""
+    for portion in _PORTION.finditer(data):
+        yield portion[0]
+
+
+# REP, of so many that it may be more than a screen has cells.
+_REPEAT = re.compile(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
+_REPEAT_MAX = 65535
+"""What terminals take a larger parameter for."""
+
+_ROW_ERASED, _TO_ITS_END = b"\x1b[2K", b"\x1b[K"
+
+
+def fewer_repeats(data: bytes, cols: int, rows: int) -> bytes:
+    """``data`` with no character repeated (REP) more often than fills the screen: 65,535 times take milliseconds, for
+    eight bytes. The cursor comes to stand where it would."""
+    cells = cols * rows
+
+    def bounded(found: re.Match[bytes]) -> bytes:
+        count = min(int(found[1][:6]), _REPEAT_MAX)
+        return found[0] if count <= cells else b"\x1b[%d" % (cells + (count - cells) % cols)
+
+    return _REPEAT.sub(bounded, data)
+
+
+def ending_wraps(data: bytes) -> bytes:
+    """``data`` in which a row that is erased as a whole is erased to its end too: the same, but that the row does not
+    go on in the next one any more. Else the emulator would join what is written in both, once the screen is wider."""
+    return data.replace(_ROW_ERASED, _ROW_ERASED + _TO_ITS_END)
