@@ -313,6 +313,14 @@ class _Evidence:
                 self.answered[word] += request.reply == "text" and request.outcome == "sent"
                 self.spans.setdefault(word, []).append((request.at, request.ended_at or request.at))
 
+    def repeats(self, word: str, happenings: Sequence[Happening]) -> bool:
+        """Whether the program asks its model again and again for that word, which it was given once: opencode does
+        where the clock is behind the date of a message (docs/clocks.md), also of one that was stopped before."""
+        if self.times[word] != 1 or self.answered[word] < 2:
+            return False
+        last = self.spans[word][-1][1]
+        return any(happening.what == "clock" and happening.since < last for happening in happenings)
+
     def notes(self, letter: Letter) -> list[Request]:
         """What synapsed itself told the model within this task: that something was refused."""
         mark = f"[A2A:{letter.task_id[:8]}:synapse-system]"
@@ -340,7 +348,7 @@ def judge(
             verdict.fault("stranded", letter)
         if evidence.times[letter.word] > 1 or evidence.answered[letter.word] > 1:
             count = f"{evidence.times[letter.word]} times, answered {evidence.answered[letter.word]} times"
-            if evidence.times[letter.word] == 1 and letter.status == "canceled" and _clock_was_set(letter, happenings):
+            if letter.status == "canceled" and evidence.repeats(letter.word, happenings):
                 verdict.count("turns in which a program asked again and again after the clock was set")
             else:
                 verdict.fault("doubled", f"{letter}: {count}")
@@ -434,7 +442,11 @@ def _judge_answer(verdict: Verdict, letter: Letter, evidence: _Evidence, happeni
     if any(letter.answer == f"Answer to {word}." and _within(evidence.spans.get(word, ()), window) for word in own):
         verdict.count("turns that a person steered")
         return
-    kind = "misattributed" if set(WORD.findall(letter.answer or "")) - {letter.word} else "wrong answer"
+    others = set(WORD.findall(letter.answer or "")) - {letter.word}
+    if _clock_was_set(letter, happenings) and any(evidence.repeats(word, happenings) for word in others):
+        verdict.count("turns in which a program answered another message after the clock was set")
+        return
+    kind = "misattributed" if others else "wrong answer"
     verdict.fault(kind, f"{letter}: exact {letter.exact}, {(letter.answer or '')[:300]!r}")
 
 

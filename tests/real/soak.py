@@ -87,7 +87,7 @@ SHAPES = (
 )
 """Messages, each with its weight."""
 
-STRANGERS = ("qwen", "cn", "copilot")
+STRANGERS = ("qwen", "cn", "pi")
 """Programs that no profile is shipped for (`strangers`)."""
 
 TO_STRANGERS = ("{word} [[answer:short]]", "Say {word}.", "{word} [[delay:2]] [[answer:short]]", "{word}\nin two lines")
@@ -303,8 +303,7 @@ class Soak:
         with agent.attached() as terminal:
             terminal.settle(0.5, at_most=2)
             if self.daemon.agent(agent.name)["held"] == "typing":
-                terminal.send("\x7f" * TYPED_MAX)
-                time.sleep(0.5)
+                self._take_back(terminal, TYPED_MAX)
             terminal.send("\x1d")
             terminal.wait_exit()
 
@@ -315,8 +314,7 @@ class Soak:
                 terminal.send(key)
                 time.sleep(0.05)
             self.over.wait(self.rng.uniform(0.5, 4))
-            terminal.send("\x7f" * len(draft))
-            time.sleep(0.5)
+            self._take_back(terminal, len(draft))
         elif what == "prompt":
             terminal.send(f"person {word}")
             for _ in range(ENTERS):  # gemini takes none while it works
@@ -325,11 +323,17 @@ class Soak:
                 time.sleep(1.0)
                 if not self._stands_there(agent):
                     return
-            terminal.send("\x7f" * TYPED_MAX)
-            time.sleep(0.5)
+            self._take_back(terminal, TYPED_MAX)
         else:
             terminal.send("\x1b")
             time.sleep(0.3)
+
+    def _take_back(self, terminal: Terminal, characters: int) -> None:
+        """Some programs take several at once for one."""
+        for _ in range(characters):
+            terminal.send("\x7f")
+            time.sleep(0.03)
+        time.sleep(0.5)
 
     def _stands_there(self, agent: RealAgent) -> bool:
         """Whether what was typed is still not sent, which shows when the program has done what it was at."""

@@ -109,6 +109,16 @@ def test_a_program_that_asks_again_and_again_after_the_clock_was_set_is_no_fault
     assert faults([letter()], again, [*done, clock]) == {"doubled"}
 
 
+def test_a_program_that_answers_what_it_repeats_is_no_fault_of_ours() -> None:
+    """Its next prompt is answered with what it says to the last one by date."""
+    clock = Happening(what="clock", since=50.0, until=50.0)
+    repeated = [request(f"Say {OTHER}."), request(f"Say {OTHER}.")]
+    told = letter(answer=f"Answer to {OTHER}.")
+    assert faults([told], [ARRIVED, *repeated], [clock]) == set()
+    assert faults([told], [ARRIVED, *repeated]) == {"misattributed"}
+    assert faults([told], [ARRIVED, repeated[0]], [clock]) == {"misattributed"}
+
+
 def test_what_is_canceled_needs_its_cause_there_and_then() -> None:
     stopped = letter(status="canceled", reason="person")
     assert not faults([stopped], happenings=[did("esc")])
