@@ -34,7 +34,7 @@ LIBRARIES = (
     "synapsed.documents",
     "synapsed.model.event_pattern",
     "synapsed.outgoing",
-    "synapsed.shared.sse_parser",
+    "synapsed.shared",
 )
 """These know neither agents nor parts, and are no modules of the kernel."""
 

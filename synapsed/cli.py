@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from synapsed import __version__
+from synapsed.process.first_process import leave_to_a_child
 from synapsed.process.installed import commit, with_commit
-from synapsed.process.orphans import leave_to_a_child
 
 if TYPE_CHECKING:
     from synapsectl.verbs import DaemonVerb

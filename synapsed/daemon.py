@@ -319,6 +319,7 @@ class Daemon:
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
         carriers.become(parts.carriers)
+        await manager.end_lost()
         security = Security(
             directory=manager.directory,
             bearers=parts.bearers,

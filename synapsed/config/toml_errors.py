@@ -32,7 +32,8 @@ def describe_validation(
     where = f"{path}:{line}" if line else str(path)
     dotted = ".".join(location)
     name = key if len(location) == 3 and location[0] == "agents" else dotted
-    if first["type"] == "extra_forbidden" and (part := CONFIG_KEYS.get(name)) is not None:
+    installed = name == key != dotted and key in model.model_fields  # a section that stands in an agent's table
+    if first["type"] == "extra_forbidden" and not installed and (part := CONFIG_KEYS.get(name)) is not None:
         return f"{where}: {dotted!r} belongs to the part {part}, which is not installed: take it out"
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, _known_keys(model, location[len(inside) : -1]), n=1)

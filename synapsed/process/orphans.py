@@ -1,5 +1,4 @@
-"""Who gets a process whose parent has ended: the daemon, which reaps what ends below it, and in a container the first
-process (pid 1).
+"""Reaps what ends below the daemon and has lost its own parent.
 
 The kernel gives a process whose parent has ended to the first one (pid 1), and once it ends too it stays as a zombie
 until its parent asks for it. In a container that is often a program that asks for none: `sleep infinity`, a server. So
@@ -7,15 +6,11 @@ the daemon is the parent of what loses its own below it: of keepers, and of what
 Once the daemon has ended all of that is the first process's.
 
 On Linux only: elsewhere the first process is always an init.
-
-There keepers whose daemon has ended would stay as zombies. So the first process hands on signals, reaps, and
-ends as the daemon does. (`docker run --init` puts another program there.)
 """
 
 import asyncio
 import contextlib
 import os
-import signal
 from pathlib import Path
 
 from synapsed.keeper.processes import become_subreaper
@@ -59,34 +54,3 @@ def _has_ended(pid: int) -> bool:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return False
-
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-_FROM_THE_KERNEL = 0x80
-"""`SI_KERNEL` of <siginfo.h>: a key of the terminal, whose whole group has got it."""
-
-
-def leave_to_a_child() -> None:
-    """Returns in a child where this is the first process, which never returns; else at once."""
-    if os.getpid() != 1:
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, signal.SIGCHLD))  # from here on none is lost
-    child = os.fork()
-    if child:
-        _attend(child)
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    if os.environ.get("LISTEN_PID") == "1":
-        os.environ["LISTEN_PID"] = str(os.getpid())
-
-
-def _attend(child: int) -> None:
-    while True:
-        told = signal.sigwaitinfo((*SIGNALS, signal.SIGCHLD))
-        if told.si_signo != signal.SIGCHLD:
-            if told.si_code != _FROM_THE_KERNEL:
-                os.kill(child, told.si_signo)
-            continue
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            if ended[0] == child:
-                code = os.waitstatus_to_exitcode(ended[1])
-                os._exit(code if code >= 0 else 128 - code)

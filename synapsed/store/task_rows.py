@@ -58,7 +58,7 @@ class PartsRows(NamedTuple):
     after: Callable[[], None] | None
 
 
-class Beside(NamedTuple):
+class BesideTask(NamedTuple):
     """Those of one task."""
 
     write: Callable[[sqlite3.Connection, bool], object]
@@ -76,7 +76,7 @@ class TaskRow:
     open: bool
     updated_at: str
     data: EncodedModel
-    beside: Sequence[Beside] = ()
+    beside: Sequence[BesideTask] = ()
     """Rows that parts write with it."""
 
     @classmethod
@@ -90,7 +90,7 @@ class TaskRow:
             not task.terminal,
             task.updated_at,
             EncodedModel(task, texts),
-            [Beside(write, part) for part, write in asked if write is not None],
+            [BesideTask(write, part) for part, write in asked if write is not None],
         )
 
 

@@ -152,6 +152,8 @@ class Manager:
         self._tidier: Timer | None = None
         self._background = TaskSet()
         self._closed = False
+        self._lost: list[transitions.Commit] = []
+        """Ends of tasks that nobody has any more."""
         self._reloading = asyncio.Lock()
         self._memory = MemoryWatch(agents=self._agents, memory=memory, clock=clock, background=self._background)
 
@@ -165,25 +167,36 @@ class Manager:
         self._reply_broker.restore(await self._store.replies())
         tasks = await self._open_tasks()
         turn_records = await self._store.turns()
+        self._lost = []
         for record in records:
-            await self._restore(self._add(record, self._library.get_or_bare(record.profile)), tasks, turn_records)
+            agent = self._add(record, self._library.get_or_bare(record.profile))
+            self._lost += self._restore(agent, tasks, turn_records)
         await self._store.commit(agents=records, events=[views.taken_up(stray) for stray in strays])
         for agent in self._to_start():
             agent.expected = True
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
-                await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
+                self._lost.append(transitions.canceled(task, reason="removed", now=self._clock.wall()))
         self._registry.start()
         self._sweep_again()
 
-    async def _restore(self, agent: Agent, tasks: list[Task], turn_records: list[TurnRecord]) -> None:
-        """Give `agent` what is its own, and start its actor."""
+    async def end_lost(self) -> None:
+        """End the tasks that nobody has any more: once the parts are open, which have rows of theirs with them."""
+        while self._lost:
+            await self._end(self._lost[0])
+            del self._lost[0]
+
+    def _restore(self, agent: Agent, tasks: list[Task], turn_records: list[TurnRecord]) -> list[transitions.Commit]:
+        """Give `agent` what is its own, and start its actor. Returns the ends of what it does not know."""
         own = [task for task in tasks if task.agent_id == agent.id]
         ids = {task.id for task in own}
-        for stray in agent.turns.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
-            message = "it was being worked on, but there is no record of how far"
-            await self._end(transitions.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
+        message = "it was being worked on, but there is no record of how far"
+        lost = [
+            transitions.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall())
+            for stray in agent.turns.restore(own, [turn for turn in turn_records if turn.task_id in ids])
+        ]
         agent.start_shell()
+        return lost
 
     async def serve_ports(self, server: PortServer, *, listen: str) -> None:
         """Announce the agents' ports on `server`, now and from now on. `listen` is where the main listener really is:
@@ -270,7 +283,8 @@ class Manager:
             await old.close()
         record = self._roster.configured(name, old.record if old is not None else None)
         agent = self._add(record, self._library.get_or_bare(record.profile))
-        await self._restore(agent, await self._open_tasks(), await self._store.turns())
+        for commit in self._restore(agent, await self._open_tasks(), await self._store.turns()):
+            await self._end(commit)
         try:
             await self._store.commit(agents=[record])
         finally:  # else no agent would have its program

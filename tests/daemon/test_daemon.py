@@ -431,7 +431,8 @@ async def test_who_waits_for_the_control_socket_finds_the_agents_ports(
 
 _AS_IT_LISTENS = """
 import os, signal, sys
-from synapsed import cli, listeners
+from synapsed import cli
+from synapsed.api import listeners
 control = listeners.Listeners.control
 async def signalled(self, inherited):
     await control(self, inherited)

@@ -53,7 +53,6 @@ WORD_LINES = {
         "config/config.py": 2,
         "config/paths.py": 6,
         "model/events/kinds.py": 2,
-        "model/agent.py": 1,
         "model/sender.py": 3,
         "profiles/profile.py": 1,
         "supervisor/registry.py": 1,

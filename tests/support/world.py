@@ -131,6 +131,7 @@ class World:
         )
         self.managers.append(self.manager)
         await self.manager.restore()
+        await self.manager.end_lost()
         if adopt:
             await self.manager.adopt()
             await self.manager.autostart()

@@ -214,7 +214,7 @@ def ask_health(folder: BrokerFolder) -> BrokerHealth:
     return BrokerHealth(healthy=answer.status == 200, told=said, free=free)
 
 
-class Notifier(Protocol):
+class ReadyNotifier(Protocol):
     """Tells the service manager, where there is one, how this process is."""
 
     def ready(self, status: Callable[[], str]) -> None: ...
@@ -235,7 +235,7 @@ class BrokerUnit:
         config: FleetBroker,
         *,
         server: NatsServer,
-        notifier: Notifier,
+        notifier: ReadyNotifier,
         clock: Callable[[], float] = time.monotonic,
         free_min: int = FREE_MIN,
     ) -> None:
@@ -396,7 +396,7 @@ class BrokerUnit:
         log.info("broker's certificate was made again", names=sorted(names))
 
 
-async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, str], notifier: Notifier) -> None:
+async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, str], notifier: ReadyNotifier) -> None:
     """`synapsed broker`: this host's broker, or, where it is somebody else's, who answers there for the fleet. Raises
     SynapsedError."""
     folder = BrokerFolder(home.broker)
@@ -428,7 +428,7 @@ def _elsewhere(home: Home) -> tuple[str, ...]:
     return plan.urls if plan.account else ()
 
 
-async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], notifier: Notifier) -> None:
+async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], notifier: ReadyNotifier) -> None:
     """Until SIGTERM or SIGINT."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -20,7 +20,7 @@ from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, Unreacha
 from synapsed.parts.fleet import tls
 from synapsed.parts.fleet.admin import administering, connected, opened, remove_peer
 from synapsed.parts.fleet.broker import BrokerFolder
-from synapsed.parts.fleet.fleet_config import FleetBroker, Settings, is_url
+from synapsed.parts.fleet.fleet_config import DaemonSettings, FleetBroker, is_url
 from synapsed.parts.fleet.keyring import Keyring, Plan, PlannedBroker
 from synapsed.parts.fleet.member_files import Home
 from synapsed.parts.fleet.natsserver import ClusterPlace, find
@@ -39,7 +39,7 @@ AGAIN_S: Final = 0.5
 type Told = dict[str, Any]
 
 
-def add(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+def add(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """The member `name` is to keep a broker, which is found at `address`; `port` and `route_port` where they are not
     the usual ones. Raises ConfigError, InvalidRequest."""
     name = str(body.get("name") or "")
@@ -60,7 +60,7 @@ def add(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
         return _told(members.plan)
 
 
-async def take(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def take(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Have from the admin's host what the broker of this one needs; done again, it is brought up to date. `listen`
     where it is not every address. Raises ConfigError, Unreachable, RemoteRefused."""
     mine, fleet = home.identity(), config.fleet
@@ -115,7 +115,7 @@ def broker_told(ring: Keyring, name: str, document: object) -> Told:
     }
 
 
-async def scale(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def scale(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """From one broker to three, or back: `replicas` is 1 or 3. The broker's unit is started again afterwards, unless
     all was done before (`again`), and `settle` ends it. Done again after it was interrupted, it goes on. Raises
     ConfigError, Unreachable, StoreError."""
@@ -143,7 +143,7 @@ async def scale(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
         return {**_told(members.plan), "again": False}
 
 
-def _regroup(ring: Keyring, folder: BrokerFolder, config: Settings, plan: Plan | None) -> None:
+def _regroup(ring: Keyring, folder: BrokerFolder, config: DaemonSettings, plan: Plan | None) -> None:
     if plan is None:
         folder.regroup(None, empty=True)
         return
@@ -154,7 +154,7 @@ def _regroup(ring: Keyring, folder: BrokerFolder, config: Settings, plan: Plan |
     folder.regroup(_cluster(here, plan.brokers, settings), empty=True)
 
 
-async def drop(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def drop(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """The host `name` keeps no broker any more: what it kept is copied to another. Raises ConfigError, Unreachable."""
     name, ring = str(body.get("name") or ""), home.keyring
     plan = ring.members().plan
@@ -227,7 +227,7 @@ def _place(host: str, address: str, port: int, route: int) -> PlannedBroker:
     return made
 
 
-def _here(home: Home, config: Settings, plan: Plan) -> PlannedBroker:
+def _here(home: Home, config: DaemonSettings, plan: Plan) -> PlannedBroker:
     """The broker that is here, as the others find it."""
     settings = (config.fleet.broker if config.fleet else None) or FleetBroker()
     told = urlsplit(plan.urls[0])
@@ -257,7 +257,7 @@ def _cluster(here: PlannedBroker, brokers: Any, settings: FleetBroker) -> Cluste
     return ClusterPlace(_route(settings), bare[0], bare[1], tuple(one.route for one in brokers))
 
 
-def _now(home: Home, config: Settings, plan: Plan) -> list[str]:
+def _now(home: Home, config: DaemonSettings, plan: Plan) -> list[str]:
     own = list(config.fleet.urls) if config.fleet else []
     return list(dict.fromkeys([*own, *plan.urls]))
 

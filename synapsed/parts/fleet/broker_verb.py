@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from synapsed.parts.fleet.broker import Notifier
+    from synapsed.parts.fleet.broker import ReadyNotifier
     from synapsed.parts.fleet.member_files import Places
 
 
@@ -15,7 +15,7 @@ def configure(_: argparse.ArgumentParser) -> None:
     """It has the options of every verb that serves."""
 
 
-def run(_: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], notifier: "Notifier") -> None:
+def run(_: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], notifier: "ReadyNotifier") -> None:
     """Raises SynapsedError."""
     from synapsed.parts.fleet.broker import serve
     from synapsed.parts.fleet.member_files import Home

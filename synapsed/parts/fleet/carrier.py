@@ -87,6 +87,14 @@ class FleetCarrier:
         self._counted: dict[str, int] = {}
         self._counted_at = -COUNTED_S
 
+    async def restore(self) -> None:
+        """What ended here while the part was not there is not sent any more; a host that may have it is told."""
+        for row in await self._table.over():
+            told = row.kind == "msg" and row.attempt > 0
+            body = encoded(receipts.cancel_body(row.task_id)).decode()
+            stop = (OutRow(id=new_id(), dst=row.dst, kind="ctl", task_id=row.task_id, body=body),) if told else ()
+            await self._table.change(FleetChange(put=stop, closed=((row.id, row.n, row.dst),)))
+
     def find(self, address: str) -> str | None:
         """The id of what `address` means: an agent of a member, or any of a class."""
         address = address.removeprefix("@")[:ADDRESS_MAX]

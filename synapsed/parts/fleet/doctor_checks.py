@@ -10,7 +10,7 @@ from synapsed.errors import SynapsedError
 from synapsed.parts.fleet import external_broker, tls
 from synapsed.parts.fleet.admin import administering, opened
 from synapsed.parts.fleet.broker import BrokerFolder, ask_health
-from synapsed.parts.fleet.fleet_config import Settings
+from synapsed.parts.fleet.fleet_config import DaemonSettings
 from synapsed.parts.fleet.member_files import Home, Identity
 from synapsed.parts.fleet.natsserver import INSTALL, NEEDED, find, version_in
 from synapsed.parts.fleet.watchdog import FREE_WARN
@@ -31,7 +31,7 @@ def found(what: str, status: str, detail: str, mend: str = "") -> Found:
     return {"what": what, "status": status, "detail": detail, "mend": mend}
 
 
-async def look(home: Home, config: Settings) -> list[Found]:
+async def look(home: Home, config: DaemonSettings) -> list[Found]:
     """Everything, in the order in which one thing needs the other. Empty where there is no fleet."""
     if config.fleet is None and not home.is_member() and not BrokerFolder(home.broker).settings.exists():
         return []
@@ -51,7 +51,7 @@ async def look(home: Home, config: Settings) -> list[Found]:
     return told
 
 
-def _membership(mine: Identity, config: Settings) -> Iterator[Found]:
+def _membership(mine: Identity, config: DaemonSettings) -> Iterator[Found]:
     if config.fleet is None:
         mend = "synapsectl fleet join - with a new invitation, or synapsectl fleet leave"
         yield found(
@@ -107,7 +107,7 @@ def _broker(home: Home) -> Iterator[Found]:
         yield found("broker's certificate", OK, f"counts for {days:.0f} days")
 
 
-async def _reached(mine: Identity, config: Settings) -> Found:
+async def _reached(mine: Identity, config: DaemonSettings) -> Found:
     urls = list(config.fleet.urls) if config.fleet else []
     if not urls:
         return found("fleet's broker", WRONG, "no address of one is known", "write urls under [fleet]")
@@ -140,7 +140,7 @@ def _answers(home: Home) -> Found:
     return found("fleet's registrar", OK, f"answers hosts that join, as pid {pid}")
 
 
-async def _kept(home: Home, config: Settings) -> list[Found]:
+async def _kept(home: Home, config: DaemonSettings) -> list[Found]:
     members = home.keyring.members()
     urls = list(config.fleet.urls) if config.fleet else []
     try:
@@ -155,6 +155,6 @@ async def _kept(home: Home, config: Settings) -> list[Found]:
     return [found("fleet's streams", WRONG, "; ".join(wrong[:TOLD_MAX]) + rest, "synapsectl fleet repair")]
 
 
-async def check(home: Home, config: Settings, _body: Any) -> dict[str, Any]:
+async def check(home: Home, config: DaemonSettings, _body: Any) -> dict[str, Any]:
     """`synapsed fleet check`."""
     return {"found": await look(home, config)}

@@ -136,7 +136,7 @@ class FleetConfig(Section):
     broker: FleetBroker | None = None
 
 
-class Settings(Protocol):
+class DaemonSettings(Protocol):
     """As much of the configuration as the fleet's verbs need."""
 
     @property

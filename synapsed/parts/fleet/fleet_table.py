@@ -184,6 +184,14 @@ class FleetTable:
         found = await self._store.read(lambda connection: _rows(connection.execute(query, (row_id,))))
         return found[0] if found else None
 
+    async def over(self) -> list[OutRow]:
+        """Messages of tasks that have ended, which the part would have closed if it had been there."""
+        query = (
+            f"SELECT {_OUT} FROM fleet_out WHERE kind IN ('msg', 'work') "  # noqa: S608 - a constant
+            "AND task_id IN (SELECT id FROM tasks WHERE open = 0) ORDER BY seq_no"
+        )
+        return await self._store.read(lambda connection: _rows(connection.execute(query)))
+
     async def oldest(self) -> float | None:
         """Since when the oldest row is open, in seconds since the epoch."""
         (found,) = await self._store.read(

@@ -10,7 +10,7 @@ from synapsed.errors import InvalidRequest
 from synapsed.parts.fleet.ctl.asking import INSTALL, has_client
 
 if TYPE_CHECKING:
-    from synapsed.parts.fleet.broker import Notifier
+    from synapsed.parts.fleet.broker import ReadyNotifier
     from synapsed.parts.fleet.member_files import Places
 
 
@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what")
 
 
-def run(args: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], _: "Notifier") -> None:
+def run(args: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], _: "ReadyNotifier") -> None:
     """Raises SynapsedError."""
     if not has_client():
         raise InvalidRequest(f"the client of NATS is not installed: {INSTALL}")

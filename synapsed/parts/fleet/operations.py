@@ -22,7 +22,7 @@ from synapsed.parts.fleet.broker_permissions import JOIN
 from synapsed.parts.fleet.dial import options
 from synapsed.parts.fleet.doctor_checks import check
 from synapsed.parts.fleet.external_broker import GivenBroker, create_given, end_given
-from synapsed.parts.fleet.fleet_config import HOST_NAME, FleetBroker, Settings, bytes_of, is_url
+from synapsed.parts.fleet.fleet_config import HOST_NAME, DaemonSettings, FleetBroker, bytes_of, is_url
 from synapsed.parts.fleet.founding import enrol_first
 from synapsed.parts.fleet.invitation import VALID_S as INVITATION_S
 from synapsed.parts.fleet.invitation import Invitation, asked, authority_at
@@ -40,7 +40,7 @@ POLL_S: Final = 0.2
 type Told = dict[str, Any]
 
 
-async def create(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def create(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Make a fleet, and this host its first member. `name`; `max_store`. Its broker is here: `addresses`, where other
     hosts find it; `listen`. Or somebody else's (`external_broker.create`): `urls`, `account_key`, `account`, `ca`.
     Done before, it only says so, and takes other `addresses`: what follows can be done again."""
@@ -72,7 +72,7 @@ async def create(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
     return {"name": name, "urls": urls, "again": False, "server": server.path, "version": server.release}
 
 
-def _created_before(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+def _created_before(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """The broker has moved where there are `addresses`: invitations name these from then on."""
     ring = home.keyring
     there = _broker(config, {}).listen
@@ -97,7 +97,7 @@ def _urls_at(addresses: Sequence[str], listen: str) -> list[str]:
     return urls
 
 
-async def settle(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def settle(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Wait until the broker that was started here, or is somebody else's, serves, and make what it is to keep;
     `not_pid` is the server that is to give way first. Raises Unreachable."""
     folder = BrokerFolder(home.broker)
@@ -127,7 +127,7 @@ def _given_way(folder: BrokerFolder, pid: int | None) -> None:
         raise Unreachable("the broker has not started again yet", sent=False)
 
 
-def invite(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+def invite(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """An invitation for the host `name`; `again` where a host of that name is a member, whose key counts no more once
     the new one has joined. `line` is a secret."""
     name, ring, now = _name(body), home.keyring, int(time.time())
@@ -159,13 +159,13 @@ def invite(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
     }
 
 
-def _ssh(config: Settings) -> list[str]:
+def _ssh(config: DaemonSettings) -> list[str]:
     """Returns how hosts are reached: `[hosts]` says so, where its part is there."""
     hosts: Any = getattr(config, "hosts", None)
     return ["ssh"] if hosts is None else list(hosts.ssh)
 
 
-async def join(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def join(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Make this host a member by the invitation `line`."""
     if home.is_member():
         mine = home.identity()
@@ -216,7 +216,7 @@ async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str | None) ->
         return await broker_cluster.request(client.request, f"syn.adm.join.{name}", asked(invitation, pair))
 
 
-async def remove(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def remove(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Revoke the host `name`: its connections end at once, its mail is emptied."""
     name, ring, now = _name(body), home.keyring, int(time.time())
     if home.is_member() and home.identity().name == name:
@@ -245,7 +245,7 @@ async def remove(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
     return told
 
 
-async def leave(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def leave(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Forget the fleet here, and what a broker has kept. Where the fleet was created that is its end, and needs `force`
     while it has other hosts. `dry`: only say whether that may be."""
     name = home.identity().name if home.is_member() else None
@@ -274,7 +274,7 @@ async def leave(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
     return {"name": name, "removed": gone, "left": left}
 
 
-async def status(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def status(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """What is known here without the daemon: `member`, `broker`, and where the keys are `hosts` and `streams`."""
     told: Told = {"member": None, "broker": None, "admin": home.keyring.exists(), "hosts": None, "streams": None}
     told["given"] = None
@@ -306,7 +306,7 @@ async def status(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
     return told
 
 
-async def repair(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
+async def repair(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Make at the broker what is missing, and correct what differs. `[fleet.broker] max_store` counts from then on."""
     ring = home.keyring
     with ring.changing() as members:
@@ -323,7 +323,7 @@ async def repair(home: Home, config: Settings, body: Mapping[str, Any]) -> Told:
     return {"done": done}
 
 
-def _broker_state(folder: BrokerFolder, config: Settings) -> Told:
+def _broker_state(folder: BrokerFolder, config: DaemonSettings) -> Told:
     settings = (config.fleet.broker if config.fleet else None) or FleetBroker()
     health = ask_health(folder)
     try:
@@ -358,7 +358,7 @@ def _prepare_broker(folder: BrokerFolder, ring: Keyring, name: str, addresses: S
     )
 
 
-def _broker(config: Settings, body: Mapping[str, Any]) -> FleetBroker:
+def _broker(config: DaemonSettings, body: Mapping[str, Any]) -> FleetBroker:
     written = (config.fleet.broker if config.fleet else None) or FleetBroker()
     given = {key: body[key] for key in ("listen", "max_store") if body.get(key)}
     try:
@@ -367,7 +367,7 @@ def _broker(config: Settings, body: Mapping[str, Any]) -> FleetBroker:
         raise InvalidRequest(f"listen or max_store: {str(error).splitlines()[-2].strip()}") from None
 
 
-def _urls(home: Home, config: Settings, plan: Plan) -> list[str]:
+def _urls(home: Home, config: DaemonSettings, plan: Plan) -> list[str]:
     """Where the admin finds a broker: as this host does, then as others."""
     own = list(config.fleet.urls) if config.fleet else []
     return list(dict.fromkeys([*own, *plan.urls]))
@@ -382,7 +382,7 @@ def _name(body: Mapping[str, Any]) -> str:
     return name
 
 
-type Operation = Callable[[Home, Settings, Mapping[str, Any]], Told | Awaitable[Told]]
+type Operation = Callable[[Home, DaemonSettings, Mapping[str, Any]], Told | Awaitable[Told]]
 
 OPERATIONS: Final[dict[str, Operation]] = {
     "create": create,
@@ -401,7 +401,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
 }
 
 
-def perform(home: Home, config: Settings, what: str, body: Mapping[str, Any]) -> Told:
+def perform(home: Home, config: DaemonSettings, what: str, body: Mapping[str, Any]) -> Told:
     """Raises SynapsedError."""
     done = OPERATIONS[what](home, config, body)
     if isinstance(done, dict):

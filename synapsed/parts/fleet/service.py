@@ -242,6 +242,7 @@ class Fleet:
         """What was under way goes on."""
         await self._peers.load()
         await self.parcels.load()
+        await self.carrier.restore()
         await self._peers.learn(self._me.name, self._identity.token)
         self.table.on_owed = self._due.set
         loops: list[tuple[str, Callable[[], Awaitable[None]]]] = [

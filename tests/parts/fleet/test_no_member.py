@@ -14,7 +14,9 @@ from synapsed.parts.fleet.fleet_rows import FleetChange, OutRow
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.parts.fleet.no_member import NoMember
 from synapsed.store.store import SqliteStore
+from synapsed.supervisor.carriers import Carriers
 from tests.fakes.clock import FakeClock
+from tests.parts.fleet.world import World
 
 
 @pytest.fixture
@@ -55,3 +57,21 @@ async def test_a_task_of_a_fleet_that_was_left_can_be_given_up(store: SqliteStor
     assert await table.open_rows() == []
     with pytest.raises(TaskNotCancelable):
         await left.cancel(task)
+
+
+async def test_what_was_canceled_while_the_part_was_not_there_is_not_sent_when_it_is_back(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    try:
+        laptop, box = await world.host("laptop"), await world.host("box")
+        await world.rest()
+        task = await laptop.send("codex@box", "hello", key="once")
+        await laptop.fetching.close()
+        await laptop.store.close()
+        store = await SqliteStore.open(laptop.path, clock=world.clock)
+        assert (await Carriers(store, world.clock).cancel(task)).status is TaskState.CANCELED
+        await store.close()
+        await laptop.start()
+        await world.rest()
+        assert await box.tasks() == []
+    finally:
+        await world.close()

@@ -17,7 +17,9 @@ from synapsed.parts.fleet.fleet_rows import FleetChange, InRow, OutRow, WorkCand
 from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.store.schema import APPLICATION_ID, MIGRATIONS
 from synapsed.store.store import SqliteStore
+from tests.support.daemon import Daemon
 
+THEIRS = ("laptop", "theirs-1", "local-1")
 AT = "2026-01-01T00:00:00.000Z"
 SCHEMA, VERSION = 12, 393_228
 
@@ -108,3 +110,22 @@ async def test_work_cursors_and_peers_are_there(table: FleetTable) -> None:
     assert await table.candidates() == [WorkCandidate(src="laptop", id="work-1", cls="codex", round=1, body="{}")]
     assert await table.cursor("events") == 5
     assert await table.peers() == {"box": "jwt"}
+
+
+def test_a_task_whose_agent_is_gone_ends_and_its_host_is_owed_that(tmp_path: Path) -> None:
+    """The daemon ends such tasks as it comes up: not before the part is there, which has a row with each."""
+    daemon = Daemon(tmp_path)
+    database = daemon.home / "state" / "synapsed.db"
+    database.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(database, autocommit=True)) as old:
+        old.executescript("".join(MIGRATIONS[:SCHEMA]))
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        old.execute(f"PRAGMA user_version = {VERSION}")
+        row = written("local-1", "synapse-gone-8100", "submitted", {"fleet": {"src": "laptop", "id": "theirs-1"}})
+        old.execute(f"INSERT INTO tasks ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+        old.execute("INSERT INTO fleet_in (src, id, kind, n, task_id, receipted) VALUES (?, ?, 'msg', 0, ?, 1)", THEIRS)
+    daemon.start()
+    assert daemon.end() == 0
+    with closing(sqlite3.connect(database)) as now:
+        assert now.execute("SELECT status FROM tasks").fetchall() == [("canceled",)]
+        assert now.execute("SELECT dst, kind, task_id FROM fleet_out").fetchall() == [("laptop", "upd", "local-1")]

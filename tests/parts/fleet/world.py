@@ -318,6 +318,7 @@ class Host:
             taken=self._taken,
             files=self.parcels.check,
         )
+        await self.carrier.restore()
         self.telling = EventTelling(
             name=self.name,
             events=self.store.events,
