@@ -45,7 +45,7 @@ class Mutant:
 
 
 def room(file: str) -> str:
-    """The folder that a file of the product is in, or the module itself: `synapsed/store`, `synapsectl/keys`."""
+    """The folder that a file of the product is in, or the module itself: `synapsed/store`, `synapsectl/client`."""
     return "/".join(file.removesuffix(".py").split("/")[:2])
 
 
