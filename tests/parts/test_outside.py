@@ -12,7 +12,7 @@ import pytest
 from synapsed.config.api_section import ApiConfig
 from synapsed.kernel import Face
 from synapsed.parts import loading
-from tests.support.daemon import Daemon, eventually
+from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "parts.md"
@@ -78,7 +78,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def daemon(installed: Path, tmp_path: Path) -> Iterator[Daemon]:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
-    daemon = Daemon(tmp_path, environ, config='[greetings]\nwords = "good morning"\n', source=ROOT)
+    daemon = Daemon(tmp_path, environ, config=f'{ANY_PORTS}[greetings]\nwords = "good morning"\n', source=ROOT)
     daemon.start()
     yield daemon
     assert daemon.end() == 0
@@ -92,7 +92,7 @@ def test_a_part_that_is_installed_as_a_package_is_at_work(daemon: Daemon) -> Non
     assert "the part broken is left out: ValueError: its face is called 'greetings'" in alert
     assert daemon.ctl("greet").out == "hello\n"
     assert "greet       greet an agent" in daemon.ctl("--help").out
-    daemon.config_file.write_text('[greetings]\nwords = ["no text"]\n')
+    daemon.config_file.write_text(f'{ANY_PORTS}[greetings]\nwords = ["no text"]\n')
     assert "greetings.words" in daemon.ctl("reload").err
 
 
