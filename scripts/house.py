@@ -2,9 +2,8 @@
 
     python -m scripts.house             all of it
     python -m scripts.house --static    without the message, which is sent on a simulated machine
-    python -m scripts.house --against   writes the imports that are against the rule into `tests/parts/against.txt`
 
-A module is counted as a part's where it is in the part's folder, or is to go there (`TO_GO`). The rest is the kernel.
+What is in a part's folder is the part's. The rest is the kernel.
 """
 
 import itertools
@@ -22,12 +21,6 @@ import grimp
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("synapsed", "synapsectl")
-AGAINST = ROOT / "tests" / "parts" / "against.txt"
-"""Exceptions from the rule that the kernel knows no part, and no part another. They only become fewer."""
-
-TO_GO = {
-    # What is not in its folder yet, by the beginnings of modules' names; the first that fits counts.
-}
 
 LIBRARIES = (
     "synapsed.a2a_types",
@@ -54,12 +47,7 @@ def part_of(module: str) -> str | None:
     """Returns the name of the part that a module of `synapsed` belongs to; None for the kernel, and for who puts all
     together."""
     name = module.removeprefix("synapsed.")
-    if name.startswith("parts."):
-        return name.split(".")[1] if name.count(".") > 1 else None
-    for part, beginnings in TO_GO.items():
-        if any(f"{name}.".startswith(f"{one}.") for one in beginnings):
-            return part
-    return None
+    return name.split(".")[1] if name.startswith("parts.") and name.count(".") > 1 else None
 
 
 def sizes() -> Iterator[tuple[str, str]]:
@@ -101,9 +89,6 @@ class Against:
                     found.used.add(other)
         found.used = {one for one in found.used if not one.startswith(LIBRARIES)}
         return found
-
-    def __str__(self) -> str:
-        return "\n".join(["# from the kernel to a part", *self.to_parts, "", "# from part to part", *self.between, ""])
 
 
 def structure() -> Iterator[tuple[str, str]]:
@@ -167,9 +152,6 @@ def first_byte() -> Iterator[tuple[str, str]]:
 
 
 def main(arguments: list[str]) -> None:
-    if "--against" in arguments:
-        AGAINST.write_text(str(Against.found()))
-        return
     for figures in (sizes, structure, words, *([] if "--static" in arguments else [first_byte])):
         for name, value in figures():
             print(f"{name:<44}{value}")

@@ -1,15 +1,12 @@
-"""The rule for what is still outside of its part's folder, too: its exceptions are written down."""
+"""The rule, counted: the kernel knows no part, and no part another."""
 
-from scripts.house import AGAINST, TO_GO, Against, sizes, words
+from scripts.house import Against, sizes, words
 from synapsed.parts.list import NAMES
 
 
-def test_no_import_against_the_rule_is_new() -> None:
-    assert str(Against.found()) == AGAINST.read_text(), "python -m scripts.house --against, where one has gone"
-
-
-def test_what_is_to_go_is_not_there_yet() -> None:
-    assert not set(NAMES) & set(TO_GO)
+def test_no_import_is_against_the_rule() -> None:
+    against = Against.found()
+    assert (against.to_parts, against.between) == ([], [])
 
 
 def test_it_counts() -> None:
