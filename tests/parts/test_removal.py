@@ -76,7 +76,7 @@ def source(part: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package without the part's folder."""
     source = tmp_path_factory.mktemp(part) / "source"
     for name in COPIED:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, source / name)  # with what was compiled: it takes a second to compile
     shutil.rmtree(source / "synapsed" / "parts" / part)
     return source
 
