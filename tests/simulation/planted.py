@@ -120,7 +120,7 @@ def _wrong_state() -> Iterator[None]:
 
     async def cancel(self: AgentTurns, task_id: str) -> Any:
         if self._turn is not None and any(task.id == task_id for task in self._mailbox):
-            self.interrupt("canceled")
+            self.interruption.begin("canceled")
         return await real(self, task_id)
 
     with mock.patch.object(AgentTurns, "cancel", cancel):
