@@ -1,4 +1,4 @@
-"""What is around the daemon: Python, configuration, proxy, service manager, PATH, the agents' programs."""
+"""Looks at what is around the daemon: Python, configuration, proxy, service manager, PATH, the agents' programs."""
 
 import os
 import platform

@@ -1,5 +1,5 @@
-"""What is wrong with an agent and stands until it is mended, told once when it begins and once when it ends; among it
-messages that wait behind what stands in its program's composer. Pure.
+"""Alerts: what is wrong with an agent and stands until it is mended, told once when it begins and once when it ends;
+among it messages that wait behind what stands in its program's composer. Pure.
 
 Who waits for a message is told what it waits for; but perhaps nobody does. The person who began to write may have gone,
 or it is what a daemon that was killed could not take back.

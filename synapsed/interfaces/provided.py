@@ -1,6 +1,6 @@
-"""What parts provide, for the kernel and for each other: what waits for the person, here and on other hosts; the
-agents of these; browsers
-that are told of it, which one part keeps and another one tells; and screens as documents.
+"""Protocols of what parts provide, for the kernel and for each other: what waits for the person, here and on other
+hosts; the agents of these; browsers that are told of it, which one part keeps and another one tells; and screens as
+documents.
 """
 
 import asyncio

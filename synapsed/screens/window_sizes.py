@@ -47,7 +47,7 @@ class WindowSizes:
         return self._drawn
 
     def forget_due(self) -> None:
-        """What the window's sizes were is still to be told."""
+        """Drops what is due: the window's sizes are still to be told."""
         self._due.clear()
 
     def due(self, sent: int) -> Iterator[Size]:

@@ -1,4 +1,4 @@
-"""Who carries a task to an agent that is not this daemon's: the carriers of the open parts, as one."""
+"""The carriers of the open parts, as one: they bring tasks to agents that are not this daemon's."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What a screen shows, in the formats in which it is asked for: text, a redraw, a document, rows, a picture. Pure."""
+"""A screen, in the formats in which it is asked for: text, a redraw, a document, rows, a picture. Pure."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a screen shows at one moment: values, without the emulator (`emulated_screen`)."""
+"""A screen at one moment: values, without the emulator (`emulated_screen`)."""
 
 from dataclasses import dataclass, field
 

@@ -314,8 +314,8 @@ class _Evidence:
                 self.spans.setdefault(word, []).append((request.at, request.ended_at or request.at))
 
     def repeats(self, word: str, happenings: Sequence[Happening]) -> bool:
-        """Whether the program asks its model again and again for that word, which it was given once: opencode does
-        where the clock is behind the date of a message (docs/clocks.md), also of one that was stopped before."""
+        """Returns whether the program asks its model again and again for that word, which it was given once: opencode
+        does where the clock is behind the date of a message (docs/clocks.md), also of one that was stopped before."""
         if self.times[word] != 1 or self.answered[word] < 2:
             return False
         last = self.spans[word][-1][1]

@@ -91,7 +91,7 @@ STRANGERS = ("qwen", "cn", "pi")
 """Programs that no profile is shipped for (`strangers`)."""
 
 TO_STRANGERS = ("{word} [[answer:short]]", "Say {word}.", "{word} [[delay:2]] [[answer:short]]", "{word}\nin two lines")
-"""What is sent to these: an answer is read off their screens as they draw it, so it is a plain one."""
+"""Messages to these: an answer is read off their screens as they draw it, so it is a plain one."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Which size output is drawn in."""
+"""The size in which output is drawn."""
 
 from synapsed.screens.window_sizes import SIZES_MAX, WindowSizes
 

@@ -88,7 +88,7 @@ class FleetCarrier:
         self._counted_at = -COUNTED_S
 
     async def restore(self) -> None:
-        """What ended here while the part was not there is not sent any more; a host that may have it is told."""
+        """Takes back what ended here while the part was not there; a host that may have it is told."""
         for row in await self._table.over():
             told = row.kind == "msg" and row.attempt > 0
             body = encoded(receipts.cancel_body(row.task_id)).decode()

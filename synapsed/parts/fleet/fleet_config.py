@@ -137,7 +137,7 @@ class FleetConfig(Section):
 
 
 class DaemonSettings(Protocol):
-    """As much of the configuration as the fleet's verbs need."""
+    """The part of the configuration that the fleet's verbs need."""
 
     @property
     def fleet(self) -> FleetConfig | None: ...

@@ -1,4 +1,4 @@
-"""What is said of agents that only a fleet reaches, by a host that is in none, or takes no part in its own."""
+"""Refusals of agents that only a fleet reaches, by a host that is in none, or takes no part in its own."""
 
 from synapsed.clock import Clock
 from synapsed.errors import TaskNotCancelable, UnknownAgent

@@ -1,4 +1,4 @@
-"""What is told of the part's section where it is wrong."""
+"""Errors in the part's section."""
 
 from pathlib import Path
 

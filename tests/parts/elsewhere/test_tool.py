@@ -1,4 +1,4 @@
-"""What the tool does with other hosts where the part is not installed."""
+"""The tool and other hosts, where the part is not installed."""
 
 from typing import Any, cast
 

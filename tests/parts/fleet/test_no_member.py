@@ -1,4 +1,4 @@
-"""What a host says that is in no fleet, or takes no part in its own."""
+"""A host that is in no fleet, or takes no part in its own."""
 
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
