@@ -25,10 +25,9 @@ from synapsectl.statusline import WHEEL_ON
 from synapsectl.terminal_keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
 from synapsectl.tty import Terminal
 from synapsectl.ways import Attempt, OpenedWay, Ways
-from synapsed.shared.attach_frames import DIRECT, EARLIER, LENT, NEWS, OUTPUT, OVER, SCREEN
+from synapsed.shared.attach_frames import EARLIER, NEWS, OUTPUT, SCREEN
 
 if TYPE_CHECKING:
-    from synapsectl.direct import LentWay
     from synapsectl.earlier import Pieces
     from synapsectl.lookback import Lookback
 
@@ -173,7 +172,7 @@ class AttachedTerminal:
 
     def _step(self) -> None:
         """Wait for something to do, and do it."""
-        daemon, direct = self._ways.daemon, self._ways.direct
+        daemon = self._ways.daemon
         more = daemon is not None and daemon.has_more and self._display.has_room
         readable, writable = self._wait(0 if more else self._patience())
         if self._signals.fd in readable:
@@ -186,8 +185,6 @@ class AttachedTerminal:
             return
         if self._terminal.fileno() in readable:
             self._read_keys()
-        if direct is not None and direct.fd in readable and direct is self._ways.direct:
-            self._read_direct(direct)
         if daemon is not None and (more or daemon.fd in readable) and daemon is self._ways.daemon:
             self._read_output(daemon)
         if self._terminal.fileno() in writable:
@@ -199,7 +196,7 @@ class AttachedTerminal:
 
     def _wait(self, seconds: float | None) -> tuple[list[int], list[int]]:
         """The descriptors that can be read now, and written to."""
-        daemon, terminal, direct = self._ways.daemon, self._terminal.fileno(), self._ways.direct
+        daemon, terminal = self._ways.daemon, self._terminal.fileno()
         reads, writes = [self._signals.fd], []
         if len(self._typed) < INPUT_MAX or self._ways.leased is not None:
             reads.append(terminal)
@@ -209,10 +206,6 @@ class AttachedTerminal:
             reads.append(daemon.fd)
         if daemon is not None and daemon.unsent:
             writes.append(daemon.fd)
-        if direct is not None and self._display.has_room:
-            reads.append(direct.fd)
-        if direct is not None and self._typed:
-            writes.append(direct.fd)
         readable, writable, _ = select.select(reads, writes, [], seconds)
         return readable, writable
 
@@ -429,7 +422,6 @@ class AttachedTerminal:
         """The agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
         self._lookback = None
         self._display.uncover()
-        self._ways.leave_direct()
         try:
             self._connect()
         except CtlError as error:
@@ -523,24 +515,10 @@ class AttachedTerminal:
                 self._pieces.came.append(payload)
                 if self._pieces.whole:
                     self._show_earlier(self._pieces)
-            elif kind in (LENT, DIRECT, OVER):
-                self._ways.told(kind, self._settings)
-
-    def _read_direct(self, direct: "LentWay") -> None:
-        data, over = direct.receive()
-        self._display.output(data)
-        if direct.drops:
-            told = "[%s would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
-            self._display.say(told % self._display.name)
-        if over:
-            self._ways.leave_direct()
-            self._ways.command({"type": "redraw"})
 
     def _take_news(self, text: bytes) -> None:
         match parse_news(text):
             case {"type": "exit", **rest}:
-                if self._ways.direct is not None:
-                    self._display.output(self._ways.direct.rest())
                 code = rest.get("exit_code")
                 self._end(ProgramExited(code if isinstance(code, int) else None))
             case {"type": "attention", "needs": int(needs), **rest}:

@@ -4,7 +4,6 @@ The connection never blocks: what it cannot send at once it keeps, and says how 
 """
 
 import json
-import os
 import select
 import socket
 import time
@@ -49,9 +48,6 @@ class TerminalConnection:
         self._reader = FrameReader(SCREEN_MAX)
         self._rest = rest
         self._unsent = bytearray()
-        self.lends = False
-        """Something may be lent with what comes."""
-        self._lent: socket.socket | None = None
 
     @classmethod
     def open(
@@ -99,7 +95,7 @@ class TerminalConnection:
         data, self._rest = self._rest, b""
         if not data:
             try:
-                data = self._receive_lent() if self.lends else self._connection.recv(CHUNK)
+                data = self._connection.recv(CHUNK)
             except BlockingIOError:
                 return []
             except OSError as error:
@@ -110,20 +106,6 @@ class TerminalConnection:
             return self._reader.feed(data)
         except FrameError as error:
             raise BadAnswer(f"the daemon breaks the protocol: {error}") from None
-
-    def _receive_lent(self) -> bytes:
-        data, lent, _, _ = socket.recv_fds(self._connection, CHUNK, 1)
-        for fd in lent:
-            os.set_inheritable(fd, False)
-            if self._lent is not None:
-                self._lent.close()
-            self._lent = socket.socket(fileno=fd)
-        return data
-
-    def take_lent(self) -> socket.socket | None:
-        """What the daemon has lent last; None where it has not arrived, as over ssh."""
-        lent, self._lent = self._lent, None
-        return lent
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
         """Every frame, waiting for each. Raises BadAnswer when the connection ends."""
@@ -167,8 +149,6 @@ class TerminalConnection:
             self.flush()
             if writable and len(self._unsent) == before:
                 break
-        if self._lent is not None:
-            self._lent.close()
         self._connection.close()
 
 

@@ -1,18 +1,14 @@
-"""The ways between a person's terminal and an agent's program: through the daemon, and past it where it lends one."""
+"""The way between a person's terminal and an agent's program, through the daemon."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from socket import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synapsectl.ahead import BegunAttach
 from synapsectl.client import Client
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, open_terminal, read_greeting
-from synapsed.shared.attach_frames import LENT, OVER
 
 if TYPE_CHECKING:
-    from synapsectl.direct import LentWay
     from synapsectl.leases import LeasedKeys
 
 FRAME_MAX = 32 * 1024
@@ -57,12 +53,10 @@ class Attempt:
 
 
 class Ways:
-    """There is a way where `daemon` is one; `direct` is the other one, while it is lent. `far`: the agent is on another
-    host, and the line there may be dead."""
+    """There is a way where `daemon` is one. `far`: the agent is on another host, and the line there may be dead."""
 
     def __init__(self, client: Client, *, read_only: bool, begun: BegunAttach | None, far: bool = False) -> None:
         self.daemon: TerminalConnection | None = None
-        self.direct: LentWay | None = None
         self.frames: list[tuple[int, bytes]] = []
         """What came with the greeting."""
         self.leased: LeasedKeys | None = None
@@ -72,8 +66,6 @@ class Ways:
         self._read_only = read_only
         self._begun = begun
         """The first connection, where it has begun already."""
-        self._lent: socket | None = None
-        self._one_screen = False
 
     def ask(self, agent: str, *, cols: int, rows: int) -> OpenedWay:
         """Ask the daemon for a way to `agent`, which takes its time. Raises CtlError."""
@@ -88,36 +80,23 @@ class Ways:
     def begin(self, way: OpenedWay) -> None:
         """Have it in place of those that there are."""
         opened, greeting, self.frames = way
-        self._one_screen = bool(greeting.get("one_screen"))
         self.leased = None
         if self._far and greeting.get("leases"):
             from synapsectl.leases import LeasedKeys, clock
 
             self.leased = LeasedKeys(clock())
             opened.command({"type": "lease", "lease": 0})
-        elif greeting.get("lends") and not self._read_only:
-            opened.lends = True
-            opened.command({"type": "direct", "taken": False, "tells": True})
         self.leave()
         self.daemon = opened
 
     def leave(self) -> None:
         """Nothing more comes here."""
-        self.leave_direct()
         daemon, self.daemon = self.daemon, None
         if daemon is not None:
             daemon.close(0)
 
-    def leave_direct(self) -> None:
-        direct, self.direct = self.direct, None
-        if direct is not None:
-            direct.close()
-
     def close(self, timeout: float) -> None:
         """Leave, with `timeout` seconds for the daemon to take what it was sent."""
-        self.leave_direct()
-        if self._lent is not None:
-            self._lent.close()
         if self.daemon is not None:
             self.daemon.close(timeout)
 
@@ -125,23 +104,6 @@ class Ways:
         """To the daemon, if it is there."""
         if self.daemon is not None:
             self.daemon.command(document)
-
-    def told(self, kind: int, settings: Mapping[str, Any]) -> None:
-        """The daemon says that a way is lent, begins, or is over."""
-        if kind == OVER or self.daemon is None:
-            self.leave_direct()
-        elif kind == LENT:
-            lent, self._lent = self._lent, self.daemon.take_lent()
-            if lent is not None:
-                lent.close()
-            if self._lent is not None:
-                self.daemon.command({"type": "direct", "taken": True})
-        elif self._lent is not None:
-            from synapsectl.direct import LentWay
-
-            self.direct = LentWay(self._lent, settings, one_screen=self._one_screen)
-            self._lent = None
-            self.daemon.command({"type": "direct", "begun": True})
 
     def type(self, keys: bytearray, typed: float) -> None:
         """Send `keys` as far as that goes now, and take what was sent out of them; the oldest was `typed` then."""
@@ -151,10 +113,6 @@ class Ways:
             while keys and self.daemon is not None and not self.daemon.unsent and self.leased.may_send(clock()):
                 self.daemon.leased(self.leased.piece(bytes(keys[:FRAME_MAX]), typed))
                 del keys[:FRAME_MAX]
-            return
-        if self.direct is not None and keys:
-            with suppress(OSError):  # it is over, which is read there
-                del keys[: self.direct.send(keys)]
             return
         while keys and self.daemon is not None and not self.daemon.unsent:
             self.daemon.keys(bytes(keys[:FRAME_MAX]))

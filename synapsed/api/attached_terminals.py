@@ -18,7 +18,6 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from synapsed.aio import TaskSet
 from synapsed.api.body import parse_json
 from synapsed.api.context import ApiContext, rights_of
-from synapsed.api.direct_terminal import DirectKeys
 from synapsed.api.framed_terminal import FramedConnection
 from synapsed.api.leases import GRANT_S, HEAD, KeyPiece, Leases
 from synapsed.api.problems import body_of
@@ -154,7 +153,6 @@ class TerminalSession(ABC):
             ):
                 await self._attachment.resize(cols, rows)
             case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS and self._leases is None:
-                await self._older_keys()
                 await self._attachment.write(_TERMINAL_SIGNALS[name])
             case {"type": "lease", "lease": int(number)}:
                 self._hear(number)
@@ -163,7 +161,6 @@ class TerminalSession(ABC):
             case {"type": "detach"}:
                 if self._leases is not None:
                     await self._say(self._leases.grant(self._now()))
-                await self._older_keys()
                 await self._leave(going=False)
                 return True
             case {"type": "terminal"}:
@@ -198,9 +195,6 @@ class TerminalSession(ABC):
 
     def _now(self) -> float:
         return self._context.clock.boot()
-
-    async def _older_keys(self) -> None:  # noqa: B027 - the same
-        """Deal with what was pressed before, if that comes another way."""
 
     async def _other_command(self, command: Any) -> None:
         """One that is not known to every kind of terminal."""
@@ -280,7 +274,6 @@ class FramedTerminal(TerminalSession):
         self._busy = False
         """The task has one of them in hand."""
         self._wake = asyncio.Event()
-        self._direct = DirectKeys(attachment, lambda: self._connection, self._take_handed)
 
     @classmethod
     async def serve(
@@ -304,10 +297,9 @@ class FramedTerminal(TerminalSession):
         try:
             view = context.control.directory.view(agent_id)
             greeting = {"id": view.id, "name": view.name, "settings": settings, "one_screen": one_screen}
-            await session._say({"type": "attached", **greeting, "lends": True, "leases": True})
+            await session._say({"type": "attached", **greeting, "leases": True})
             await session.run()
         finally:
-            await session._direct.close()
             connection.close()
         return connection.answer
 
@@ -344,12 +336,6 @@ class FramedTerminal(TerminalSession):
         match command:
             case {"type": "earlier", "bytes": int(limit)} if 0 <= limit <= EARLIER_MAX:
                 await self._say_earlier(limit)
-            case {"type": "direct", "taken": bool(taken), **more}:
-                self._direct.said(taken=taken, tells=more.get("tells") is True)
-            case {"type": "direct", "begun": True}:
-                self._direct.begun()
-            case {"type": "redraw"}:
-                self._attachment.draw_again()
             case _:
                 await super()._other_command(command)
 
@@ -370,8 +356,7 @@ class FramedTerminal(TerminalSession):
             if not (keys := self._leased(self._leases, payload, now)):
                 return
             kind, payload = wire.KEYS, keys
-        if kind == wire.KEYS and not self._direct.alive and self._type_now(payload):
-            self._direct.used()
+        if kind == wire.KEYS and self._type_now(payload):
             return
         self._came.append((kind, payload, now))
         self._untyped += len(payload)
@@ -386,13 +371,6 @@ class FramedTerminal(TerminalSession):
         if (late := leases.late()) is not None:
             self._connection.send(wire.NEWS, encode_json(late))
         return keys
-
-    def _take_handed(self, data: bytes) -> bool:
-        """Keys that came the direct way as far as the keeper."""
-        if self._type_now(data):
-            return True
-        self._wake.set()
-        return False
 
     def _type_now(self, data: bytes) -> bool:
         return not self._busy and not self._came and self._attachment.type_now(data)
@@ -414,8 +392,8 @@ class FramedTerminal(TerminalSession):
         """Deal with what came, in order; True for `detach`."""
         self._busy = True
         try:
-            while self._came or self._direct.due:
-                if await (self._deal_handed() if self._direct.due else self._deal_frame()):
+            while self._came:
+                if await self._deal_frame():
                     return True
         finally:
             self._busy = False
@@ -428,9 +406,7 @@ class FramedTerminal(TerminalSession):
             if kind == wire.LEASED and self._leases is not None:
                 kind, payload = wire.KEYS, self._leased(self._leases, payload, came) or b""
             if kind == wire.KEYS and payload:
-                await self._older_keys()
                 await self._attachment.write(payload)
-                self._direct.used()
             elif kind == wire.COMMAND and await self._command(payload):
                 return True
         except SynapsedError as error:
@@ -438,22 +414,6 @@ class FramedTerminal(TerminalSession):
         if self._untyped <= UNTYPED_MAX // 2:
             self._connection.resume()
         return False
-
-    async def _deal_handed(self) -> bool:
-        data = self._direct.waiting[0]
-        try:
-            await self._attachment.write(data)
-        except SynapsedError as error:
-            await self._say({"type": "error", **body_of(error)})
-        self._direct.waiting.popleft()
-        self._direct.dealt(len(data))
-        return False
-
-    async def _older_keys(self) -> None:
-        if self._direct.alive:
-            await self._direct.end()
-            while self._direct.waiting:
-                await self._deal_handed()
 
     def _flow(self) -> None:
         self._attachment.pass_to(partial(self._connection.send, wire.OUTPUT), self._connection.has_room)

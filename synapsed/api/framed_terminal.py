@@ -113,18 +113,6 @@ class FramedConnection(asyncio.BufferedProtocol):
             return True
         return False
 
-    def lend(self, kind: int, descriptor: int) -> bool:
-        """Send a frame with a descriptor, if it can go at once; whether it has."""
-        transport = self._transport
-        if transport is None or transport.get_write_buffer_size():
-            return False
-        data = frame(kind, b"")
-        with transport.get_extra_info("socket").dup() as sock:
-            try:
-                return socket.send_fds(sock, [data], [descriptor]) == len(data)
-            except OSError:
-                return False
-
     async def drained(self) -> None:
         """Returns when the client has taken enough of what was sent. Raises ConnectionResetError where it has left."""
         await self._writable.wait()

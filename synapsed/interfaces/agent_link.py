@@ -1,6 +1,5 @@
 """What the supervisor asks of an agent's link and of its side channels."""
 
-import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -134,51 +133,6 @@ class Delivery:
     fresh: bool = False
 
 
-class DirectTerminal(Protocol):
-    """A person's terminal that has a direct way to the program, as whoever lent it sees it."""
-
-    def typed(self, data: bytes) -> None:
-        """The program was given these keys."""
-        ...
-
-    def handed(self, data: bytes) -> None:
-        """These keys are to be dealt with, in this order and behind those that were typed; `DirectWay.dealt` then."""
-        ...
-
-    def may_begin(self) -> bool:
-        """Whether nothing is held back here of the output until now."""
-        ...
-
-    def may_type(self) -> bool:
-        """Whether text may go to the program without being dealt with."""
-        ...
-
-    def over(self) -> None:
-        """The output goes by way of the daemon again, with a redraw first."""
-        ...
-
-
-class DirectWay(Protocol):
-    """A way of bytes between a person's tool and an agent's program, past the daemon."""
-
-    @property
-    def lent(self) -> socket.socket:
-        """What is lent; close it then."""
-        ...
-
-    def begin(self, announce: Callable[[], None]) -> bool:
-        """Let the output go there from now on, and keys, after `announce`; False where that cannot be just now."""
-        ...
-
-    def dealt(self, count: int) -> None:
-        """So many bytes that were handed over are dealt with."""
-        ...
-
-    async def end(self) -> None:
-        """Returns when all that was pressed there has been told."""
-        ...
-
-
 class TypedLine(Protocol):
     """Follows what a person types at an attached terminal, and takes the lines that are for somebody else."""
 
@@ -228,12 +182,8 @@ class Attachment(Protocol):
         `told` so, once; None: it may set that. (Else it may not, and nobody is told.)"""
         ...
 
-    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
-        """A direct way for `terminal`; None where there can be none now."""
-        ...
-
     def draw_again(self) -> None:
-        """Redraw, and go on from there; a direct way is over."""
+        """Redraw, and go on from there."""
         ...
 
     def type_now(self, data: bytes) -> bool:

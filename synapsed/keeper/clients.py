@@ -14,7 +14,6 @@ from .processes import peer_uid
 from .requests import Connection, Requests
 from .spec import LaunchRefused
 from .spool import OutputChannel
-from .terminals import MAX_TERMINALS, JoinedTerminal
 
 BACKLOG = 16
 
@@ -114,10 +113,6 @@ def _unlink_stale(path: str) -> None:
     raise LaunchRefused("socket_in_use", f"somebody listens on {path} already")
 
 
-MYPY = False
-if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
-    from collections.abc import Callable
-
 MAX_CLIENTS = 16
 """Connections at once; the daemon needs one, its successor another. Further ones are closed without an answer."""
 
@@ -125,14 +120,13 @@ MAX_CLIENTS = 16
 class Clients:
     """All connections, on the keeper's selector."""
 
-    __slots__ = ("_connections", "_listener", "_requests", "_selector", "_terminals")
+    __slots__ = ("_connections", "_listener", "_requests", "_selector")
 
     def __init__(self, selector: selectors.BaseSelector, requests: Requests) -> None:
         self._listener: socket.socket | None = None
         self._selector = selector
         self._requests = requests
         self._connections: list[Connection] = []
-        self._terminals: dict[str, JoinedTerminal] = {}
 
     def listen(self, listener: socket.socket) -> None:
         """Clients come to `listener` from now on; the one before is closed."""
@@ -147,55 +141,17 @@ class Clients:
 
     def serve(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
         """Sends everybody what their sockets take. True when somebody would take more at once."""
-        over = exit_record is not None
         hungry = False
-        for terminal in self._terminals.values():  # before all others: a person waits
-            hungry = terminal.pump(channels["pty"].spool, over=over) or hungry
         for client in tuple(self._connections):
             self._answer(client)
             more = not client.broken and client.pump(channels, exit_record)
             more = more or (bool(client.backlog) and client.has_room and not client.closing)
-            if client.joined and not client.wants_writing:
-                self._let_go(client)
-            elif client.broken or (client.closing and not more and not client.wants_writing):
+            if client.broken or (client.closing and not more and not client.wants_writing):
                 self._drop(client)
             else:
-                self._watch(client, self._ready)
+                self._watch(client)
             hungry = hungry or more
-        for terminal in tuple(self._terminals.values()):
-            if terminal.gone:
-                self._leave(terminal)
-            else:
-                self._watch(terminal, self._terminal_ready)
         return hungry
-
-    @property
-    def late_until(self) -> float | None:
-        """When something is to be sent that may wait for something else."""
-        times = [client.late_until for client in self._connections if client.late_until is not None]
-        return min(times) if times else None
-
-    def join(self, client: Connection, terminal: JoinedTerminal) -> bool:
-        """From now on the connection of `client`, which is told so last, is that of `terminal`; False where there are
-        too many."""
-        if len(self._terminals) >= MAX_TERMINALS or terminal.name in self._terminals:
-            return False
-        self._terminals[terminal.name] = terminal
-        client.joined = True
-        return True
-
-    def terminal(self, name: str) -> JoinedTerminal | None:
-        return self._terminals.get(name)
-
-    def _leave(self, terminal: JoinedTerminal) -> None:
-        if terminal.registered:
-            self._selector.unregister(terminal.sock)
-        terminal.sock.close()
-        del self._terminals[terminal.name]
-
-    def _terminal_ready(self, terminal: JoinedTerminal, mask: int) -> None:
-        if mask & selectors.EVENT_READ:
-            terminal.receive()
 
     def tell(self, kind: int, header: dict[str, object]) -> None:
         """Sends a frame to every client that shook hands."""
@@ -209,8 +165,8 @@ class Clients:
             client.closing = True
 
     def close(self) -> None:
-        for sock in (*(each.sock for each in self._connections), *(each.sock for each in self._terminals.values())):
-            sock.close()
+        for client in self._connections:
+            client.sock.close()
 
     def _accept(self, listener: socket.socket) -> None:
         try:
@@ -235,32 +191,25 @@ class Clients:
     def _answer(self, client: Connection) -> None:
         """Serves what waits, as long as the answers do not pile up."""
         try:
-            while client.backlog and client.has_room and not (client.closing or client.joined):
+            while client.backlog and client.has_room and not client.closing:
                 self._requests.serve(client, client.backlog.popleft())
         except ProtocolError as error:
             client.dismiss(error.code, str(error))
 
     def _drop(self, client: Connection) -> None:
-        self._let_go(client)
         client.sock.close()
-        for terminal in tuple(self._terminals.values()):
-            if terminal.owner is client:
-                terminal.shut(end=True)  # text that was sent before that still counts
-                self._leave(terminal)
-
-    def _let_go(self, client: Connection) -> None:
         if client.registered:
             self._selector.unregister(client.sock)
         self._connections.remove(client)
 
-    def _watch[C: (Connection, JoinedTerminal)](self, client: C, ready: Callable[[C, int], None]) -> None:
+    def _watch(self, client: Connection) -> None:
         mask = selectors.EVENT_READ if client.wants_reading else 0
         if client.wants_writing:
             mask |= selectors.EVENT_WRITE
         if mask == client.registered:
             return
         if not client.registered:
-            self._selector.register(client.sock, mask, lambda found: ready(client, found))
+            self._selector.register(client.sock, mask, lambda found: self._ready(client, found))
         elif mask:
             self._selector.modify(client.sock, mask, self._selector.get_key(client.sock).data)
         else:

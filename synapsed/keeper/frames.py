@@ -35,7 +35,7 @@ MAGIC = 0x4B
 _PREFIX = struct.Struct("!BBHI")
 PREFIX_SIZE = _PREFIX.size
 
-# Requests, from a client. All but HELLO, FLOW and DEALT carry `req`, which the answer repeats.
+# Requests, from a client. All but HELLO and FLOW carry `req`, which the answer repeats.
 HELLO = 0x01
 SUBSCRIBE = 0x02
 WRITE = 0x03
@@ -48,9 +48,7 @@ ACK_EXIT = 0x09
 FLOW = 0x0A
 DISCARD = 0x0B
 CLOSE_INPUT = 0x0C
-JOIN = 0x0D
-DEALT = 0x0E
-SHUT = 0x0F
+# 0x0D to 0x0F were requests of a version before, as 0x94 and 0x95 below.
 
 # Answers, from the keeper.
 WELCOME = 0x80
@@ -62,8 +60,6 @@ OUTPUT = 0x90
 GAP = 0x91
 EXITED = 0x92
 ALERT = 0x93
-TYPED = 0x94
-KEYS = 0x95
 
 
 class ProtocolError(Exception):

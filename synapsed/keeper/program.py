@@ -21,7 +21,6 @@ from .requests import Connection, Requests
 from .spawn import Program
 from .spec import LaunchRefused, Spec
 from .spool import OutputChannel
-from .terminals import JoinedTerminal
 from .writer import InputWriter
 
 RETRY_S = 0.5
@@ -102,7 +101,7 @@ class Keeper:
         self._listener.close()
 
     def _patience(self) -> float | None:
-        due = (self._ending.deadline(), self._retry_at, self._leave_at, self._clients.late_until)
+        due = (self._ending.deadline(), self._retry_at, self._leave_at)
         times = [at for at in due if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
@@ -147,7 +146,6 @@ class Keeper:
             "alert": self._alert,
             "started_at": self._started_at,
             "exit": self.exit_record,
-            "terminals": True,
             "withheld": self.program.withheld,
         }
 
@@ -321,19 +319,6 @@ class Keeper:
         self.input.put(pending)
         if self.input.stalled:
             self._watch_program()
-
-    def join(self, client: Connection, name: str) -> bool:
-        """Makes the connection of `client` a person's terminal; False where there is no room for one."""
-        return self._clients.join(client, JoinedTerminal(client.sock, name, self.input.queue, self._put_keys))
-
-    def terminal(self, name: str) -> JoinedTerminal | None:
-        return self._clients.terminal(name)
-
-    def _put_keys(self, pending: Pending) -> bool:
-        takes = self.takes_input and self.input.queue.has_room(len(pending.data))
-        if takes:
-            self.put_input(pending)
-        return takes
 
     def discard_input(self) -> int:
         """Drops the input that waits and refuses it `discarded`. Returns bytes dropped."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import signal
 import socket
 import struct
-import time
 from collections import deque
 
 from . import frames
@@ -26,9 +25,6 @@ HIGH_WATER = 128 * 1024
 FILLS_PER_TURN = 8
 """Output frames given to one client before others, and the program, get their turn."""
 
-LATE_S = 0.002
-"""Seconds for which word of a key may wait for its echo: whoever types waits for that, and nobody for the word."""
-
 
 class Connection:
     """A connected client. Raises nothing on a broken socket: `broken` is set and the keeper drops it."""
@@ -36,13 +32,11 @@ class Connection:
     __slots__ = (
         "_cursors",
         "_decoder",
-        "_late_until",
         "_out",
         "backlog",
         "broken",
         "closing",
         "exit_sent",
-        "joined",
         "paused",
         "registered",
         "sock",
@@ -61,14 +55,10 @@ class Connection:
         self.exit_sent = False
         self.paused = False
         """The client asked for a pause of the output (FLOW); everything else goes on."""
-        self.joined = False
-        """It has become a person's terminal (`terminals`), once what waits is sent."""
         self.registered = 0
         """The event mask under which the selector knows this socket."""
         self._decoder = Decoder()
         self._out = bytearray()
-        self._late_until: float | None = None
-        """All that waits may wait until then."""
         self._cursors: dict[str, int] = {}
 
     @property
@@ -78,16 +68,11 @@ class Connection:
 
     @property
     def wants_reading(self) -> bool:
-        return not (self.closing or self.joined or self.backlog) and self.has_room
+        return not (self.closing or self.backlog) and self.has_room
 
     @property
     def wants_writing(self) -> bool:
-        return bool(self._out) and self._late_until is None
-
-    @property
-    def late_until(self) -> float | None:
-        """When what waits is to be sent though nothing else is."""
-        return self._late_until if self._out else None
+        return bool(self._out)
 
     def dismiss(self, code: str, message: str) -> None:
         """The client broke the protocol: it is told so, and nothing else."""
@@ -114,13 +99,6 @@ class Connection:
 
     def send_encoded(self, frame: bytes) -> None:
         self._out += frame
-        self._late_until = None
-
-    def send_late(self, frame: bytes) -> None:
-        """Sends a frame that wakes nobody by itself for LATE_S, if it can go with what follows."""
-        if not self._out:
-            self._late_until = time.monotonic() + LATE_S
-        self._out += frame
 
     def subscribe(self, channel: str, offset: int) -> None:
         """Output of `spool` is sent from `offset` on, in place of any earlier subscription to it."""
@@ -131,9 +109,6 @@ class Connection:
         """Sends what can be sent. True when there is more to send and the socket would take it."""
         for _ in range(FILLS_PER_TURN):
             self._fill(channels)
-            if self._late_until is not None and self._late_until > time.monotonic():
-                return False
-            self._late_until = None
             if not self._out and not self._announce_exit(channels, exit_record):
                 return False
             if not self._flush():
@@ -183,7 +158,6 @@ if MYPY:  # what type checkers know as true: the keeper imports no typing at run
 MAX_OFFSET = (1 << 62) - 1
 MAX_REQUEST = (1 << 53) - 1
 MAX_INPUT_ID = 200
-MAX_TERMINAL_ID = 32
 MAX_GRACE_S = 3600.0
 
 
@@ -213,8 +187,6 @@ class Requests:
             frames.ACK_EXIT: self._acknowledge,
             frames.DISCARD: self._discard,
             frames.CLOSE_INPUT: self._close_input,
-            frames.JOIN: self._join,
-            frames.SHUT: self._shut,
         }
 
     def serve(self, client: Connection, frame: Frame) -> None:
@@ -226,9 +198,6 @@ class Requests:
             raise ProtocolError("no_hello", "the first frame must be HELLO")
         if frame.type == frames.FLOW:
             client.paused = frame.header.get("paused") is True
-            return
-        if frame.type == frames.DEALT:
-            self._dealt(client, frame)
             return
         request = frame.integer("req", 0, MAX_REQUEST)
         handler = self._handlers.get(frame.type, self._unknown)
@@ -352,30 +321,6 @@ class Requests:
         if self._keeper.program.terminal:
             raise Refusal("no_pipes", "a terminal has no end of input; write its end-of-file character")
         self._keeper.close_input()
-        return {}
-
-    def _join(self, client: Connection, _request: int, frame: Frame) -> dict[str, object]:
-        name = frame.text("id", MAX_TERMINAL_ID)
-        if not (name.isascii() and name.isalnum()):
-            raise ProtocolError("bad_field", "field 'id' must be letters and digits")
-        if not self._keeper.program.terminal:
-            raise Refusal("no_terminal", "the program runs on pipes")
-        if not self._keeper.join(client, name):
-            raise Refusal("terminals", "as many terminals are joined as may be, or one of that id is")
-        return {}
-
-    def _dealt(self, client: Connection, frame: Frame) -> None:
-        terminal = self._keeper.terminal(frame.text("id", MAX_TERMINAL_ID))
-        dealt, offset = frame.integer("dealt", 0, MAX_OFFSET), None
-        if terminal is not None:
-            if frame.header.get("offset") is not None:
-                offset = frame.integer("offset", 0, self._keeper.channels["pty"].spool.end)
-            terminal.dealt(client, dealt, opens=frame.header.get("open") is True, offset=offset)
-
-    def _shut(self, client: Connection, _request: int, frame: Frame) -> dict[str, object]:
-        terminal = self._keeper.terminal(frame.text("id", MAX_TERMINAL_ID))
-        if terminal is not None:
-            terminal.shut(end=frame.header.get("end") is True)
         return {}
 
     def _channel(self, frame: Frame) -> OutputChannel:

@@ -28,7 +28,6 @@ from synapsed.keepers.keeper_messages import (
     Lost,
     Output,
     OutputGap,
-    TerminalKeys,
     WriteResult,
 )
 
@@ -263,17 +262,6 @@ class KeeperClient:
             self._paused = False
             self._link.send(frames.FLOW, {"paused": False})
 
-    def dealt_with(self, terminal: str, count: int, *, opens: bool, offset: int | None = None) -> None:
-        """So many bytes that were handed over from that terminal are dealt with; `opens`: text goes to the program from
-        now on, if those were all. Its output begins at `offset`, if it has not begun."""
-        place = {} if offset is None else {"offset": offset}
-        self._link.send(frames.DEALT, {"id": terminal, "dealt": count, "open": opens, **place})
-
-    async def shut_terminal(self, terminal: str, *, end: bool = False) -> None:
-        """Returns when all that was pressed there has been told, and will be handed over from now on; `end`: its output
-        ends too."""
-        await self._ask(frames.SHUT, {"id": terminal, "end": end})
-
     def close(self) -> None:
         """Lets go of the keeper, which lives on. Requests under way raise KeeperLost; Lost is the last event."""
         self._link.abort()
@@ -320,8 +308,6 @@ class KeeperClient:
             self._emit(Exited(ExitRecord.from_json(header["record"])))
         elif kind == frames.ALERT:
             self._emit(Alert(header["code"], header["active"], header["message"]))
-        elif kind in (frames.TYPED, frames.KEYS):
-            self._emit(TerminalKeys(header["id"], frame.payload, kind == frames.TYPED))
         elif kind == frames.WELCOME:
             self._settle(_WELCOME_KEY, frame)
         # Anything else was pushed by a newer keeper and can be ignored: that is the protocol's rule.

@@ -99,8 +99,6 @@ class Hello:
     """Whether it shows what is typed."""
     foreground: int | None = None
     """The process group that reads the terminal."""
-    terminals: bool = False
-    """Whether persons' terminals can be joined to it."""
     sizes: tuple[tuple[int, int, int], ...] = ()
     """The last sizes of the window: how much output there was before it, columns, rows. Empty from a keeper of
     before."""
@@ -109,7 +107,7 @@ class Hello:
     def from_json(cls, header: dict[str, Any]) -> "Hello":
         """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
-        later = ("exit", "unread", "line_mode", "echo", "foreground", "terminals", "sizes")
+        later = ("exit", "unread", "line_mode", "echo", "foreground", "sizes")
         plain = {name: header[name] for name in cls.__slots__ if name not in later}
         return cls(
             exit=None if exit_record is None else ExitRecord.from_json(exit_record),
@@ -117,7 +115,6 @@ class Hello:
             line_mode=header.get("line_mode"),
             echo=header.get("echo"),
             foreground=header.get("foreground"),
-            terminals=header.get("terminals") is True,
             sizes=tuple((at, cols, rows) for at, cols, rows in header.get("sizes", ())),
             **plain,
         )
@@ -170,17 +167,7 @@ class Lost:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalKeys:
-    """Keys that were pressed at a joined terminal: `typed`, so that the program has them; else they are to be dealt
-    with, and the terminal is shut until they are."""
-
-    terminal: str
-    data: bytes
-    typed: bool
-
-
-KeeperEvent = Output | OutputGap | Exited | Alert | TerminalKeys | Lost
+KeeperEvent = Output | OutputGap | Exited | Alert | Lost
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, Store
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap, TerminalKeys
+from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap
 from synapsed.keepers.kept_program import KeptProgram, gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -217,8 +217,6 @@ class AcpLink:
                 self._read_from = event.end
                 self._session.missed()
                 self._program.alert(gap_alert(event))
-            case TerminalKeys():
-                pass  # a program on pipes has no terminals
             case _:
                 self._program.told(event)
 
@@ -458,12 +456,6 @@ class AcpLink:
         return True
 
     def type_now(self, data: bytes) -> bool:
-        return False
-
-    def typed_direct(self, data: bytes) -> None:
-        """Nothing passes the daemon."""
-
-    def busy(self) -> bool:
         return False
 
     def nobody_types(self) -> None:

@@ -6,7 +6,7 @@ yield is done here, step by step.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,10 +38,6 @@ from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import KeysTyped, StopAsked
 
 
-async def nobody_types() -> None:
-    """There is nobody who types past the daemon."""
-
-
 class Driver:
     """`looked` is called with every look, `resized` when the window has another size."""
 
@@ -58,8 +54,6 @@ class Driver:
         self._program = terminal.program
         self._clock = terminal.clock
         self._resized = resized
-        self.hands_off: Callable[[], Awaitable[None]] = nobody_types
-        """Returns when what a person has typed past the daemon has been told, and no more of that comes."""
         self.unread = Unread(terminal.program.keeper, self._read)
         self.looks = Looks(terminal, self.unread, do=self.do, looked=looked)
         self.kernel = KernelChecks(terminal, self.looks)
@@ -155,7 +149,6 @@ class Driver:
     async def _step(self, step: Step) -> Any:
         match step:
             case Press(data):
-                await self.hands_off()
                 self._stage.note(KeysTyped(self._clock.monotonic()))
                 return (await self._program.keeper().write(data)).hidden
             case LookNow():

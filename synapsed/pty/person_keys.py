@@ -91,11 +91,6 @@ class PersonKeys:
                 raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
             await self.type(data)
 
-    def typed_direct(self, data: bytes) -> None:
-        """The program was given that past the daemon."""
-        self._touched(data)
-        self._typed(data)
-
     def busy(self) -> bool:
         """Something else may be on its way; only a look tells."""
         return self._session.half_typed or self._keyboard.answering

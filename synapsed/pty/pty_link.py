@@ -19,7 +19,7 @@ from synapsed.errors import KeeperLost, StoreError
 from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, SideChannel, Store
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.keepers.keeper_messages import KeeperEvent, Output, OutputGap, TerminalKeys
+from synapsed.keepers.keeper_messages import KeeperEvent, Output, OutputGap
 from synapsed.keepers.kept_program import KeptProgram, gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -146,7 +146,6 @@ class PtyLink:
         self._seen = seen
         self._theme = Theme(seen.outer)
         self._viewers = Viewers(stage, self._person_keys, self, now=clock.monotonic, outer=seen.outer)
-        driver.hands_off = self._viewers.shut_direct
         self._answering = Answering(agent_id, profile, self._session)
         self._kernel = KernelWitness(
             profile, clock, self._session, driver.unread, driver.looks.facts, driver.looks.soon
@@ -290,8 +289,6 @@ class PtyLink:
                 self._driver.do(self._session.missed(event.end))
                 self._undrawn.gone(event.end)
                 self._program.alert(gap_alert(event))
-            case TerminalKeys():
-                self._viewers.pressed_direct(event)
             case _:
                 self._program.told(event)
 
@@ -480,7 +477,6 @@ class PtyLink:
         self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
     ) -> bool:
         """`refuses` hears of an answer that stops a turn which was not begun here, and of one that overrules it."""
-        await self._viewers.shut_direct()
         return await self._driver.perform(self._answering.answer(text, prompt_id, refuses))
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ So nothing is typed while something else is being typed, and nothing is typed be
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -50,9 +50,6 @@ class Performer(Protocol):
     def do(self, commands: Sequence[SessionCommand]) -> None: ...
 
     async def perform[T](self, steps: Steps[T]) -> T: ...
-
-    @property
-    def hands_off(self) -> Callable[[], Awaitable[None]]: ...
 
 
 class TurnWorker:
@@ -201,7 +198,6 @@ class TurnWorker:
         """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
         record was written a dialog may have come up, a person have typed, or a message that was stopped have come back
         before this one; and it may not have read what was typed before."""
-        await self._performer.hands_off()
         learns = self._profile.composer.usual
         if learns and await self._looks.facts.ask() and part == "paste":
             return False

@@ -14,19 +14,15 @@ instead of the stream, so that nothing of the program's is disturbed; then the s
 
 import asyncio
 import re
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from synapsed.errors import Forbidden, KeeperLost
-from synapsed.interfaces import DirectTerminal, TypedLine
-from synapsed.keepers.client import KeeperClient
-from synapsed.keepers.keeper_messages import TerminalKeys
+from synapsed.errors import Forbidden
+from synapsed.interfaces import TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
-from synapsed.pty.direct_viewer import Way, join_terminal
 from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN, notice_rows
 from synapsed.terminal.screen_messages import Redraw
@@ -77,12 +73,6 @@ class PersonsKeys(Protocol):
 
     def type_now(self, data: bytes) -> bool: ...
 
-    def typed_direct(self, data: bytes) -> None: ...
-
-    def busy(self) -> bool:
-        """Whether something else may be on its way: a person's keys wait."""
-        ...
-
     async def composes(self) -> bool: ...
 
     async def take_line(self, line: str) -> bool: ...
@@ -90,11 +80,6 @@ class PersonsKeys(Protocol):
 
 class ViewedWindow(Protocol):
     """The window of the program, and the terminal that it is seen in: the link's."""
-
-    @property
-    def client(self) -> KeeperClient | None:
-        """The program's keeper, where its terminal can be joined."""
-        ...
 
     async def resize(self, cols: int, rows: int) -> None: ...
 
@@ -135,10 +120,6 @@ class Viewer:
         self._handing = False
         """What `output` gave last is still on its way."""
         self._wake = asyncio.Event()
-        self.way: Way | None = None
-        """A direct way for its output and keys, or for what is to become that."""
-        self._at: int | None = None
-        """Where the output ends that has gone to it."""
         self._notice = ""
         self._notice_over: asyncio.TimerHandle | None = None
         self.cols = cols
@@ -160,7 +141,6 @@ class Viewer:
         finally:
             self._drawing = None
         self._filter = self._fresh_filter()
-        self._at = max(screen.offset, self._at or 0)
         drawn = undo + screen.drawn + self._filter.feed(screen.pending)
         self._size = 0
         for offset, data in missed:
@@ -207,30 +187,9 @@ class Viewer:
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         self._pass, self._ready = take, ready
 
-    async def direct(self, terminal: DirectTerminal) -> Way | None:
-        keeper = self._group.window.client
-        if self.read_only or keeper is None or not keeper.hello.terminals or self._ended:
-            return None
-        name = secrets.token_hex(8)
-        try:
-            lent = await join_terminal(keeper.path, name)
-        except KeeperLost:
-            return None
-        if self.way is not None:
-            self.way.leave()
-        self.way = self._group.ways[name] = Way(
-            name, lent, keeper=keeper, viewer=self, terminal=terminal, forget=self._group.forget
-        )
-        return self.way
-
     def draw_again(self) -> None:
         self._undo = True
         self._redraw_soon()
-
-    def may_go_direct(self) -> int | None:
-        """Its output has gone up to there, and nothing is on its way to it, or about to be."""
-        waits = self._waiting or self._behind or self._handing or self._ended or self._drawing is not None
-        return None if waits or self._notice or not self.fits or self._filter.holds else self._at
 
     def follow(self, line: TypedLine) -> None:
         self._line = line
@@ -241,15 +200,6 @@ class Viewer:
     def _passed(self, data: bytes) -> None:
         if self._line is not None:
             self._line.passed(data)
-
-    def may_type_direct(self) -> bool:
-        return self._passes(b"") and self._group.may_type_direct(self)
-
-    def typed_direct(self, data: bytes) -> None:
-        self._passed(data)
-        if self._notice and not are_reports(data):
-            self._dismiss()
-        self._group.typed_direct(data)
 
     def type_now(self, data: bytes) -> bool:
         if self.read_only or not self._passes(data) or not self._group.type_now(self, data):
@@ -289,10 +239,6 @@ class Viewer:
             self._redraw_soon()
 
     def _redraw_soon(self) -> None:
-        if self.way is not None:
-            self._undo = self._undo or self.way.begun
-            self.way.leave()
-            self.way = None
         self._drop(behind=True)
         self._wake.set()
 
@@ -320,15 +266,10 @@ class Viewer:
             await self._line.close()
         if self._notice_over is not None:
             self._notice_over.cancel()
-        if self.way is not None:
-            self.way.leave()
         self._group.leave(self)
 
     def push(self, offset: int, data: bytes) -> None:
         """Output of the program, at `offset`."""
-        self._at = offset + len(data)
-        if self.way is not None and self.way.begun:
-            return
         if self._notice or not self.fits:
             self._behind = True
         if self._drawing is not None and not self._behind:
@@ -400,8 +341,6 @@ class Viewers:
         self.stage = stage
         self.keys = keys
         self.window = window
-        self.ways: dict[str, Way] = {}
-        """By their names at the keeper, until nothing can come from there any more."""
         self._size: tuple[int, int] | None = None
         """Columns and rows of the window, as far as they are known."""
         self._outer = outer
@@ -471,28 +410,6 @@ class Viewers:
         self._sign(data)
         return True
 
-    def may_type_direct(self, viewer: Viewer) -> bool:
-        return viewer is self._last and viewer.fits and not self.keys.busy()
-
-    def pressed_direct(self, keys: TerminalKeys) -> None:
-        """The keeper told of keys at a terminal that is joined to it."""
-        if (way := self.ways.get(keys.terminal)) is not None:
-            way.pressed(keys)
-
-    def typed_direct(self, data: bytes) -> None:
-        """The program was given that past the daemon."""
-        self._sign(data)
-        self.keys.typed_direct(data)
-
-    def forget(self, terminal: str) -> None:
-        self.ways.pop(terminal, None)
-
-    async def shut_direct(self) -> None:
-        """Returns when every key that a person has typed past the daemon has been told, and no more is. Raises
-        KeeperLost."""
-        if self._last is not None and self._last.way is not None:
-            await self._last.way.shut()
-
     async def resized(self, viewer: Viewer) -> None:
         if not viewer.read_only:
             self._sign()
@@ -501,7 +418,6 @@ class Viewers:
 
     async def _use(self, viewer: Viewer) -> None:
         if viewer is not self._last:
-            await self.shut_direct()
             self._last = viewer
             self.see()
             if self._size != (viewer.cols, viewer.rows):
@@ -532,7 +448,6 @@ class Viewers:
         viewer.end()
         if viewer in self._viewers:
             self._viewers.remove(viewer)
-        self.ways = {name: way for name, way in self.ways.items() if way.viewer is not viewer}
         if self._last is viewer:
             self._last = None
         self.see()

@@ -23,12 +23,6 @@ NEWS = 0x83
 """From the daemon: one JSON object."""
 EARLIER = 0x84
 """From the daemon: a part of what was printed before, as the news before it says."""
-LENT = 0x85
-"""From the daemon: a descriptor comes with it, of a way to the program past the daemon."""
-DIRECT = 0x86
-"""From the daemon: from here on output comes from what was lent, and keys may go there; as bytes, without frames."""
-OVER = 0x87
-"""From the daemon: what was lent is over; a redraw follows, and keys go to the daemon again."""
 
 HEAD = 5
 FRAME_MAX = 1024 * 1024

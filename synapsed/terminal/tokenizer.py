@@ -229,11 +229,6 @@ class Tokenizer:
         """The end of the stream so far, if it is an unfinished sequence or character."""
         return bytes(self._held)
 
-    @property
-    def holds(self) -> bool:
-        """True where the stream so far ends inside of a sequence or a character."""
-        return bool(self._held) or self._drops
-
     def take(self, data: bytes) -> bytes:
         """Returns what is whole now, as it came, behind what was whole before."""
         dropped = 0

@@ -42,11 +42,6 @@ class ViewerFilter:
         self._one_screen = one_screen
         self._tokenizer = Tokenizer(MAX_PASSED)
 
-    @property
-    def holds(self) -> bool:
-        """True where what was fed ends inside of a sequence or a character."""
-        return self._tokenizer.holds
-
     def feed(self, data: bytes) -> bytes:
         """Returns what a viewer gets now."""
         if self.switched:

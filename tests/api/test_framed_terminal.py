@@ -3,22 +3,19 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from synapsed.api import attached_terminals
 from synapsed.api.framed_terminal import READ_AT_ONCE, FramedConnection
-from synapsed.interfaces import DirectTerminal
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.shared.attach_frames import (
     COMMAND,
-    DIRECT,
     EARLIER,
     FRAME_MAX,
     KEYS,
-    LENT,
     NEWS,
     OUTPUT,
     SCREEN,
@@ -79,7 +76,7 @@ def _is_attention(found: tuple[int, bytes]) -> bool:
 async def greeted(frames: Frames) -> None:
     kind, said = await frames.next()
     greeting = {"type": "attached", "id": AGENT, "name": "claude", "settings": {"status": True}, "one_screen": False}
-    greeting["lends"] = greeting["leases"] = True
+    greeting["leases"] = True
     assert (kind, json.loads(said)) == (NEWS, greeting)
     assert await frames.next() == (SCREEN, b"\x1b[H\x1b[2Jscreen")
 
@@ -194,83 +191,6 @@ async def test_how_many_need_a_person(api: Api) -> None:
     assert told == {"type": "attention", "needs": 0, "here": False, "doing": "ready"}
     writer.close()
     await writer.wait_closed()
-
-
-class LentWay:
-    """`interfaces.DirectWay` that has nothing at its other end."""
-
-    def __init__(self) -> None:
-        self.lent, self._other = socket.socketpair()
-        self.terminal: DirectTerminal
-        self.dealt_with = 0
-        self.ended = False
-
-    async def to(self, terminal: DirectTerminal) -> "LentWay":
-        self.terminal = terminal
-        return self
-
-    def begin(self, announce: Callable[[], None]) -> bool:
-        announce()
-        return True
-
-    def dealt(self, count: int) -> None:
-        self.dealt_with += count
-
-    async def end(self) -> None:
-        self.ended = True
-
-    def close(self) -> None:
-        self.lent.close()
-        self._other.close()
-
-
-@pytest.fixture
-def way() -> Iterator[LentWay]:
-    made = LentWay()
-    yield made
-    made.close()
-
-
-async def lent(api: Api, frames: Frames, way: LentWay, **more: object) -> None:
-    """The output goes that way from here on."""
-    await greeted(frames)
-    api.control.attachments[0].direct = way.to  # type: ignore[method-assign]
-    frames.command(type="direct", taken=False, **more)
-    frames.send(KEYS, b"0")
-    assert {await frames.next(), await frames.next()} == {(OUTPUT, b"0"), (LENT, b"")}
-    frames.command(type="direct", taken=True)
-    assert await frames.next() == (DIRECT, b"")
-
-
-async def test_what_was_pressed_before_a_direct_way_was_known_is_typed_before_what_went_there(
-    api: Api, way: LentWay
-) -> None:
-    """It took the way for one that the person's tool had left: keys on it were lost, and output."""
-    async with opened(api) as (_, frames):
-        await lent(api, frames, way, tells=True)
-        way.terminal.handed(b"3")
-        assert not way.terminal.may_type()
-        frames.send(KEYS, b"1")
-        frames.send(KEYS, b"2")
-        frames.command(type="direct", begun=True)
-        assert [await frames.next() for _ in range(3)] == [(OUTPUT, b"1"), (OUTPUT, b"2"), (OUTPUT, b"3")]
-        assert (way.dealt_with, way.ended, way.terminal.may_type()) == (1, False, True)
-        way.terminal.handed(b"4")
-        assert await frames.next() == (OUTPUT, b"4")
-        frames.send(KEYS, b"5")  # by a tool that has left it
-        assert await frames.next() == (OUTPUT, b"5")
-        assert way.ended
-
-
-async def test_a_tool_of_before_does_not_say_when_its_keys_go_there(api: Api, way: LentWay) -> None:
-    async with opened(api) as (_, frames):
-        await lent(api, frames, way)
-        assert way.terminal.may_type()
-        way.terminal.handed(b"1")
-        assert await frames.next() == (OUTPUT, b"1")
-        frames.send(KEYS, b"2")
-        assert await frames.next() == (OUTPUT, b"2")
-        assert way.ended
 
 
 async def test_a_client_that_reads_nothing_is_let_go_of(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

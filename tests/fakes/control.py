@@ -29,8 +29,6 @@ from synapsed.interfaces import (
     Bringing,
     Carrier,
     ConfigChange,
-    DirectTerminal,
-    DirectWay,
     NewEvent,
     OutputPiece,
     SendRequest,
@@ -122,9 +120,6 @@ class FakeAttachment:
 
     def keep_clipboard(self, told: str | None) -> None:
         """Nothing is set."""
-
-    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
-        return None
 
     def draw_again(self) -> None:
         """It is drawn once."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
-from synapsed.interfaces import Attachment, Delivery, DirectTerminal, DirectWay, LinkTerminal, ScreenWatch, TypedLine
+from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, TypedLine
 from synapsed.keepers.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -234,9 +234,6 @@ class _Attachment:
 
     def keep_clipboard(self, told: str | None) -> None:
         """Nothing is set."""
-
-    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
-        return None
 
     def draw_again(self) -> None:
         """It is drawn once."""

@@ -36,12 +36,6 @@ class Program:
     async def type(self, data: bytes) -> None:
         """Nobody reads it."""
 
-    def typed_direct(self, data: bytes) -> None:
-        """The same."""
-
-    def busy(self) -> bool:
-        return False
-
     def nobody_types(self) -> None:
         """The window stays as it is."""
 
@@ -429,10 +423,7 @@ async def test_somebody_sits_at_a_terminal_for_a_while_after_they_gave_a_sign() 
     async def resized() -> None:
         await viewer.resize(COLS, ROWS)
 
-    async def typed_past_us() -> None:
-        viewers.typed_direct(b"x")
-
-    for sign in (typed, looked, resized, typed_past_us):
+    for sign in (typed, looked, resized):
         now[0] += viewers_module.PRESENT_S - 1
         assert viewers.has_person
         now[0] += 1
@@ -483,10 +474,6 @@ async def test_a_line_that_is_followed_has_all_that_is_typed() -> None:
     assert not viewer.type_now(b"x")
     assert program.typed == b"a"
     await viewer.write(b"x")
-    viewer.typed_direct(b"b")
-    assert line.had == [("passed", b"a"), ("written", b"x"), ("passed", b"b")]
-    assert viewer.may_type_direct()
-    line.passes = lambda _data: False  # type: ignore[method-assign]
-    assert not viewer.may_type_direct()
+    assert line.had == [("passed", b"a"), ("written", b"x")]
     await viewer.close()
     assert line.closed

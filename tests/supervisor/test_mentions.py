@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
-from synapsed.interfaces import DirectTerminal, DirectWay, TypedLine
+from synapsed.interfaces import TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
@@ -42,9 +42,6 @@ class Terminal:
 
     def keep_clipboard(self, told: str | None) -> None:
         """Nothing is set."""
-
-    async def direct(self, terminal: DirectTerminal) -> DirectWay | None:
-        return None
 
     def draw_again(self) -> None:
         """It is drawn once."""

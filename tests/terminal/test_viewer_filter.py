@@ -209,17 +209,6 @@ def test_strings_built_to_make_the_expressions_backtrack_are_read_in_linear_time
             assert b"\x1b" not in seen(data + b"\x18")
 
 
-def test_whether_something_is_held() -> None:
-    viewer = ViewerFilter()
-    for data, holds in ((b"text", False), (b"\x1b[3", True), (b"1m", False), (b"\xe2", True), (b"\x82\xac", False)):
-        viewer.feed(data)
-        assert viewer.holds == holds
-    viewer.feed(b"\x1bPq" + b"~" * MAX_PASSED)
-    assert viewer.holds
-    assert viewer.feed(b"\x1b\\text") == b"text"
-    assert not viewer.holds
-
-
 # --- on one screen --------------------------------------------------------------------------------------------------
 
 COLS, ROWS = 30, 6
