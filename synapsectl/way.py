@@ -53,7 +53,7 @@ class Attempt:
 
 
 class Way:
-    """`daemon` is None while there is none. `far`: the agent is on another host, and the line there may be dead."""
+    """`daemon`: the connection, if there is one. `far`: the agent is on another host, and the line may be dead."""
 
     def __init__(self, client: Client, *, read_only: bool, begun: BegunAttach | None, far: bool = False) -> None:
         self.daemon: TerminalConnection | None = None
