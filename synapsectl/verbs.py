@@ -1,7 +1,7 @@
 """The verbs: which module has each, and what it is for; and the overview of them, which `synapsectl -h` shows."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -13,14 +13,15 @@ from synapsectl.output import PROGRAM
 class Verb(NamedTuple):
     """`module` is one of `package`; `module:name` an object in one that several verbs share. The verb of a part stands
     in the overview behind the verb `after`, and `completes` says what words of its command line may be: by sub-verb and
-    metavar (`remove NAME`) a path of the daemon, and the keys of what is a word there and of what it is."""
+    metavar (`remove NAME`) a path of the daemon, and the keys of what is a word there and of what it is; or as
+    `module:name` a function that returns words, each with what it is."""
 
     module: str
     help: str
     group: str
     package: str = "synapsectl.commands"
     after: str = ""
-    completes: "Mapping[str, tuple[str, str, str]] | None" = None
+    completes: "Mapping[str, tuple[str, str, str] | str] | None" = None
 
     @property
     def full_module(self) -> str:
@@ -31,6 +32,14 @@ class Verb(NamedTuple):
         """What has the verb's `configure` and `run`, or its `SUBVERBS`."""
         found, name = import_module(self.full_module), self.module.partition(":")[2]
         return getattr(found, name) if name else found
+
+    def source(self, word: str) -> "tuple[str, str, str] | Callable[[], Iterable[tuple[str, str]]] | None":
+        """Returns what `completes` has for the word, with its function loaded."""
+        found = (self.completes or {}).get(word)
+        if not isinstance(found, str):
+            return found
+        module, _, name = found.partition(":")
+        return getattr(import_module(f"{self.package}.{module}"), name)  # type: ignore[no-any-return]
 
     def examples(self) -> "Sequence[tuple[str, str]]":
         """Command lines, and what each is for: `EXAMPLES` of the module, by name where several verbs share it."""
@@ -77,8 +86,6 @@ VERBS = {
     "screen": Verb("screen", "an agent's screen now", LOOKING),
     "logs": Verb("logs", "what an agent printed", LOOKING),
     "events": Verb("events", "what happens, as it happens", LOOKING),
-    "diff": Verb("diff", "what has changed in an agent's folder", LOOKING),
-    "worktree": Verb("worktree", "folders and branches of their own for agents", LOOKING),
     "send": Verb("send", "send a message to agents, and wait for the answers", MESSAGES),
     "reply": Verb("reply", "reply to what this agent was asked", MESSAGES),
     "tasks": Verb("tasks", "the messages and what became of them", MESSAGES),
@@ -90,7 +97,6 @@ VERBS = {
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
-    "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
     "up": Verb("up", "bring the daemon back, and say which agents live", DAEMON),
@@ -132,6 +138,8 @@ SYNONYMS = {
 """What people who come from other tools type, and the verb that they mean."""
 
 RELEASED = {
+    "acp": "editors",
+    "diff": "worktrees",
     "external": "elsewhere",
     "fleet": "fleet",
     "history": "history",
@@ -142,14 +150,15 @@ RELEASED = {
     "web": "web",
     "devices": "web",
     "token": "web",
+    "worktree": "worktrees",
 }
 """Verbs of parts, with the part of each: what is said where that is not installed."""
 
 NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
-"""Verbs of this tool that show what a part knows."""
+"""Verbs of this tool that need a part."""
 
-OPTIONS = {"fleet": "fleet"}
-"""Options of its verbs that ask for what a part knows."""
+OPTIONS = {"fleet": "fleet", "worktree": "worktrees"}
+"""Options of its verbs that need a part."""
 
 
 @cache

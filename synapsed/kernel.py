@@ -66,10 +66,11 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """`opened` of the module `opens` takes a `Kernel` and gives a context manager with what runs."""
+    """`opened` of the module `opens` takes a `Kernel` and gives a context manager with what runs. A part that has verbs
+    only opens nothing."""
 
     name: str
-    opens: str
+    opens: str = ""
     sections: Mapping[str, ConfigKey] = field(default_factory=dict)
     """At the top of the configuration. The names that were released stay; a new one begins with the part's name."""
     check: Callable[[Any], str | None] | None = None
@@ -355,7 +356,7 @@ async def open_parts(faces: Sequence[Face], kernel: Kernel) -> AsyncIterator[Par
     parts = Parts()
     kernel.all = parts.all
     async with AsyncExitStack() as up:
-        for face in faces:
+        for face in (face for face in faces if face.opens):
             await parts.open(face, kernel, up)
         try:
             yield parts

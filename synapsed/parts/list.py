@@ -12,4 +12,6 @@ NAMES = (
     "a2a",
     "elsewhere",
     "fleet",
+    "editors",
+    "worktrees",
 )

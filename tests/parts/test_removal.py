@@ -41,6 +41,8 @@ GONE = {
         "synapsed.txt",
     },
     "pictures": set(),
+    "editors": {"synapsectl.txt"},
+    "worktrees": {"environment.txt", "synapsectl.txt"},
     "history": {"config-errors.txt", "config-keys.txt", "databases.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
     "rules": {"alert-codes.txt", "config-errors.txt", "config-keys.txt"},
     "schedules": {"config-errors.txt", "config-keys.txt", "openapi.txt", "routes.txt", "synapsectl.txt"},
@@ -56,6 +58,8 @@ WORDS = {
     "moods": "moods",
     "fleet": "[Ff]leet|[Bb]roker|BROKER|GOM|LANG|OTHER_HOME|schema File",
     "pictures": "pictures",
+    "editors": "acp",
+    "worktrees": "worktree|diff|SYNAPSE_(REPOSITORY|WORKTREE)",
     "history": "history|usage|Usage|History",
     "rules": r"rule|webhooks|WEBHOOK_GIVEN_UP",
     "schedules": r"schedule|Schedule|schema (LastTime|Missed|Outcome)\b",
@@ -64,6 +68,8 @@ WORDS = {
     "|MeAnswer|schema Right",
 }
 """One of them is in each such line."""
+
+WITH_OPTION = {"fleet": ("list", "--fleet"), "worktree": ("start", "dummy", "--worktree", "login")}
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -107,11 +113,11 @@ def test_the_rest_takes_a_message(part: str, source: Path, tmp_path: Path) -> No
             assert told.stderr == f"synapsectl: {verb!r} belongs to the part {part}, which is not installed\n"
         for verb in (name for name, of in NEEDS.items() if of == part):
             told = tool(daemon, source, verb)
-            words = f"synapsectl: {verb!r} shows what the part {part} knows, which is not installed\n"
+            words = f"synapsectl: {verb!r} needs the part {part}, which is not installed\n"
             assert (told.returncode, told.stderr) == (REFUSED, words)
         for option in (name for name, of in OPTIONS.items() if of == part):
-            told = tool(daemon, source, "list", f"--{option}")
-            words = f"synapsectl: '--{option}' shows what the part {part} knows, which is not installed\n"
+            told = tool(daemon, source, *WITH_OPTION[option])
+            words = f"synapsectl: '--{option}' needs the part {part}, which is not installed\n"
             assert (told.returncode, told.stderr) == (REFUSED, words)
         for beginning in (beginning for beginning, of in ADDRESSES.items() if of == part):
             told = tool(daemon, source, "send", f"{beginning}x", "hi")

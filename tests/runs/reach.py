@@ -76,11 +76,11 @@ LATENT: Mapping[str, str] = {
     "synapsed.parts.schedules": r"schedule",
     "synapsed.parts.telemetry": r"metrics|traces|usage",
     "synapsed.channels": r"hook|channel|server|session|mcp",
-    "synapsectl.acp": r"acp",
+    "synapsed.parts.editors": r"acp",
     "synapsectl.inbox": r"inbox|next",
     "synapsectl.service": r"service|install|doctor",
     "synapsectl.top": r"\btop\b",
-    "synapsectl.worktrees": r"worktree",
+    "synapsed.parts.worktrees": r"worktree",
 }
 
 
