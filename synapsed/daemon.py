@@ -52,7 +52,7 @@ from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.parts.loading import LEFT_OUT, config_model, faces
+from synapsed.parts.loading import LEFT_OUT, adapters, config_model, faces
 from synapsed.pipes.acp_link_factory import AcpLinks
 from synapsed.process.collector import collecting
 from synapsed.process.control_token import load_or_create
@@ -283,6 +283,7 @@ class Daemon:
                 screens=screens,
                 rounds=(rounds := Rounds(asyncio.get_running_loop())),
                 pipes=AcpLinks(paths=paths, store=store, clock=self._clock, screens=screens, rounds=rounds),
+                adapters=adapters(),
             ),
             registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,

@@ -12,6 +12,8 @@ NAMES = (
     "a2a",
     "elsewhere",
     "fleet",
+    "app_server",
+    "session_server",
     "editors",
     "worktrees",
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import structlog
 
+from synapsed.channels.adapters import OWN, Adapter
 from synapsed.config.config import Config
 from synapsed.kernel import Face
 from synapsed.parts import outside
@@ -49,6 +50,14 @@ def _check(name: str, face: Face) -> None:
 def config_model() -> type[Config]:
     """Returns the model of the whole configuration."""
     return config_with(faces())
+
+
+def adapters() -> dict[str, Adapter]:
+    """Returns the adapters of side channels, by their names in profiles."""
+    found = dict(OWN)
+    for face in (face for face in faces() if face.adapters_in):
+        found |= importlib.import_module(face.adapters_in).ADAPTERS
+    return found
 
 
 def lacking(config: Config) -> list[str]:

@@ -29,6 +29,8 @@ WORDS = {
     "telemetry": r"telemetry|\bmetrics\b|otlp",
     "rules": r"RuleConfig|RuleFired|\[\[rule\]\]|\[webhooks|\bRuler\b|WebhookConfig\b",
     "schedules": r"\bschedule[sd]?\b|ScheduleCame|UnknownSchedule",
+    "app_server": r"app.server",
+    "session_server": r"session.server",
     "editors": r"editor that speaks|synapsectl acp",
     "worktrees": r"worktree",
     "web": r"\bdevices?\b|\bpairing\b|tls_listen|access\.json",
@@ -76,6 +78,9 @@ WORD_LINES = {
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},
+    # Names of adapters in profiles.
+    "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},
+    "session_server": {"profiles/channel_spec.py": 3},
     "editors": {},
     "history": {},
     "telemetry": {},

@@ -17,25 +17,19 @@ import aiohttp
 import structlog
 
 from synapsed.aio import TaskSet
-from synapsed.channels.channel_questions import about_of, options_of, question_of
-from synapsed.channels.launch_additions import LaunchContext
-from synapsed.channels.session_messages import (
-    Message,
-    completed_ms,
-    created_ms,
-    how_it_ended,
-    id_of,
-    number,
-    object_in,
-    objects,
-    parent_of,
-    replies_to,
-    role_of,
-    text_of,
-    word,
+from synapsed.channels import (
+    Channel,
+    ErrorCode,
+    LaunchContext,
+    about_of,
+    at_path,
+    clean,
+    options_of,
+    question_of,
+    tool_fact,
+    tool_line,
+    used,
 )
-from synapsed.channels.tool_reports import tool_fact, tool_line
-from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.clock import PastDates, SystemClock
 from synapsed.model.about import About
 from synapsed.model.facts import (
@@ -50,7 +44,21 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
-from synapsed.profiles.channel_spec import Channel, ErrorCode
+from synapsed.parts.session_server.messages import (
+    Message,
+    completed_ms,
+    created_ms,
+    how_it_ended,
+    id_of,
+    number,
+    object_in,
+    objects,
+    parent_of,
+    replies_to,
+    role_of,
+    text_of,
+    word,
+)
 from synapsed.shared.files import write_whole
 from synapsed.shared.sse_parser import SseParser
 

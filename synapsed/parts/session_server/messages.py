@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from synapsed.channels.transcripts import at_path, clean
+from synapsed.channels import at_path, clean
 from synapsed.shared.sse_parser import SseEvent
 
 type Message = dict[str, Any]

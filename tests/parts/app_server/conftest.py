@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from synapsed.channels.app_server import AppServerChannel
-from tests.channels.app_server.scripted import AppServer, made, reached
-from tests.channels.conftest import Launch
-from tests.channels.test_session_server import Facts
+from synapsed.parts.app_server.channel import AppServerChannel
+from tests.channels.conftest import Launch, launch, library
+from tests.parts.app_server.scripted import AppServer, made, reached
+from tests.parts.session_server.test_channel import Facts
+
+__all__ = ["launch", "library"]
 
 
 @pytest.fixture

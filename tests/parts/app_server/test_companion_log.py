@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.channels import app_server
-from synapsed.channels.app_server import AppServerChannel
-from synapsed.channels.companion_log import LOG_KEPT, LOG_MAX, cut, keep_small
 from synapsed.channels.launch_additions import COMPANION
+from synapsed.parts.app_server import channel as app_server
+from synapsed.parts.app_server.channel import AppServerChannel
+from synapsed.parts.app_server.companion_log import LOG_KEPT, LOG_MAX, cut, keep_small
 from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
 

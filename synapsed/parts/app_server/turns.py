@@ -7,18 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from synapsed.channels.app_items import (
-    CalledTool,
-    answer_in,
-    call_in,
-    code_of,
-    is_own,
-    items_of,
-    plan_in,
-    text_of_message,
-    words_of,
-)
-from synapsed.channels.transcripts import at_path, clean, used
+from synapsed.channels import Channel, at_path, clean, used
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -33,7 +22,17 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
-from synapsed.profiles.channel_spec import Channel
+from synapsed.parts.app_server.items import (
+    CalledTool,
+    answer_in,
+    call_in,
+    code_of,
+    is_own,
+    items_of,
+    plan_in,
+    text_of_message,
+    words_of,
+)
 
 KNOWN_MAX = 200
 """Turns, and messages, that are remembered."""

@@ -19,18 +19,16 @@ import aiohttp
 import structlog
 
 from synapsed import __version__
-from synapsed.channels.app_connection import REQUEST_S, AppConnection
-from synapsed.channels.app_items import answer_in, code_of, key_of, limits_in, user_key, words_of
-from synapsed.channels.app_questions import ASKED_AGAIN_S, AppQuestions
-from synapsed.channels.app_turns import AppTurns
-from synapsed.channels.companion_log import keep_small
-from synapsed.channels.launch_additions import LaunchContext
-from synapsed.channels.transcripts import at_path
+from synapsed.channels import Channel, LaunchContext, at_path
 from synapsed.clock import PastDates, SystemClock
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import ChannelFact, LimitsTold, SessionStarted
-from synapsed.profiles.channel_spec import Channel
+from synapsed.parts.app_server.companion_log import keep_small
+from synapsed.parts.app_server.connection import REQUEST_S, AppConnection
+from synapsed.parts.app_server.items import answer_in, code_of, key_of, limits_in, user_key, words_of
+from synapsed.parts.app_server.questions import ASKED_AGAIN_S, AppQuestions
+from synapsed.parts.app_server.turns import AppTurns
 from synapsed.shared.files import write_whole
 
 RETRY_S = 0.2

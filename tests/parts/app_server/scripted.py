@@ -9,11 +9,11 @@ from typing import Any
 
 from aiohttp import web
 
-from synapsed.channels.app_server import AppServerChannel
 from synapsed.interfaces import Submitted
 from synapsed.model.facts import PromptAccepted
+from synapsed.parts.app_server.channel import AppServerChannel
 from tests.channels.conftest import Launch
-from tests.channels.test_session_server import DEADLINE, Facts
+from tests.parts.session_server.test_channel import DEADLINE, Facts
 
 THREAD = "thread-1"
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.channels.session_messages import object_in
+from synapsed.parts.session_server.messages import object_in
 from synapsed.shared.sse_parser import SseParser, SseTooLarge
 
 WHOLE = b': comment\ndata: {"a": 1}\n\ndata:{"b": "\xe2\x9c\xb3"}\n\ndata: broken\n\ndata: [1]\n\ndata: {"c": 3}\n\n'

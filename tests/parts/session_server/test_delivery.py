@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.channels import session_server
-from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import Delivering, FoundTurn
 from synapsed.model.facts import PermissionAsked, PermissionOver, PromptAccepted, TurnEnded, TurnFailed
+from synapsed.parts.session_server import channel as session_server
+from synapsed.parts.session_server.delivery import SessionDelivery
 from tests.channels.conftest import Launch
-from tests.channels.test_session_server import DEADLINE, Facts, Server
+from tests.parts.session_server.test_channel import DEADLINE, Facts, Server
 from tests.support.listening import listening
 
 ASKED = {

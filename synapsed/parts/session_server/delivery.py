@@ -17,15 +17,12 @@ from typing import Any
 import aiohttp
 import structlog
 
-from synapsed.channels.channel_questions import reply_of
-from synapsed.channels.launch_additions import LaunchContext
-from synapsed.channels.session_messages import how_it_ended, id_of, objects, replies_to, text_of, word
-from synapsed.channels.session_server import SessionServerChannel
-from synapsed.channels.transcripts import at_path
+from synapsed.channels import Channel, LaunchContext, at_path, reply_of
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import PermissionOver
-from synapsed.profiles.channel_spec import Channel
+from synapsed.parts.session_server.channel import SessionServerChannel
+from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
 
 OWN = "Syn"
 """Stands in the ids of our messages, where the program's own have letters at random: one in 238,328 of these would be

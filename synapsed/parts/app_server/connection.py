@@ -8,8 +8,8 @@ from typing import Any
 
 import aiohttp
 
-from synapsed.channels.app_items import words_of
 from synapsed.errors import ChannelAway, MessageRefused
+from synapsed.parts.app_server.items import words_of
 
 REQUEST_S = 10.0
 """How long an answer may take."""

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from synapsed.channels import app_connection, app_server
-from synapsed.channels.app_server import AppServerChannel
 from synapsed.channels.launch_additions import program_mark, was_refused
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn
 from synapsed.model.facts import PromptAccepted
-from tests.channels.app_server.scripted import THREAD, AppServer, begun, made, reached, until
+from synapsed.parts.app_server import channel as app_server
+from synapsed.parts.app_server import connection as app_connection
+from synapsed.parts.app_server.channel import AppServerChannel
 from tests.channels.conftest import Launch
-from tests.channels.test_session_server import DEADLINE, Facts
+from tests.parts.app_server.scripted import THREAD, AppServer, begun, made, reached, until
+from tests.parts.session_server.test_channel import DEADLINE, Facts
 
 pytestmark = pytest.mark.parametrize("launch", ["codex"], indirect=True)
 

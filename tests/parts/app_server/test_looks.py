@@ -2,7 +2,7 @@
 
 from itertools import accumulate, islice, pairwise
 
-from synapsed.channels.app_server import looks_for_thread
+from synapsed.parts.app_server.channel import looks_for_thread
 
 
 def test_a_thread_is_seen_soon_after_it_is_there() -> None:

@@ -6,10 +6,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.channels import app_server
-from synapsed.channels.app_items import answer_in, call_in, code_of, limits_in, script_in
-from synapsed.channels.app_questions import ASKED_AGAIN_S
-from synapsed.channels.app_server import AppServerChannel
 from synapsed.interfaces import Delivering, FoundTurn
 from synapsed.model.facts import (
     AssistantSaid,
@@ -29,10 +25,14 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
-from tests.channels.app_server.scripted import THREAD, AppServer, begun, made, reached, until
+from synapsed.parts.app_server import channel as app_server
+from synapsed.parts.app_server.channel import AppServerChannel
+from synapsed.parts.app_server.items import answer_in, call_in, code_of, limits_in, script_in
+from synapsed.parts.app_server.questions import ASKED_AGAIN_S
 from tests.channels.conftest import Launch
-from tests.channels.test_session_server import Facts
 from tests.fakes.clock import JUMPS
+from tests.parts.app_server.scripted import THREAD, AppServer, begun, made, reached, until
+from tests.parts.session_server.test_channel import Facts
 
 pytestmark = pytest.mark.parametrize("launch", ["codex"], indirect=True)
 

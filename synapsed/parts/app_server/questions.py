@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from synapsed.channels.app_items import script_in, words_of
-from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, tool_of
+from synapsed.channels import Channel, about_of, options_of, question_of, reply_of, tool_of
 from synapsed.model.facts import ChannelFact, PermissionAsked, PermissionOver
-from synapsed.profiles.channel_spec import Channel
+from synapsed.parts.app_server.items import script_in, words_of
 
 ASKED_AGAIN_S = 1.0
 """What comes so soon after the connection began, and does not say when it was asked, was asked before."""

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from synapsed.channels.transcripts import at_path, clean
+from synapsed.channels import Channel, ErrorCode, at_path, clean
 from synapsed.model.facts import LimitWindow
-from synapsed.profiles.channel_spec import Channel, ErrorCode
 
 OWN = "synapsed:"
 """The ids of our messages begin so."""

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.channels import session_server
-from synapsed.channels.session_server import SessionServerChannel
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -27,6 +25,8 @@ from synapsed.model.facts import (
     TurnFailed,
     TurnInterrupted,
 )
+from synapsed.parts.session_server import channel as session_server
+from synapsed.parts.session_server.channel import SessionServerChannel
 from tests.channels.conftest import Launch
 from tests.real.script import expected_answer
 from tests.support.listening import listening
@@ -204,7 +204,7 @@ async def test_a_message_s_pieces_as_they_were_recorded(server: Server, facts: F
     """Two turns of the real program, the second of 200 lines: pieces put together are the messages, which end it."""
     await make().open(facts)
     await server.listened_to()
-    (recording,) = (Path(__file__).parent.parent / "recordings").glob("opencode-*/slow.json")
+    (recording,) = (Path(__file__).parents[2] / "recordings").glob("opencode-*/slow.json")
     requests = json.loads(recording.read_text())["requests"]
     answers = [expected_answer(request["user"]) for request in requests if request["side"] is None]
     reports = recording.parent.parent / "hooks" / "opencode" / "slow.jsonl"
