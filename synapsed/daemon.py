@@ -38,7 +38,7 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import NewEvent
+from synapsed.interfaces import LineRouting, NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, open_parts
@@ -320,6 +320,7 @@ class Daemon:
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
         carriers.become(parts.carriers)
+        manager.terminals.routing = next(iter(parts.all(LineRouting)), None)
         await manager.end_lost()
         security = Security(
             directory=manager.directory,

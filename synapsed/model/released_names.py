@@ -18,6 +18,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "schedule": "schedules",
         "traces": "telemetry",
         "webhooks": "rules",
+        "attach.mentions": "mentions",
         "api.tls_cert": "web",
         "api.tls_key": "web",
         "api.tls_listen": "web",

@@ -12,6 +12,7 @@ NAMES = (
     "a2a",
     "elsewhere",
     "fleet",
+    "mentions",
     "app_server",
     "session_server",
     "editors",

@@ -29,6 +29,7 @@ WORDS = {
     "telemetry": r"telemetry|\bmetrics\b|otlp",
     "rules": r"RuleConfig|RuleFired|\[\[rule\]\]|\[webhooks|\bRuler\b|WebhookConfig\b",
     "schedules": r"\bschedule[sd]?\b|ScheduleCame|UnknownSchedule",
+    "mentions": r"mentions",
     "app_server": r"app.server",
     "session_server": r"session.server",
     "editors": r"editor that speaks|synapsectl acp",
@@ -78,6 +79,7 @@ WORD_LINES = {
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},
+    "mentions": {},
     # Names of adapters in profiles.
     "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},
     "session_server": {"profiles/channel_spec.py": 3},

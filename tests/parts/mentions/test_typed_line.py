@@ -1,10 +1,10 @@
-"""The line under a person's hands (`terminal/mentions.py`)."""
+"""The line under a person's hands (`parts/mentions/typed_line.py`)."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.terminal.mentions import Enter, KeyLine, Keys, Mention, parse_mention
+from synapsed.parts.mentions.typed_line import Enter, KeyLine, Keys, Mention, parse_mention
 
 
 def lines(*pieces: bytes | str) -> list[str | None]:

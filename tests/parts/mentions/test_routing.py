@@ -9,7 +9,7 @@ from synapsed.interfaces import TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
-from synapsed.supervisor.mention_router import ANSWERS_MAX, Addressee, MentionLine
+from synapsed.parts.mentions.routing import ANSWERS_MAX, Addressee, MentionLine
 
 ME = "synapse-claude-8100"
 

@@ -8,10 +8,9 @@ and says nothing until a new line begins. Whether the program's composer agrees 
 
 import re
 import unicodedata
+from codecs import utf_8_decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-
-from synapsed.terminal.tokenizer import incomplete_character
 
 LINE_MAX = 16_384
 """Characters of a line that are followed; a longer one is left alone."""
@@ -216,7 +215,7 @@ class KeyLine:
     def _typed(self, whole: bytes, at: int, end: int) -> int:
         value = whole[at:end]
         if end == len(whole):
-            value = value[: incomplete_character(value)]
+            value = value[: utf_8_decode(value, "replace", False)[1]]
         self._draft.insert(value.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"))
         return at + len(value)
 

@@ -1,4 +1,4 @@
-"""`@agent message` in an attached terminal: what does the I/O around `terminal.mentions`.
+"""`@agent message` in an attached terminal: does the I/O around `typed_line`.
 
 An Enter that would submit a line for another agent is held until the program's composer shows just that line; the line
 is removed there, and only then does the message go. Where anything is in doubt the Enter goes to the program, as if
@@ -6,6 +6,8 @@ there were no router.
 """
 
 import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -13,11 +15,12 @@ import structlog
 
 from synapsed.aio import TaskSet
 from synapsed.errors import AmbiguousAddress, SynapsedError, UnknownAgent
-from synapsed.interfaces import Attachment, Directory, EventLog, SendRequest, Tasks
+from synapsed.interfaces import Attachment, Directory, EventLog, LineRouting, SendRequest, Tasks, TypedLine
+from synapsed.kernel import Kernel, Running
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Task, TaskState
-from synapsed.terminal.mentions import Enter, KeyLine, parse_mention
+from synapsed.parts.mentions.typed_line import Enter, KeyLine, parse_mention
 
 ANSWERS_MAX: Final = 8
 """Answers that one attached terminal waits for at a time; of further ones only the sending is shown."""
@@ -79,6 +82,24 @@ class MentionedAgents:
                 if isinstance(event.data, TaskStatusChanged) and event.data.state in _SETTLED:
                     break
         return await self._tasks.find(task.id)
+
+
+class Mentions(Running):
+    """Makes the lines of terminals, where the configuration has `@agent message`."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._addressees = MentionedAgents(kernel.control.directory, kernel.control.tasks, kernel.store.events)
+        self.provides = {LineRouting: self}
+
+    def line(self, attachment: Attachment, agent_id: str, only: frozenset[str] | None) -> TypedLine | None:
+        wanted = self._kernel.config.attach.mentions and only != frozenset()
+        return MentionLine(attachment, agent_id, self._addressees, only) if wanted else None
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Running]:
+    yield Mentions(kernel)
 
 
 class MentionLine:
