@@ -11,7 +11,7 @@ help: ## what there is
 
 setup: $(STAMP) ## make .venv with everything pinned; PYTHON=/path/to/python3.13 chooses the interpreter
 
-$(STAMP): requirements.lock pyproject.toml scripts/setup
+$(STAMP): requirements.lock pyproject.toml packages/synapsed-fleet/pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup
 
 run: $(STAMP) ## the daemon in the foreground

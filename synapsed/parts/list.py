@@ -11,5 +11,4 @@ NAMES = (
     "attention",
     "a2a",
     "elsewhere",
-    "fleet",
 )

@@ -69,7 +69,7 @@ LATENT: Mapping[str, str] = {
     "synapsed.parts.web.page_files": r"\bpage\b|/web|html",
     "synapsed.parts.web": r"token|device|tls|web|phone",
     "synapsed.parts.attention": r"inbox|notify|notice|sink|next",
-    "synapsed.parts.fleet": r"fleet",
+    "synapsed_fleet": r"fleet",
     "synapsed.parts.moods": r"mood",
     "synapsed.pipes": r"pipes|acp",
     "synapsed.parts.rules": r"rule|webhook",

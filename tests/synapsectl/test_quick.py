@@ -12,7 +12,7 @@ from synapsectl.verbs import verbs
 from synapsed import own_python
 from synapsed.config.paths import Paths
 from synapsed.config.sockets import control_socket
-from synapsed.parts.fleet.ctl import fleet
+from synapsed_fleet.ctl import fleet
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
 
