@@ -17,12 +17,14 @@ from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
 from synapsectl.service.launchd import plist_words
 from synapsectl.service.manager import Finished, NoServiceManager, run_tool
-from synapsectl.service.settings import CARRIED, LOCALE, template
+from synapsectl.service.settings import CARRIED, LOCALE, filled
 from synapsectl.service.systemd import command_words, folder_line, quoted_word
 from synapsectl.spawn import lasting_environment, spawn_detached
 
 SERVICE = "synapsed-broker.service"
 LABEL = "synapsed-broker"
+UNITS = Path(__file__).parents[1] / "units"
+"""The folder of both, to be filled."""
 STOP_S = 90.0
 POLL_S = 0.05
 
@@ -110,7 +112,7 @@ class BrokerOfSystemd:
             "SYNAPSED": command_words(daemon_command()),
             "VARIABLES": variables,
         }
-        return WantedFile(self._unit, template(f"systemd/{SERVICE}", values))
+        return WantedFile(self._unit, filled(UNITS / SERVICE, values))
 
     def _mark(self) -> str:
         return f"of {self._paths.state / 'fleet'}"
@@ -169,7 +171,7 @@ class BrokerPlist:
             "LOG": self._log(),
             "VARIABLES": variables,
         }
-        return WantedFile(self._plist, template(f"launchd/{LABEL}.plist", values), 0o600)
+        return WantedFile(self._plist, filled(UNITS / f"{LABEL}.plist", values), 0o600)
 
     def _log(self) -> str:
         return escape(str(self._paths.logs / "broker-launchd.log"), quote=False)
