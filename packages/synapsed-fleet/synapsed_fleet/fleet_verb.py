@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from synapsed.errors import InvalidRequest
-from synapsed_fleet.ctl.asking import INSTALL, has_client
 
 if TYPE_CHECKING:
     from synapsed_fleet.broker import ReadyNotifier
@@ -20,8 +19,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], _: "ReadyNotifier") -> None:
     """Raises SynapsedError."""
-    if not has_client():
-        raise InvalidRequest(f"the client of NATS is not installed: {INSTALL}")
     from synapsed_fleet.member_files import Home
     from synapsed_fleet.operations import OPERATIONS, perform
 

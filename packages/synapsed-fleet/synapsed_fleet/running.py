@@ -28,8 +28,7 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
     """Tasks of other hosts are written with what these are owed also where this one has left. Credentials that cannot
-    be read, and a client that is not installed, leave this host out of its fleet, and nothing else: its own agents are
-    worth more than the way to others."""
+    be read leave this host out of its fleet, and nothing else: its own agents are worth more than the way to others."""
     table = FleetTable(kernel.store)
     config: FleetConfig | None = kernel.config.fleet
     if config is None:
@@ -51,16 +50,8 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
 
 async def _made(config: FleetConfig, kernel: Kernel, table: FleetTable) -> "Fleet":
     """Raises ConfigError."""
-    try:
-        service = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.service")
-        home = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.member_files")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "nats":
-            raise
-        raise ConfigError(
-            "fleet: the broker's client is not installed here: install synapsed[fleet], or remove [fleet] from the "
-            "configuration"
-        ) from error
+    service = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.service")
+    home = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.member_files")
     fleet: Fleet = service.Fleet(
         config,
         home.Home(kernel.paths),

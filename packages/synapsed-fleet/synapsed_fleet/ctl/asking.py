@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from importlib.util import find_spec
 from typing import Any
 
 from synapsectl.context import CommandContext
@@ -10,8 +9,6 @@ from synapsectl.daemon_program import PACKAGES, daemon_command
 from synapsectl.errors import REFUSED, ApiError, CtlError
 
 TIMEOUT_S = 180.0
-INSTALL = "pip install 'synapsed[fleet]'"
-"""What brings the client of NATS."""
 
 
 class PersonsRight(CtlError):
@@ -43,11 +40,6 @@ def ask_fleet(ctx: CommandContext, what: str, **body: Any) -> dict[str, Any]:
         raise ApiError(failed["code"], failed["message"], details=failed.get("details"))
     found: dict[str, Any] = told
     return found
-
-
-def has_client() -> bool:
-    """Returns whether the client of NATS is installed. Nothing of it is imported."""
-    return find_spec("nats") is not None
 
 
 def persons_only(ctx: CommandContext) -> None:

@@ -9,7 +9,7 @@ from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, CtlError, NoDaemon
 from synapsectl.service.settings import ServiceSettings
-from synapsed_fleet.ctl.asking import INSTALL, ask_fleet, has_client
+from synapsed_fleet.ctl.asking import ask_fleet
 from synapsed_fleet.ctl.showing import on_its_way
 from synapsed_fleet.ctl.unit import service_of
 
@@ -20,9 +20,6 @@ def look(ctx: CommandContext, _: ServiceSettings) -> Iterator[Finding]:
     """Nothing where there is no fleet: neither configured nor kept."""
     if not any(os.access(place, os.F_OK) for place in (ctx.paths.config / "fleet.toml", ctx.paths.state / "fleet")):
         yield from _without_files(ctx)
-        return
-    if not has_client():
-        yield Finding("fleet", WRONG, "this host is in a fleet, and the client of NATS is not installed", INSTALL)
         return
     try:
         found = ask_fleet(ctx, "check")["found"]
