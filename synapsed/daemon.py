@@ -45,14 +45,13 @@ from synapsed.kernel import Kernel, Parts, open_parts
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
-from synapsed.model.released_names import CONFIG_FILES
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import proxies_in
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.parts.loading import LEFT_OUT, config_model, faces
+from synapsed.parts.loading import LEFT_OUT, config_model, faces, unread_files
 from synapsed.pipes.acp_link_factory import AcpLinks
 from synapsed.process.collector import collecting
 from synapsed.process.control_token import load_or_create
@@ -453,10 +452,7 @@ def _left_out(parts: Parts, paths: Paths) -> Iterator[str]:
     """Yields, in words for people, each thing that does not work since the daemon came up."""
     for name, problem in {**LEFT_OUT, **parts.problems}.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
-    there = {face.name for face in faces()}
-    for file, part in CONFIG_FILES.items():
-        if part not in there and (paths.config / file).exists():
-            yield f"{paths.config / file} belongs to the part {part}, which is not installed"
+    yield from unread_files(paths)
 
 
 def _tool_directory() -> Path | None:

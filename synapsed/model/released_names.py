@@ -1,4 +1,7 @@
-"""Names that were released, and the part of each: what is said where that part is not installed."""
+"""Names that were released, and the part of each: what is said where that part is not installed.
+
+Also for `synapsectl`, so that nothing else is loaded here.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -27,6 +30,25 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 
 CONFIG_FILES: Final[Mapping[str, str]] = MappingProxyType({"fleet.toml": "fleet"})
 """Files beside config.toml."""
+
+DAEMON_VERBS: Final[Mapping[str, str]] = MappingProxyType({"broker": "fleet", "fleet": "fleet"})
+"""Verbs of `synapsed`."""
+
+DISTRIBUTIONS: Final[Mapping[str, str]] = MappingProxyType({"fleet": "synapsed[fleet]"})
+"""Parts that are distributions of their own, and what is asked of pip for each."""
+
+
+def installing(part: str) -> str:
+    """Returns the command that installs a part which is a distribution of its own; nothing for one that comes with
+    synapsed."""
+    return f"pip install '{DISTRIBUTIONS[part]}'" if part in DISTRIBUTIONS else ""
+
+
+def not_there(part: str, there: str = "installed") -> str:
+    """Returns the words that name a part which is not there, with what installs it."""
+    how = installing(part)
+    return f"the part {part}, which is not {there}{how and f': {how}'}"
+
 
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""

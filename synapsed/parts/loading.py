@@ -8,7 +8,9 @@ from pathlib import Path
 import structlog
 
 from synapsed.config.config import Config
+from synapsed.config.paths import Paths
 from synapsed.kernel import Face
+from synapsed.model.released_names import CONFIG_FILES, not_there
 from synapsed.parts import outside
 from synapsed.parts.config import added_keys, config_with
 from synapsed.parts.list import NAMES
@@ -51,10 +53,17 @@ def config_model() -> type[Config]:
     return config_with(faces())
 
 
-def lacking(config: Config) -> list[str]:
+def lacking(config: Config, paths: Paths) -> list[str]:
     """Returns what has to be installed for what is configured, in sentences for people."""
     told = (importlib.import_module(face.extras_in).missing(config) for face in faces() if face.extras_in)
-    return [sentence for sentence in told if sentence is not None]
+    return [*unread_files(paths), *(sentence for sentence in told if sentence is not None)]
+
+
+def unread_files(paths: Paths) -> list[str]:
+    """Returns, in sentences for people, which files beside config.toml belong to a part that is not there."""
+    there = {face.name for face in faces()}
+    files = {paths.config / name: part for name, part in CONFIG_FILES.items() if part not in there}
+    return [f"{file} belongs to {not_there(part)}" for file, part in files.items() if file.exists()]
 
 
 def findings(config: Config, state: Path) -> list[tuple[str, str, str, str]]:
