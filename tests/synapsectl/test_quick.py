@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synapsectl.parsing import parse
-from synapsectl.verbs import verbs
+from synapsectl.verbs import all_verbs
 from synapsed import own_python
 from synapsed.config.paths import Paths
 from synapsed.config.sockets import control_socket
@@ -18,7 +18,7 @@ from tests.synapsectl.fake_daemon import FakeDaemon
 
 
 def test_quick_arguments_are_what_the_parser_makes_of_them():
-    for verb, found in verbs().items():
+    for verb, found in all_verbs().items():
         command = found.load()
         for arguments, values in getattr(command, "QUICK", {}).items():
             args, run = parse([verb, *arguments])
