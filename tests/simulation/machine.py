@@ -240,8 +240,6 @@ class SimKeeper:
             client.dismiss(error.code, str(error))
         while not client.broken and client.pump(self.channels, self.exit_record):
             pass
-        if client.late_until is not None:
-            self.machine.later(0.002, self.turn)
         if client.broken or (client.closing and not client.wants_writing):
             self._clients.remove((client, end))
             end.socket.over = True
