@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from synapsectl.dispatch import _check_parts
+from synapsectl.parsing import parse
+from synapsectl.verbs import all_verbs
 from synapsed.config.api_section import ApiConfig
 from synapsed.kernel import Face
-from synapsed.parts import loading
+from synapsed.parts import loading, outside
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +97,29 @@ def test_a_part_that_is_installed_as_a_package_is_at_work(daemon: Daemon) -> Non
     assert "greet       greet an agent" in daemon.ctl("--help").out
     daemon.config_file.write_text(f'{ANY_PORTS}[greetings]\nwords = ["no text"]\n')
     assert "greetings.words" in daemon.ctl("reload").err
+
+
+def test_an_entry_point_is_read_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two with one name the first on the path counts, and no one takes a name that is here already."""
+    texts = {
+        "first/one-1.0.dist-info": "[scripts]\nx = y:z\n\n[synapsed.parts]\n# none\n; nor this\nb=two \n a = one\n",
+        "second/two-1.0.egg-info": "[synapsed.parts]\na = another\nrules = another\n[other]\nc = three\n",
+        "second/three-1.0.dist-info": "[other]\nsynapsed.parts = four\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "entry_points.txt").write_text(text)
+    (tmp_path / "second" / "none-1.0.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / name) for name in ("first", "gone", "second")])
+    assert list(outside.packages.__wrapped__().items()) == [("a", "one"), ("b", "two")]
+
+
+@pytest.mark.parametrize("words", [["list"], ["send", "codex", "hello"], ["attach", "codex"], ["inbox"], ["status"]])
+def test_a_verb_of_ours_looks_at_no_other_distribution(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    all_verbs.cache_clear()
+    monkeypatch.setattr(outside, "packages", lambda: pytest.fail("it has looked"))
+    args, _ = parse(words)
+    _check_parts(words[0], args)
 
 
 class _Greeted(ApiConfig):
