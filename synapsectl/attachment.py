@@ -24,7 +24,7 @@ from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
 from synapsectl.terminal_keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
 from synapsectl.tty import Terminal
-from synapsectl.ways import Attempt, OpenedWay, Ways
+from synapsectl.way import Attempt, OpenedWay, Way
 from synapsed.shared.attach_frames import EARLIER, NEWS, OUTPUT, SCREEN
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class AttachedTerminal:
         self._read_only = read_only
         self._ending: Ending | None = None
         self._signals = TerminalSignals()
-        self._ways = Ways(client, read_only=read_only, begun=begun, far=far)
+        self._way = Way(client, read_only=read_only, begun=begun, far=far)
         self._attempt: Attempt | None = None
         """Another way is asked for."""
         self._typed = bytearray()
@@ -109,7 +109,7 @@ class AttachedTerminal:
     @property
     def lost(self) -> int:
         """Bytes that were typed and are not known to have got there; they do not get there any more."""
-        leased = self._ways.leased
+        leased = self._way.leased
         return self._lost + (len(self._typed) + leased.unsure if leased is not None else 0)
 
     @property
@@ -141,7 +141,7 @@ class AttachedTerminal:
                         self._look_back(own=True)
                     self._send()
                     self._ask()
-                    self._take(self._ways.frames)
+                    self._take(self._way.frames)
                     self._held.begin(time.monotonic())
                     while self._ending is None:
                         self._step()
@@ -152,11 +152,11 @@ class AttachedTerminal:
                     self._hear_out()
                 # Only now, that the person has the terminal back, the daemon is told, which may take its time.
                 if isinstance(self._ending, Detached | Hopped):
-                    self._ways.command({"type": "detach"})
+                    self._way.command({"type": "detach"})
                     self._hear_last()
                 return self._ending
             finally:
-                self._ways.close(CLOSE_DEADLINE)
+                self._way.close(CLOSE_DEADLINE)
 
     def _go_on(self, begun: BegunAttach) -> None:
         """The screen may be drawn already, and signals wait for this."""
@@ -172,7 +172,7 @@ class AttachedTerminal:
 
     def _step(self) -> None:
         """Wait for something to do, and do it."""
-        daemon = self._ways.daemon
+        daemon = self._way.daemon
         more = daemon is not None and daemon.has_more and self._display.has_room
         readable, writable = self._wait(0 if more else self._patience())
         if self._signals.fd in readable:
@@ -185,7 +185,7 @@ class AttachedTerminal:
             return
         if self._terminal.fileno() in readable:
             self._read_keys()
-        if daemon is not None and (more or daemon.fd in readable) and daemon is self._ways.daemon:
+        if daemon is not None and (more or daemon.fd in readable) and daemon is self._way.daemon:
             self._read_output(daemon)
         if self._terminal.fileno() in writable:
             self._display.show(b"")
@@ -196,9 +196,9 @@ class AttachedTerminal:
 
     def _wait(self, seconds: float | None) -> tuple[list[int], list[int]]:
         """The descriptors that can be read now, and written to."""
-        daemon, terminal = self._ways.daemon, self._terminal.fileno()
+        daemon, terminal = self._way.daemon, self._terminal.fileno()
         reads, writes = [self._signals.fd], []
-        if len(self._typed) < INPUT_MAX or self._ways.leased is not None:
+        if len(self._typed) < INPUT_MAX or self._way.leased is not None:
             reads.append(terminal)
         if self._display.waiting:
             writes.append(terminal)
@@ -221,8 +221,8 @@ class AttachedTerminal:
 
     def _patience(self) -> float | None:
         """Seconds until something is due by itself."""
-        retry = self._retry_at if self._ways.daemon is None else None
-        look = time.monotonic() + CHECK_S if self._ways.leased is not None else None
+        retry = self._retry_at if self._way.daemon is None else None
+        look = time.monotonic() + CHECK_S if self._way.leased is not None else None
         due = [at for at in (self._flush_at, retry, self._display.hint_over or None, look) if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -236,9 +236,9 @@ class AttachedTerminal:
                 self._end(Detached())
         if self._display.expire(now):
             self._resized = True  # the daemon draws again what the words stand on
-        if self._ways.leased is not None:
-            self._look_at_line(self._ways.leased)
-        if self._ways.daemon is None and now >= self._retry_at:
+        if self._way.leased is not None:
+            self._look_at_line(self._way.leased)
+        if self._way.daemon is None and now >= self._retry_at:
             self._reconnect(now)
 
     def _look_at_line(self, leased: LeasedKeys) -> None:
@@ -260,7 +260,7 @@ class AttachedTerminal:
         lost = len(self._typed) + leased.forget()
         self._lost += lost
         self._typed.clear()
-        self._ways.command(leased.again(gone=True))
+        self._way.command(leased.again(gone=True))
         self._display.say(f"{lost} bytes that you typed are dropped: the line was dead")
 
     def _told_lost(self) -> str:
@@ -269,7 +269,7 @@ class AttachedTerminal:
     def _hear_last(self) -> None:
         """Waits shortly for the news that what was typed last has got there."""
         deadline = time.monotonic() + CLOSE_DEADLINE
-        daemon, leased = self._ways.daemon, self._ways.leased
+        daemon, leased = self._way.daemon, self._way.leased
         if daemon is None or leased is None or not leased.may_send(clock()):
             return
         with suppress(CtlError):
@@ -370,7 +370,7 @@ class AttachedTerminal:
         from synapsectl.hops import next_agent
 
         before = self.agent
-        self._ways.type(self._typed, self._typed_at)  # what was typed until now is the first one's
+        self._way.type(self._typed, self._typed_at)  # what was typed until now is the first one's
         try:
             found = next_agent(self._client, before, step)
             if found is None:
@@ -391,10 +391,10 @@ class AttachedTerminal:
         """Ask for what was printed before: to be looked at, or for the terminal's `own` scrollback."""
         from synapsectl.earlier import BYTES, Pieces
 
-        if self._ways.daemon is not None and self._pieces is None:
+        if self._way.daemon is not None and self._pieces is None:
             self._own = own
             self._pieces = Pieces(0, 0, [])
-            self._ways.command({"type": "earlier", "bytes": BYTES})
+            self._way.command({"type": "earlier", "bytes": BYTES})
 
     def _show_earlier(self, pieces: "Pieces") -> None:
         """What was printed before has come."""
@@ -436,10 +436,10 @@ class AttachedTerminal:
         begun, self._begun = self._begun, None
         self._display.status.size = self._terminal.size() if begun is None else begun.size
         self._window = cols, rows = self._display.status.window()
-        self._have(self._ways.ask(self.agent, cols=cols, rows=rows))
+        self._have(self._way.ask(self.agent, cols=cols, rows=rows))
 
     def _have(self, way: OpenedWay) -> None:
-        self._ways.begin(way)
+        self._way.begin(way)
         greeting = way.greeting
         self.agent, self._display.name = greeting["id"], greeting["name"]
         self._display.told = {}
@@ -458,13 +458,13 @@ class AttachedTerminal:
     def _begin(self) -> None:
         """A screen follows, in a terminal that may have shown anything."""
         self._display.begin()
-        self._take(self._ways.frames)
+        self._take(self._way.frames)
 
     def _reconnect(self, now: float) -> None:
         """Beside the keys: whoever does not want to wait leaves."""
         if self._attempt is None:
             self._window = cols, rows = self._display.status.window()
-            self._attempt = Attempt(lambda: self._ways.ask(self.agent, cols=cols, rows=rows))
+            self._attempt = Attempt(lambda: self._way.ask(self.agent, cols=cols, rows=rows))
         self._retry_at = time.monotonic() + RETRY
         if not self._attempt.over(RETRY / 4):
             return
@@ -489,10 +489,10 @@ class AttachedTerminal:
 
     def _lose(self, reason: str) -> None:
         """The daemon is away."""
-        if (leased := self._ways.leased) is not None and leased.unsure:
+        if (leased := self._way.leased) is not None and leased.unsure:
             self._lost += len(self._typed) + leased.forget()  # whether it was typed, nobody knows
             self._typed.clear()
-        self._ways.leave()
+        self._way.leave()
         self._pieces = self._lookback = None
         self._display.covered = False
         self._reason = reason
@@ -524,11 +524,11 @@ class AttachedTerminal:
             case {"type": "attention", "needs": int(needs), **rest}:
                 bell = bool(self._settings.get("bell"))
                 self._display.attention(needs, here=rest.get("here"), doing=rest.get("doing", ""), bell=bell)
-            case {"type": "lease", "lease": int(lease), "taken": int(taken)} if self._ways.leased is not None:
-                self._ways.leased.heard(lease, taken, clock())
-                self._ways.command({"type": "lease", "lease": lease})
-            case {"type": "late", "late": int(number), "taken": int(taken)} if self._ways.leased is not None:
-                self._type_again(self._ways.leased, number, taken)
+            case {"type": "lease", "lease": int(lease), "taken": int(taken)} if self._way.leased is not None:
+                self._way.leased.heard(lease, taken, clock())
+                self._way.command({"type": "lease", "lease": lease})
+            case {"type": "late", "late": int(number), "taken": int(taken)} if self._way.leased is not None:
+                self._type_again(self._way.leased, number, taken)
             case {"type": "earlier", "cols": int(cols), "rows": int(rows)} if self._pieces is not None:
                 self._pieces = self._pieces._replace(cols=cols, rows=rows)
             case {"type": "error"} if self._pieces is not None:
@@ -543,11 +543,11 @@ class AttachedTerminal:
         if self._typed and clock() - self._typed_at > KEPT_S:
             self._drop(leased)
         else:
-            self._ways.command(leased.again(gone=not keys))
+            self._way.command(leased.again(gone=not keys))
 
     def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""
-        daemon = self._ways.daemon
+        daemon = self._way.daemon
         if daemon is None:
             return
         if daemon.unsent:
@@ -569,4 +569,4 @@ class AttachedTerminal:
             daemon.command({"type": "terminal", **self._outer.told})
         if self._display.status.strays():
             daemon.command({"type": "redraw"})
-        self._ways.type(self._typed, self._typed_at)
+        self._way.type(self._typed, self._typed_at)

@@ -182,10 +182,6 @@ class Attachment(Protocol):
         `told` so, once; None: it may set that. (Else it may not, and nobody is told.)"""
         ...
 
-    def draw_again(self) -> None:
-        """Redraw, and go on from there."""
-        ...
-
     def type_now(self, data: bytes) -> bool:
         """Type keystrokes without waiting for anything; False where that cannot be, and nothing was done: `write` them
         then."""

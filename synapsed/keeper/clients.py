@@ -197,9 +197,9 @@ class Clients:
             client.dismiss(error.code, str(error))
 
     def _drop(self, client: Connection) -> None:
-        client.sock.close()
         if client.registered:
             self._selector.unregister(client.sock)
+        client.sock.close()
         self._connections.remove(client)
 
     def _watch(self, client: Connection) -> None:

@@ -119,17 +119,12 @@ def encode_output(channel: str, offset: int, payload: bytes) -> bytes:
     return _PREFIX.pack(MAGIC, OUTPUT, len(head), len(payload)) + head + payload
 
 
-def encode_as(kind: int, head: bytes, payload: bytes) -> bytes:
-    """The bytes of a frame whose header is encoded already."""
-    return _PREFIX.pack(MAGIC, kind, len(head), len(payload)) + head + payload
-
-
 _QUIET = b'{"req":0,"quiet":true}'
 
 
 def encode_quiet_write(payload: bytes) -> bytes:
     """The bytes of a WRITE that is not answered: a key of a person, who waits for its echo."""
-    return encode_as(WRITE, _QUIET, payload)
+    return _PREFIX.pack(MAGIC, WRITE, len(_QUIET), len(payload)) + _QUIET + payload
 
 
 class Decoder:

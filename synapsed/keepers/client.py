@@ -60,7 +60,6 @@ class KeeperClient:
         self._on_event = on_event
         self._link = KeeperConnection(self._frame, self._lose)
         self._hello: Hello | None = None
-        self.path: str | Path = ""
         self._requests: dict[int, asyncio.Future[Frame]] = {}
         self._next_request = 0
         self._unconfirmed = 0
@@ -82,7 +81,6 @@ class KeeperClient:
         `pause_output`. What it raises is logged.
         """
         client = cls(on_event)
-        client.path = socket_path
         welcome: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         client._requests[_WELCOME_KEY] = welcome
         try:

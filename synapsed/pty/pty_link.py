@@ -17,7 +17,6 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, StoreError
 from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, SideChannel, Store
-from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.keeper_messages import KeeperEvent, Output, OutputGap
 from synapsed.keepers.kept_program import KeptProgram, gap_alert
@@ -163,10 +162,6 @@ class PtyLink:
     @property
     def terminal(self) -> LinkTerminal:
         return self
-
-    @property
-    def client(self) -> KeeperClient | None:
-        return self._program.client
 
     @property
     def attached(self) -> int:

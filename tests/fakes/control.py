@@ -121,9 +121,6 @@ class FakeAttachment:
     def keep_clipboard(self, told: str | None) -> None:
         """Nothing is set."""
 
-    def draw_again(self) -> None:
-        """It is drawn once."""
-
     def type_now(self, data: bytes) -> bool:
         return False
 

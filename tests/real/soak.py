@@ -279,9 +279,6 @@ class Soak:
 
     def _be_a_person(self) -> None:
         while not self.over.wait(self.rng.uniform(15, 45)):
-            for agent in self.terminals:
-                if self.daemon.agent(agent.name)["held"] == "unknown screen":
-                    self._leave_view(agent)
             agent = self.rng.choice(self.terminals)
             if self.daemon.agent(agent.name)["prompt"]:
                 continue  # a person reads what is on the screen first
@@ -298,18 +295,6 @@ class Soak:
                 self._note(what, agent, since, word)
                 if not self.up.is_set() or self.counts["kill"] != kills:
                     self._come_back(agent)
-
-    def _leave_view(self, agent: RealAgent) -> None:
-        """Presses Esc where that has brought up a view of the program's own, as a list of earlier messages.
-        Messages wait until a person has left it."""
-        since = time.time()
-        with agent.attached() as terminal:
-            terminal.settle(0.5, at_most=2)
-            terminal.send("\x1b")
-            time.sleep(0.3)
-            terminal.send("\x1d")
-            terminal.wait_exit()
-        self._note("esc", agent, since)
 
     def _come_back(self, agent: RealAgent) -> None:
         """The daemon was killed under a person's hands: what they had typed may stand there still."""

@@ -12,7 +12,7 @@ from tests.simulation.plan import draw
 from tests.simulation.planted import PLANTED, find, shrunken
 from tests.simulation.run import play
 
-GATE = 200
+GATE = 300
 """Seeds that fit 30 seconds of a processor."""
 
 NIGHT = 2000

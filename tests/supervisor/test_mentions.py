@@ -43,9 +43,6 @@ class Terminal:
     def keep_clipboard(self, told: str | None) -> None:
         """Nothing is set."""
 
-    def draw_again(self) -> None:
-        """It is drawn once."""
-
     def type_now(self, data: bytes) -> bool:
         return False
 

@@ -52,8 +52,8 @@ class Attempt:
         raise self._found or CtlError("nobody has asked")
 
 
-class Ways:
-    """There is a way where `daemon` is one. `far`: the agent is on another host, and the line there may be dead."""
+class Way:
+    """`daemon`: the connection, if there is one. `far`: the agent is on another host, and the line may be dead."""
 
     def __init__(self, client: Client, *, read_only: bool, begun: BegunAttach | None, far: bool = False) -> None:
         self.daemon: TerminalConnection | None = None
@@ -78,7 +78,7 @@ class Ways:
             raise
 
     def begin(self, way: OpenedWay) -> None:
-        """Have it in place of those that there are."""
+        """Have it in place of the one before."""
         opened, greeting, self.frames = way
         self.leased = None
         if self._far and greeting.get("leases"):
