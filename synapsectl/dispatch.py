@@ -116,10 +116,9 @@ def _check_parts(name: str, args: "argparse.Namespace") -> None:
     needs += [(f"--{option}", part) for option, part in OPTIONS.items() if getattr(args, option, False)]
     for what, part in needs:
         if not is_installed(part):
-            from synapsed.model.released_names import installing
+            from synapsed.parts.outside import missing
 
-            how = f": {command}" if (command := installing(part)) else ""
-            raise NotInstalled(f"{what!r} shows what the part {part} knows, which is not installed{how}")
+            raise NotInstalled(f"{what!r} shows what the part {part} knows, which {missing(part)}")
 
 
 def _has_folder() -> bool:

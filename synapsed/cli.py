@@ -15,7 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from synapsed import __version__
-from synapsed.model.released_names import DAEMON_VERBS, not_there
+from synapsed.model.released_names import DAEMON_VERBS
+from synapsed.parts.outside import missing
 from synapsed.process.first_process import leave_to_a_child
 from synapsed.process.installed import commit, with_commit
 
@@ -89,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if argv is None else argv
     own = bool(given) and given[0] in OWN
     if given and not own and (part := DAEMON_VERBS.get(given[0])) is not None and given[0] not in _of_parts():
-        print(f"synapsed: {given[0]!r} belongs to {not_there(part)}", file=sys.stderr)
+        print(f"synapsed: {given[0]!r} belongs to the part {part}, which {missing(part)}", file=sys.stderr)
         return EXIT_CONFIG
     args = command_line(parts=not own).parse_args(given)
     if (reason := _why_not_here(args)) is not None:

@@ -38,16 +38,19 @@ DISTRIBUTIONS: Final[Mapping[str, str]] = MappingProxyType({"fleet": "synapsed[f
 """Parts that are distributions of their own, and what is asked of pip for each."""
 
 
+NOT_INSTALLED: Final = "is not installed"
+
+
 def installing(part: str) -> str:
     """Returns the command that installs a part which is a distribution of its own; nothing for one that comes with
     synapsed."""
     return f"pip install '{DISTRIBUTIONS[part]}'" if part in DISTRIBUTIONS else ""
 
 
-def not_there(part: str, there: str = "installed") -> str:
-    """Returns the words that name a part which is not there, with what installs it."""
+def missing(part: str, why: str = NOT_INSTALLED) -> str:
+    """Returns what is said of a part that is not there, as "is not installed", with what installs it."""
     how = installing(part)
-    return f"the part {part}, which is not {there}{how and f': {how}'}"
+    return f"{why}: {how}" if how else why
 
 
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})

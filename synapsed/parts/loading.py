@@ -10,7 +10,7 @@ import structlog
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
 from synapsed.kernel import Face
-from synapsed.model.released_names import CONFIG_FILES, not_there
+from synapsed.model.released_names import CONFIG_FILES
 from synapsed.parts import outside
 from synapsed.parts.config import added_keys, config_with
 from synapsed.parts.list import NAMES
@@ -26,6 +26,9 @@ def faces() -> tuple[Face, ...]:
     """Returns what each part says of itself."""
     there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
     found = [importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there]
+    for name in outside.unfit():
+        LEFT_OUT[name] = f"it {outside.missing(name)}"
+        log.error("a part is left out", part=name, why=LEFT_OUT[name])
     for name, package in outside.packages().items():
         try:
             face = importlib.import_module(f"{package}.face").FACE
@@ -63,7 +66,11 @@ def unread_files(paths: Paths) -> list[str]:
     """Returns, in sentences for people, which files beside config.toml belong to a part that is not there."""
     there = {face.name for face in faces()}
     files = {paths.config / name: part for name, part in CONFIG_FILES.items() if part not in there}
-    return [f"{file} belongs to {not_there(part)}" for file, part in files.items() if file.exists()]
+    return [
+        f"{file} belongs to the part {part}, which {outside.missing(part)}"
+        for file, part in files.items()
+        if file.exists()
+    ]
 
 
 def findings(config: Config, state: Path) -> list[tuple[str, str, str, str]]:

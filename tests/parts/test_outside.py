@@ -12,6 +12,7 @@ import pytest
 from synapsectl.dispatch import _check_parts
 from synapsectl.parsing import parse
 from synapsectl.verbs import all_verbs
+from synapsed import __version__
 from synapsed.config.api_section import ApiConfig
 from synapsed.kernel import Face
 from synapsed.parts import loading, outside
@@ -111,7 +112,66 @@ def test_an_entry_point_is_read_as_it_is_written(tmp_path: Path, monkeypatch: py
         (tmp_path / name / "entry_points.txt").write_text(text)
     (tmp_path / "second" / "none-1.0.dist-info").mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path / name) for name in ("first", "gone", "second")])
+    monkeypatch.setattr(outside, "_found", outside._found.__wrapped__)
     assert list(outside.packages.__wrapped__().items()) == [("a", "one"), ("b", "two")]
+
+
+@pytest.mark.parametrize(
+    ("requires", "pinned"),
+    [
+        ("synapsed==0.0.9", "0.0.9"),
+        ("synapsed[mcp] (==0.0.9)", "0.0.9"),
+        (f"synapsed=={__version__}", None),
+        ("synapsed>=0.0.9", None),
+        ("synapsed==0.*", None),
+        ("synapsed==0.0.9; extra == 'all'", None),
+        ("synapsed-others==0.0.9", None),
+    ],
+)
+def test_one_that_is_pinned_to_another_version_is_left_out(
+    requires: str, pinned: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described(tmp_path, requires)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(outside, "_found", outside._found.__wrapped__)
+    assert outside.packages.__wrapped__() == ({"fleet": "synapsed_fleet"} if pinned is None else {})
+    why = {"fleet": f"is for synapsed {pinned}, and this is {__version__}"}
+    assert outside.unfit.__wrapped__() == (why if pinned else {})
+
+
+def described(folder: Path, requires: str) -> None:
+    """Writes down a fleet that is installed there, but for its modules."""
+    about = folder / "synapsed_fleet-0.0.9.dist-info"
+    about.mkdir(parents=True)
+    headers = ["Name: synapsed-fleet", "Version: 0.0.9", "Requires-Dist: nats-py", f"Requires-Dist: {requires}"]
+    (about / "METADATA").write_text("\n".join([*headers, "", "Requires-Dist: synapsed==0.0.1", ""]))
+    (about / "entry_points.txt").write_text("[synapsed.parts]\nfleet = synapsed_fleet\n")
+
+
+@pytest.mark.slow
+def test_a_fleet_of_another_version_says_what_brings_the_right_one(tmp_path: Path) -> None:
+    """As after 'pip install -U synapsed': pip tells of the conflict, and leaves the old one."""
+    described(tmp_path / "older", "synapsed==0.0.9")
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "older"), str(ROOT)])}
+    daemon = Daemon(tmp_path / "home", environ, config=ANY_PORTS, source=ROOT)
+    file = daemon.home / "config" / "fleet.toml"
+    file.touch()
+    why = f"is for synapsed 0.0.9, and this is {__version__}: pip install 'synapsed[fleet]'"
+    daemon.start()
+    try:
+        assert daemon.get("/control/status").json["alerts"] == [
+            f"the part fleet is left out: it {why}; the daemon's log says more",
+            f"{file} belongs to the part fleet, which {why}",
+        ]
+        assert "'any:x' is reached by the part fleet, which is not there" in daemon.ctl("send", "any:x", "hi").err
+        assert f"'--fleet' shows what the part fleet knows, which {why}" in daemon.ctl("list", "--fleet").err
+        for program, verb in (("synapsectl", "fleet"), ("synapsed", "broker")):
+            command = [sys.executable, "-m", program, verb]
+            refused = subprocess.run(command, cwd=ROOT, env=daemon.env, capture_output=True, text=True, check=False)
+            words = f"{program}: {verb!r} belongs to the part fleet, which {why}\n"
+            assert (refused.returncode, refused.stderr) == (2, words)
+    finally:
+        assert daemon.end() == 0
 
 
 @pytest.mark.parametrize("words", [["list"], ["send", "codex", "hello"], ["attach", "codex"], ["inbox"], ["status"]])
