@@ -32,8 +32,10 @@ UNREACHED = (
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Returns by distribution the wheel that was built."""
     out = tmp_path_factory.mktemp("dist")
+    (out / "synapsed-0.0.1.cdx.json").touch()  # of a build before
     command = [sys.executable, str(ROOT / "scripts/dist"), "--once", "--out", str(out)]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)
+    assert len([*out.glob("*.cdx.json")]) == len(sbom.DISTRIBUTIONS)
     return {sbom.canonical(path.name.partition("-")[0]): path for path in out.glob("*.whl")}
 
 
