@@ -51,7 +51,7 @@ from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.parts.loading import LEFT_OUT, config_model, faces, unread_files
+from synapsed.parts.loading import LEFT_OUT, config_model, faces, log_left_out, unread_files
 from synapsed.pipes.acp_link_factory import AcpLinks
 from synapsed.process.collector import collecting
 from synapsed.process.control_token import load_or_create
@@ -173,7 +173,7 @@ class Daemon:
             up.callback(self._service.close)
             up.enter_context(collecting(asyncio.get_running_loop()))
             await up.enter_async_context(self._service.beating())
-            config = await asyncio.to_thread(load_config, self._paths, config_model())
+            config = await asyncio.to_thread(_configuration, self._paths)
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
             up.enter_context(self._signals(stop, manager))  # before anybody can know that it is there
@@ -446,6 +446,13 @@ async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
 def _reconfigure(config: Config, kernel: Kernel, parts: Parts) -> None:
     kernel.config = config
     parts.reconfigured()
+
+
+def _configuration(paths: Paths) -> Config:
+    """Raises ConfigError; what parts are left out stands in the log before it."""
+    model = config_model()
+    log_left_out()
+    return load_config(paths, model)
 
 
 def _left_out(parts: Parts, paths: Paths) -> Iterator[str]:

@@ -18,6 +18,9 @@ from synapsed.parts.list import NAMES
 LEFT_OUT: dict[str, str] = {}
 """Parts of other distributions whose faces cannot be had, and why."""
 
+_FAULTS: dict[str, Exception] = {}
+"""What was raised by those that were tried."""
+
 log = structlog.stdlib.get_logger("synapsed.parts")
 
 
@@ -26,19 +29,22 @@ def faces() -> tuple[Face, ...]:
     """Returns what each part says of itself."""
     there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
     found = [importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there]
-    for name in outside.unfit():
-        LEFT_OUT[name] = f"it {outside.missing(name)}"
-        log.error("a part is left out", part=name, why=LEFT_OUT[name])
+    LEFT_OUT.update({name: f"it {outside.missing(name)}" for name in outside.unfit()})
     for name, package in outside.packages().items():
         try:
             face = importlib.import_module(f"{package}.face").FACE
             _check(name, face)
-        except Exception as error:
-            log.exception("a part is left out", part=name, package=package)
-            LEFT_OUT[name] = f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - told by `log_left_out`
+            LEFT_OUT[name], _FAULTS[name] = f"{type(error).__name__}: {error}", error
         else:
             found.append(face)
     return tuple(found)
+
+
+def log_left_out() -> None:
+    """Says in the log which parts are left out. Nothing else here does: who reads faces may write JSON to stdout."""
+    for name, why in LEFT_OUT.items():
+        log.error("a part is left out", part=name, why=why, exc_info=_FAULTS.get(name))
 
 
 def _check(name: str, face: Face) -> None:
@@ -59,7 +65,8 @@ def config_model() -> type[Config]:
 def lacking(config: Config, paths: Paths) -> list[str]:
     """Returns what has to be installed for what is configured, in sentences for people."""
     told = (importlib.import_module(face.extras_in).missing(config) for face in faces() if face.extras_in)
-    return [*unread_files(paths), *(sentence for sentence in told if sentence is not None)]
+    left_out = [f"the part {name} is left out: {why}" for name, why in LEFT_OUT.items()]
+    return [*left_out, *unread_files(paths), *(sentence for sentence in told if sentence is not None)]
 
 
 def unread_files(paths: Paths) -> list[str]:

@@ -1,16 +1,22 @@
 """A part of another distribution: the example of docs/parts.md, built, installed, and at work in a daemon."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from synapsectl.checkup.finding import Finding
+from synapsectl.checkup.surroundings import _of_part
+from synapsectl.context import CommandContext
 from synapsectl.dispatch import _check_parts
 from synapsectl.parsing import parse
+from synapsectl.service.settings import ServiceSettings
 from synapsectl.verbs import all_verbs
 from synapsed import __version__
 from synapsed.config.api_section import ApiConfig
@@ -94,10 +100,31 @@ def test_a_part_that_is_installed_as_a_package_is_at_work(daemon: Daemon) -> Non
     eventually(lambda: "good morning" in daemon.ctl("events", "--after", "0", "--json").out, "it greets the agent")
     (alert,) = [one for one in daemon.get("/control/status").json["alerts"] if "part" in one]
     assert "the part broken is left out: ValueError: its face is called 'greetings'" in alert
+    assert "ValueError: its face is called 'greetings'" in daemon.log()
+    (left_out,) = checked(daemon)["missing"]
+    assert "the part broken is left out: ValueError: its face is called 'greetings'" in left_out
     assert daemon.ctl("greet").out == "hello\n"
     assert "greet       greet an agent" in daemon.ctl("--help").out
     daemon.config_file.write_text(f'{ANY_PORTS}[greetings]\nwords = ["no text"]\n')
     assert "greetings.words" in daemon.ctl("reload").err
+
+
+def checked(daemon: Daemon) -> dict[str, Any]:
+    """What 'check-config' says, from which `doctor` has it: it is all that stands on stdout."""
+    command = [sys.executable, "-m", "synapsed", "check-config", "--json"]
+    done = subprocess.run(command, cwd=ROOT, env=daemon.env, capture_output=True, text=True, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_checks_of_another_distribution_that_fail_are_a_finding() -> None:
+    def found(package: str) -> list[Finding]:
+        return list(_of_part(package, cast("CommandContext", None), cast("ServiceSettings", None)))
+
+    (finding,) = found("synapsed_greetings.ctl")
+    assert finding.detail.startswith("synapsed_greetings.ctl.checks fails: ModuleNotFoundError")
+    with pytest.raises(ModuleNotFoundError):
+        found("synapsed.parts.greetings.ctl")
 
 
 def test_an_entry_point_is_read_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +188,10 @@ def test_a_fleet_of_another_version_says_what_brings_the_right_one(tmp_path: Pat
     try:
         assert daemon.get("/control/status").json["alerts"] == [
             f"the part fleet is left out: it {why}; the daemon's log says more",
+            f"{file} belongs to the part fleet, which {why}",
+        ]
+        assert checked(daemon)["missing"] == [
+            f"the part fleet is left out: it {why}",
             f"{file} belongs to the part fleet, which {why}",
         ]
         assert "'any:x' is reached by the part fleet, which is not there" in daemon.ctl("send", "any:x", "hi").err
