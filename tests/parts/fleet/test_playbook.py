@@ -11,6 +11,8 @@ import pytest
 from synapsed.errors import QueueFull
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import TaskState
+from synapsed.store.store import SqliteStore
+from synapsed.tasks import transitions
 from synapsed_fleet import streams
 from synapsed_fleet.envelope import encoded
 from synapsed_fleet.fleet_rows import KEY, FleetOrigin
@@ -284,6 +286,30 @@ async def test_a_host_put_back_to_an_older_copy_says_that_it_does_not_know(world
     assert told.error is not None
     assert told.error.code == "UNDELIVERED"
     assert told.metadata[EXTERNAL]["via"] == "fleet"
+
+
+async def test_what_ended_while_the_fleet_was_not_installed_is_told_when_it_is_asked_for(world: World) -> None:
+    """Nothing was written down of what the sender is owed."""
+    laptop, box = await world.host("laptop"), await world.host("box")
+    task = await laptop.send("codex@box", "hello", key="1")
+    while await box.turn(answers=False) or await laptop.turn():
+        pass
+    await box.store.close()
+    without = await SqliteStore.open(box.path, clock=world.clock)
+    (taken,) = await without.open_tasks()
+    commit = transitions.completed(taken, answer=ANSWER, exact=True, now=world.clock.wall())
+    await without.commit(events=commit.events, tasks=[commit.task])
+    await without.close()
+    await box.start()
+    await world.rest()
+    waiting = await laptop.store.task(task.id)
+    assert waiting is not None
+    assert not waiting.terminal
+    await laptop.outgoing.say("box", MailKind.CONTROL, encoded({"do": "tell", "tasks": [task.id]}))
+    await world.rest()
+    told = await laptop.store.task(task.id)
+    assert told is not None
+    assert told.status is TaskState.COMPLETED
 
 
 async def test_an_update_tells_of_the_change_that_its_row_is_about(
