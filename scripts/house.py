@@ -20,6 +20,7 @@ from typing import Any, Self
 import grimp
 
 from scripts.folders import FOLDERS, OUTSIDE, modules
+from synapsed.parts.list import NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = (
@@ -48,8 +49,8 @@ def part_of(module: str) -> str | None:
     for part, package in OUTSIDE.items():
         if module.partition(".")[0] == package:
             return part
-    name = module.removeprefix("synapsed.")
-    return name.split(".")[1] if name.startswith("parts.") and name.count(".") > 1 else None
+    _, in_parts, name = module.partition("synapsed.parts.")
+    return found if in_parts and (found := name.partition(".")[0]) in NAMES else None
 
 
 def sizes() -> Iterator[tuple[str, str]]:
