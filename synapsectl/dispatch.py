@@ -116,7 +116,9 @@ def _check_parts(name: str, args: "argparse.Namespace") -> None:
     needs += [(f"--{option}", part) for option, part in OPTIONS.items() if getattr(args, option, None)]
     for what, part in needs:
         if not is_installed(part):
-            raise NotInstalled(f"{what!r} needs the part {part}, which is not installed")
+            from synapsed.parts.outside import missing
+
+            raise NotInstalled(f"{what!r} needs the part {part}, which {missing(part)}")
 
 
 def _has_folder() -> bool:

@@ -165,13 +165,18 @@ OPTIONS = {"fleet": "fleet", "worktree": "worktrees"}
 def verbs() -> dict[str, Verb]:
     """Returns all verbs but those of other distributions' parts, in the order of the overview."""
     found = dict(VERBS)
-    for package in packages_with("verbs"):
-        found = _with(found, package)
+    for package in _here("verbs"):
+        found = with_part(found, package)
     return found
 
 
 def packages_with(module: str) -> list[str]:
-    """Returns the packages for this tool, of parts that are in this distribution, which have such a module."""
+    """Returns the packages for this tool, of all parts, which have such a module."""
+    return [*_here(module), *_outside(module)]
+
+
+def _here(module: str) -> list[str]:
+    """Those of parts that are in this distribution."""
     from synapsed.parts import __path__ as parts
     from synapsed.parts.list import NAMES
 
@@ -180,33 +185,37 @@ def packages_with(module: str) -> list[str]:
 
 
 def is_installed(part: str) -> bool:
-    """Returns whether a part of this distribution is there."""
+    """Returns whether a part is there. Other distributions are looked at only if it is no folder of this one."""
     from synapsed.parts import __path__ as parts
 
-    return os.path.isfile(os.path.join(parts[0], part, "face.py"))  # noqa: PTH113, PTH118 - without pathlib
+    if os.path.isfile(os.path.join(parts[0], part, "face.py")):  # noqa: PTH113, PTH118 - without pathlib
+        return True
+    from synapsed.parts.outside import packages
+
+    return part in packages()
 
 
 @cache
 def all_verbs() -> dict[str, Verb]:
     """Returns all verbs. A part of another distribution whose verbs cannot be loaded adds none."""
     found = verbs()
-    for package in _outside():
+    for package in _outside("verbs"):
         with suppress(Exception):
-            found = _with(found, package)
+            found = with_part(found, package)
     return found
 
 
 def daemon_verbs() -> dict[str, DaemonVerb]:
     """Returns the verbs that parts add to `synapsed`."""
     found: dict[str, DaemonVerb] = {}
-    for package in (*packages_with("verbs"), *_outside()):
+    for package in packages_with("verbs"):
         with suppress(Exception):
             found = getattr(import_module(f"{package}.verbs"), "DAEMON_VERBS", {}) | found
     return found
 
 
-def _outside() -> list[str]:
-    """The packages for this tool of other distributions' parts."""
+def _outside(module: str) -> list[str]:
+    """Those of other distributions' parts."""
     from importlib.util import find_spec
 
     from synapsed.parts.outside import packages
@@ -214,12 +223,12 @@ def _outside() -> list[str]:
     ours = []
     for package in packages().values():
         with suppress(Exception):
-            ours += [f"{package}.ctl"] if find_spec(f"{package}.ctl.verbs") is not None else []
+            ours += [f"{package}.ctl"] if find_spec(f"{package}.ctl.{module}") is not None else []
     return ours
 
 
-def _with(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """The verbs with those of a part, each behind the one that it names, and in its group."""
+def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
+    """Returns the verbs with those of a part, each behind the one that it names, and in its group."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:

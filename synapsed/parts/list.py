@@ -11,7 +11,6 @@ NAMES = (
     "attention",
     "a2a",
     "elsewhere",
-    "fleet",
     "mentions",
     "app_server",
     "session_server",
