@@ -4,7 +4,7 @@ terminals. Whoever needs one part is given that part.
 Agents are named by id; `Directory.resolve` makes ids of addresses. Errors are those of `synapsed.errors`.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -17,7 +17,6 @@ from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
-from synapsed.model.released_names import METADATA
 from synapsed.model.task import Artifact, Message, Task
 
 type Bringing = Literal["connection", "missing", "all"]
@@ -98,11 +97,6 @@ class SendRequest:
     """The message's id is its sender's own: the same message again is the same task."""
     where: Where | None = None
     """Where it came from."""
-
-    def kept_metadata(self, closed: Container[str]) -> dict[str, Any]:
-        """Returns what a task keeps of it: what a client may set and is not `closed` to them, and the marks."""
-        told = {key: value for key, value in self.metadata.items() if key not in METADATA and key not in closed}
-        return {**told, **self.marks}
 
 
 class Directory(Protocol):

@@ -1,11 +1,14 @@
 """The Task and what it is made of, in the seeds' shape (S15): the form in which a task is kept and shown, and
 from which those of protocols are derived."""
 
+from collections.abc import Container, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from synapsed.model.released_names import METADATA
 
 NEW_CONVERSATION = "new_conversation"
 """Key of a task's metadata: the message begins a new conversation."""
@@ -23,6 +26,11 @@ PROGRESS = "progress"
 def new_id() -> str:
     """A fresh task, context or message id."""
     return str(uuid4())
+
+
+def open_metadata(metadata: Mapping[str, Any], closed: Container[str]) -> dict[str, Any]:
+    """Returns what a client may set of a task's metadata: what is no part's, and not `closed`."""
+    return {key: value for key, value in metadata.items() if key not in METADATA and key not in closed}
 
 
 HISTORY_KEPT = 100

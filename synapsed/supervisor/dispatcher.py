@@ -30,7 +30,7 @@ from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, host_of, is_any
 from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.sender import Sender, Tier
-from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, WaitsBehind, new_id
+from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, WaitsBehind, new_id, open_metadata
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.carriers import Carriers
@@ -147,7 +147,7 @@ class Dispatcher:
 
     def _task_of(self, agent: AgentRecord, request: SendRequest, task_id: str) -> Task:
         now = iso(self._clock.wall())
-        metadata = request.kept_metadata(OURS)
+        metadata = {**open_metadata(request.metadata, OURS), **request.marks}
         metadata |= {transitions.COMMAND: True} if request.command else {}
         current = None if metadata.get(NEW_CONVERSATION) is True else agent.context_id
         return Task(

@@ -22,7 +22,7 @@ from synapsed.errors import (
 from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, ReplyRecord, SendRequest, Store
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import host_of, is_any
-from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id
+from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id, open_metadata
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 from synapsed_fleet import receipts
@@ -177,7 +177,7 @@ class FleetCarrier:
 
     def _task_of(self, alias: str, request: SendRequest, task_id: str, host: str | None, sender: str | None) -> Task:
         now = iso(self._clock.wall())
-        metadata = request.kept_metadata((EXTERNAL,))
+        metadata = {**open_metadata(request.metadata, (EXTERNAL,)), **request.marks}
         told: dict[str, Any] = {"via": VIA}
         told |= {"host": host} if host is not None else {}
         told |= {"from": sender} if sender is not None else {}

@@ -30,7 +30,7 @@ from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
 from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, Sampling, SendRequest, Store, validate_name
 from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of_task
-from synapsed.model.task import Message, Task, new_id
+from synapsed.model.task import Message, Task, new_id, open_metadata
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.parts.elsewhere.addressbook import AddressBook
 from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
@@ -299,7 +299,7 @@ class Externals:
 
     def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
         told = {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
-        return {**request.kept_metadata((KEY,)), **told}
+        return {**open_metadata(request.metadata, (KEY,)), **request.marks, **told}
 
     async def task(self, alias: str, task_id: str) -> Task:
         """By its whole id, or the beginning of it."""
