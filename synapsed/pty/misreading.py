@@ -28,7 +28,7 @@ class Misreading:
         """The rows of the screen into which was pasted last; none where that was an earlier daemon's."""
         self._proven = False
         self.left = [row for row in kept if isinstance(row, str)] if isinstance(kept, list) else []
-        """The words of rows that came with a paste: those that show how it begins or, if there are none, all."""
+        """The words of rows that came with a paste: of those that show how it begins; of all, if no row shows that."""
 
     def pasting(self, look: Look) -> None:
         """A message is about to be pasted into what `look` shows."""
@@ -39,7 +39,7 @@ class Misreading:
         self._proven, self.left = True, []
 
     def found(self, look: Look, message: str) -> bool:
-        """Whether `message`, which was pasted, stands elsewhere than in the composer, as far as that can be told."""
+        """Returns True if `message`, which was pasted, may stand elsewhere than in the composer; that is `left` then."""
         if not self._is_searched or look.composer.state != "empty":
             return False
         before, first = self._before.copy(), anchor_of(message)
@@ -53,7 +53,7 @@ class Misreading:
         return bool(self.left)
 
     def stands(self, look: Look) -> bool:
-        """Whether any of what is `left` is on the screen."""
+        """Returns True if any of what is `left` is on the screen."""
         rows = [words for words, _ in _rows(look)] if self.left else []
         text = "".join(rows)
         return any(row in rows or (len(row) >= WRAPPED_FROM and row in text) for row in self.left)

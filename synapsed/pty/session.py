@@ -440,8 +440,8 @@ class Session:
         return there and self.half_typed
 
     def misreads(self) -> bool:
-        """Whether what was pasted stands elsewhere than in the composer, at the last look. The next daemon must know
-        it, too."""
+        """Returns True if the turn's message, which was pasted, may stand elsewhere than in the composer, at the last
+        look. Then the next daemon must know it, too."""
         assert self.turn is not None
         assert self.last is not None
         found = self.misreading.found(self.last, self.turn.message)
