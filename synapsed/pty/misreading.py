@@ -24,11 +24,12 @@ class Misreading:
 
     def __init__(self, spec: Composer, kept: Any = None) -> None:
         self._is_searched = spec.line is not None and not spec.at_cursor
-        self._before: Counter[str] = Counter()
-        """The rows of the screen into which was pasted last; none where that was an earlier daemon's."""
+        self._before: Counter[str] | None = None
+        """The rows of the screen into which was pasted last; None where that was an earlier daemon's."""
         self._proven = False
         self.left = [row for row in kept if isinstance(row, str)] if isinstance(kept, list) else []
-        """The words of rows that came with a paste: of those that show how it begins; of all, if no row shows that."""
+        """The words of rows that came with a paste: of those that show how it begins; if no row shows that, of all that
+        are known to be new."""
 
     def pasting(self, look: Look) -> None:
         """A message is about to be pasted into what `look` shows."""
@@ -39,18 +40,19 @@ class Misreading:
         self._proven, self.left = True, []
 
     def found(self, look: Look, message: str) -> bool:
-        """Returns True if `message`, which was pasted, may stand elsewhere than in the composer; that is `left` then."""
+        """Returns True if `message`, which was pasted, may stand elsewhere than in the composer; what is known of it is
+        `left` then."""
         if not self._is_searched or look.composer.state != "empty":
             return False
-        before, first = self._before.copy(), anchor_of(message)
+        before, first = Counter(self._before), anchor_of(message)
         new, shown = list[str](), list[str]()
         for words, line in _rows(look):
             before[words] -= 1
             if before[words] < 0:
                 new.append(words)
                 shown += [words] if shows(line, first) else []
-        self.left = shown if self._proven else shown or new
-        return bool(self.left)
+        self.left = shown if self._proven or self._before is None else shown or new
+        return bool(self.left or (new and not self._proven))
 
     def stands(self, look: Look) -> bool:
         """Returns True if any of what is `left` is on the screen."""
