@@ -100,9 +100,10 @@ class Driver:
         try:
             checkpoint = await self._stage.checkpoint()
             self._session.saving(checkpoint.offset)
-            state = {**checkpoint.state, "asked": self._session.observations.asking.kept}
+            session = self._session
+            kept = {"asked": session.observations.asking.kept, "misread": session.misreading.left}
             await self._terminal.store.save_checkpoint(
-                self._terminal.agent_id, checkpoint.model_copy(update={"state": state})
+                self._terminal.agent_id, checkpoint.model_copy(update={"state": {**checkpoint.state, **kept}})
             )
         finally:
             self._session.saved()

@@ -14,8 +14,9 @@ from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert, LinkObserved
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
-from synapsed.pty.readiness import UNKNOWN_SCREEN, Obstacle
+from synapsed.pty.readiness import MISREAD_COMPOSER, UNKNOWN_SCREEN, Obstacle
 from synapsed.pty.session_commands import Poll, SessionCommand
+from synapsed.pty.turn_types import MISREAD
 from synapsed.terminal.look import Look
 
 WORDS_MAX = 64
@@ -104,10 +105,13 @@ class Observations:
     """Tells of one program. `asked` is what the daemon before has kept of what was `asking`."""
 
     def __init__(self, profile: Profile, asked: Any) -> None:
-        self._learns = profile.composer.usual
+        self._ways = LEARNED if profile.composer.usual else ""
+        self._misread = MISREAD.format(profile.name)
         self.asking = Asking(asked)
         self.last: LinkObserved | None = None
         """The last observation, which was told if it told anything."""
+        self._alerted: Obstacle | None = None
+        """A person was told of it, and it stands."""
         self.touched: str | None = None
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
 
@@ -142,9 +146,10 @@ class Observations:
         if in_turn and before is not None and observed.activity is not before.activity:
             commands.append(Poll())  # what a transcript says of it is not poked for
         commands.append(Emit(observed))
-        unknown = observed.held == UNKNOWN_SCREEN.held
-        if unknown is not (before is not None and before.held == UNKNOWN_SCREEN.held):
-            commands.append(Emit(_unknown_screen(observed, LEARNED if self._learns else "", begins=unknown)))
+        alerted, self._alerted = self._alerted, found if found in (UNKNOWN_SCREEN, MISREAD_COMPOSER) else None
+        if alerted is not self._alerted:
+            commands += self._alert(alerted, observed, begins=False)
+            commands += self._alert(self._alerted, observed, begins=True)
         return commands
 
     def unseen(self) -> LinkObserved:
@@ -154,10 +159,13 @@ class Observations:
         self.last = replace(known, can_receive=False)
         return self.last
 
-
-def _unknown_screen(seen: LinkObserved, ways: str, *, begins: bool) -> LinkAlert:
-    """What nobody here can read is a person's: they are told when it begins, and when it is over."""
-    if not begins:
-        return LinkAlert("UNKNOWN_SCREEN", "its screen is understood again", "over")
-    message = f"its screen is not understood ({seen.evidence}): attach answers it, or 'synapsectl keys'{ways}"
-    return LinkAlert("UNKNOWN_SCREEN", message, "begins")
+    def _alert(self, found: Obstacle | None, seen: LinkObserved, *, begins: bool) -> list[SessionCommand]:
+        """What nobody here can read is a person's: they are told when it begins, and when it is over."""
+        if found is None:
+            return []
+        misread = found is MISREAD_COMPOSER
+        code = "MISREAD_COMPOSER" if misread else "UNKNOWN_SCREEN"
+        if not begins:
+            return [Emit(LinkAlert(code, "its screen is understood again", "over"))]
+        unknown = f"its screen is not understood ({seen.evidence}): attach answers it, or 'synapsectl keys'{self._ways}"
+        return [Emit(LinkAlert(code, self._misread if misread else unknown, "begins"))]

@@ -50,6 +50,8 @@ class Moment:
     """A person pressed a key just now: what that writes may not be on the screen yet."""
     pasted: bool = False
     """What stands in the composer may be the message that is being typed."""
+    misread: bool = False
+    """What was pasted stands elsewhere than in the composer, as its profile finds that."""
 
     in_turn: bool = False
     """It has a message, whose turn is not over."""
@@ -68,6 +70,7 @@ BY_LINK = Obstacle("its link says so")
 
 SILENT_KEEPER = Obstacle("its keeper does not answer", "keeper")
 UNKNOWN_SCREEN = Obstacle("its screen is not understood, which a person was told", "unknown screen")
+MISREAD_COMPOSER = Obstacle("what was pasted stands elsewhere than in its composer", "unknown screen")
 
 type _Applies = Callable[[Moment], bool]
 
@@ -99,6 +102,7 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (SILENT_KEEPER, lambda now: now.silent),
     (Obstacle("it rests, and has unread keys", "unread"), _sees(_is_ready, unless=lambda now: not now.unread)),
     (UNKNOWN_SCREEN, _sees(_not_understood)),
+    (MISREAD_COMPOSER, lambda now: now.misread),
     (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),
     (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),
     (

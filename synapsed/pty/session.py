@@ -41,6 +41,7 @@ from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
+from synapsed.pty.misreading import Misreading
 from synapsed.pty.observations import Observations
 from synapsed.pty.prompt_learning import PromptLearning
 from synapsed.pty.readiness import Moment, Obstacle, RestAfterHooks, obstacle
@@ -108,6 +109,8 @@ class Session:
     """The program had not read all that was typed when that was asked last."""
     writing = False
     """Keys of the turn are on their way."""
+    _saving = False
+    """Its screen is being made durable."""
 
     def __init__(
         self, profile: Profile, start: Start, *, channels_tell: bool, prompts: tuple[LearnedPrompt, ...] = ()
@@ -134,6 +137,7 @@ class Session:
         self._stood: list[str] = []
         """What stood above the composer when the submit key was pressed."""
         self.observations = Observations(profile, start.asked)
+        self.misreading = Misreading(profile.composer, start.misread)
         self._rest = RestAfterHooks(profile)
         self.hands_at = -HANDS_OFF_S
         """When a person last pressed a key, or the program read what it had not."""
@@ -151,7 +155,6 @@ class Session:
         """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
         self._saved_at = start.offset
         """Where the output ends of which the screen is durable."""
-        self._saving = False
 
     def _drain(self) -> list[SessionCommand]:
         commands, self._out = self._out, []
@@ -284,6 +287,8 @@ class Session:
     def looked(self, look: Look, now: float) -> list[SessionCommand]:
         """That was a look."""
         self.last, self.now = look, now
+        if look.composer.state == "draft" and (self.pasted or self.hands_on(now)):
+            self.misreading.proven()
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._save_screen()
@@ -333,6 +338,7 @@ class Session:
                 hands=self.hands_on(now),
                 in_turn=for_another and self.turn is not None,
                 pasted=for_another and self.pasted,
+                misread=self.misreading.stands(look),
             )
         )
 
@@ -432,6 +438,16 @@ class Session:
         """What stands in the composer may be the message itself."""
         there = self.turn is not None and (self.writing or self.turn.state.phase is not turns.Phase.PASTING)
         return there and self.half_typed
+
+    def misreads(self) -> bool:
+        """Returns True if the turn's message, which was pasted, may stand elsewhere than in the composer, at the last
+        look. Then the next daemon must know it, too."""
+        assert self.turn is not None
+        assert self.last is not None
+        found = self.misreading.found(self.last, self.turn.message)
+        if found and not self._saving:
+            self._save_screen()
+        return found
 
     def submitting(self, look: Look) -> None:
         """The submit key is about to be pressed into what `look` shows."""

@@ -38,6 +38,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_patience as patience
 from synapsed.pty.message_evidence import MessageInComposer, TurnReports, is_line_oriented, masked
 from synapsed.pty.turn_types import (
+    MISREAD,
     NEVER_AT_REST,
     NEXT,
     NOT_SHOWN,
@@ -366,11 +367,14 @@ class PtyTurn:
         left = self.state.phase is Phase.SUBMITTED and seen.composer != "draft" and echoed
         return left or works(seen) or seen.verdict.activity is Activity.WAITING
 
-    def withdrawn(self, gone: bool, now: float) -> list[Command]:
-        """The message is out of the composer and the program at rest (`gone`), or it could not be brought to that."""
+    def withdrawn(self, gone: bool, now: float, *, misread: bool = False) -> list[Command]:
+        """The message is out of the composer and the program at rest (`gone`), or it could not be brought to that;
+        `misread`: it was never seen in the composer, and may stand elsewhere."""
         if not self.withdrawing:
             return []
         self.withdrawing = False
+        if misread:
+            return self._undelivered(MISREAD.format(self._profile.name), left=False)
         lost, typings = self.state.phase is Phase.SETTLING, self.state.typings
         again = typings < (patience.PASTED_AGAIN if lost else len(patience.TYPED_AGAIN_AFTER_S))
         if gone and again and needs_composer(self._profile.composer):

@@ -111,6 +111,12 @@ NEVER_AT_REST = (
 
 NOT_SHOWN_IN_COMPOSER = "the program did not take the text into its composer"
 
+MISREAD = (
+    "what was pasted is not shown where the [composer] of profile '{}' is, and may stand elsewhere on the screen: "
+    "nothing is pasted until it is gone (attach shows it; 'synapsectl profiles check FILE' looks at the profile, "
+    "'synapsectl profiles new' writes one)"
+)
+
 NOT_SHOWN = "the program does not show what is typed where its prompt seemed to be: it was not submitted"
 
 UNREAD = "the program does not read what is typed"

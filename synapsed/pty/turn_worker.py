@@ -138,12 +138,14 @@ class TurnWorker:
             case turns.Clear():
                 await self._performer.perform(session.keyboard.clear_if(turn.holds))
             case turns.TakeOut():
-                return turn.withdrawn(await self._withdraw(turn), self._clock.monotonic())
+                gone = await self._withdraw(turn)
+                misread = gone and turn.state.phase is turns.Phase.SETTLING and session.misreads()
+                return turn.withdrawn(gone, self._clock.monotonic(), misread=misread)
             case turns.Say(event, left):
                 return await self._say(event, left=left)
             case turns.TakeBack():
                 await self._unread.until_read()
-                await self._performer.perform(session.keyboard.take_back())
+                await self._take_back()
                 self._performer.do(session.drop())
             case turns.FindAnswer():
                 return await self._answer(turn, command)
@@ -166,12 +168,16 @@ class TurnWorker:
             await channel.poll()  # what it has told is heard before more is typed
         return rests and (await self._looks.look()).composer.state != "absent"
 
+    async def _take_back(self) -> None:
+        await self._performer.perform(self._session.keyboard.take_back())
+        self._session.misreads()
+
     async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
         """Tell the agent; at once, where what is `left` may take its time to be seen."""
         session = self._session
         stays = left and (isinstance(event, LinkUndelivered) or await self._unread.ask())
         if left and not stays:
-            await self._performer.perform(session.keyboard.take_back())
+            await self._take_back()
         text = await self._stage.text(scrollback=False) if session.tells_screen(event) else ""
         self._performer.do(session.say(event, text, self._clock.monotonic(), stays=stays))
         return [turns.TakeBack()] if stays else []
@@ -217,6 +223,7 @@ class TurnWorker:
                         return False
                 turn.state.prompt = turn.state.prompt or look.composer.prompt
                 turn.state.at_prompt = learns and look.composer.state == "empty"
+                self._session.misreading.pasting(look)
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":
                 self._session.submitting(look)

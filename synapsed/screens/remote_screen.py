@@ -152,6 +152,7 @@ class RemoteStage:
             harm=harms.harm,
             size=None if begun is None else (begun.cols, begun.rows),
             asked=None if begun is None else begun.state.get("asked"),
+            misread=None if begun is None else begun.state.get("misread"),
         )
         self._told: Told = lambda _event: None
         self._tasks = aio.TaskSet()

@@ -160,6 +160,8 @@ class Start:
     """Columns and rows with which it was kept."""
     asked: Any = None
     """What the daemon before has kept with it of what was asked (`Asking.kept`)."""
+    misread: Any = None
+    """The same of what was pasted, and is not in the composer (`Misreading.left`)."""
 
 
 class Stage(Protocol):

@@ -44,6 +44,7 @@ ROWS: list[tuple[Moment, str | None]] = [
     (replace(FREE, silent=True), "keeper"),
     (replace(FREE, unread=True), "unread"),
     (Moment(look=look(Activity.UNKNOWN, asks=PAGE)), "unknown screen"),
+    (replace(FREE, misread=True), "unknown screen"),
     (Moment(look=look(Activity.WAITING, asks=QUESTION)), "dialog"),
     (Moment(look=look(Activity.BUSY)), None),
     (Moment(look=look(composer="draft")), "typing"),

@@ -3,11 +3,11 @@
     python program.py LOG [JSON]
 
 It shows what was said above a composer between two rules, as agent programs do. Every line of LOG is a JSON object:
-`{"submitted": text}`, `{"key": text}` for what was pressed in a dialog, `{"interrupted": text}`. A message is answered
-with `You said: …`; in it, `delay=S` is the time that takes, `lines=N` makes it N lines and `gaps=N` N pieces with
-silence between them. `tools=a,-b,+c,?d,/path` are calls before that, drawn where they stand while they run and when
-they have ended: `-` fails, `+` is over at once, of `?` no end is shown, and one that is a path runs until there is such
-a file; `between=N` says N lines after each.
+`{"pasted": draft}`, `{"submitted": text}`, `{"key": text}` for what was pressed in a dialog, `{"interrupted": text}`. A
+message is answered with `You said: …`; in it, `delay=S` is the time that takes, `lines=N` makes it N lines and `gaps=N`
+N pieces with silence between them. `tools=a,-b,+c,?d,/path` are calls before that, drawn where they stand while they
+run and when they have ended: `-` fails, `+` is over at once, of `?` no end is shown, and one that is a path runs until
+there is such a file; `between=N` says N lines after each.
 
 ==============  ======================================================================================================
 trick           what it does
@@ -151,6 +151,8 @@ class Program:
         self.pastes += self.pasting
         if self.pasting and self.pastes == 1:
             time.sleep(self.tricks.get("stall", 0))
+        if not self.pasting:
+            self.log(pasted=self.draft)
         if not self.pasting and self.left["forget"]:
             self.left["forget"] -= 1
             self.draft = ""
