@@ -77,6 +77,7 @@ async def member(paths: Paths, urls: Sequence[str] = ()) -> AsyncIterator[tuple[
         config, Home(paths), store=store, table=FleetTable(store), control=control, clock=clock, version="bench"
     )
     try:
+        await fleet.restore()
         await fleet.start()
         yield fleet, store
     finally:

@@ -61,6 +61,7 @@ async def _made(config: FleetConfig, kernel: Kernel, table: FleetTable) -> "Flee
         clock=kernel.clock,
         version=kernel.figures.version,
     )
+    await fleet.restore()
     return fleet
 
 

@@ -238,10 +238,13 @@ class Fleet:
         self._tasks = TaskSet()
         self._loops: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
-        """What was under way goes on."""
+    async def restore(self) -> None:
+        """Knows the hosts and files that the daemon before knew: from here on messages to them are taken."""
         await self._peers.load()
         await self.parcels.load()
+
+    async def start(self) -> None:
+        """What was under way goes on. Call `restore` before."""
         await self.carrier.restore()
         await self._peers.learn(self._me.name, self._identity.token)
         self.table.on_owed = self._due.set

@@ -188,6 +188,7 @@ async def _serve(plan: Plan) -> None:
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     try:
+        await fleet.restore()
         await fleet.start()
         async with asyncio.TaskGroup() as group:
             loops = [group.create_task(agents.work()), group.create_task(_send(fleet, store, plan, config.name))]

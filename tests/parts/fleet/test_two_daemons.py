@@ -1,6 +1,7 @@
 """Two real daemons, each a member, and a real broker between them. They are made once: each test looks at its own
 messages only, and leaves all three up."""
 
+import asyncio
 import json
 import os
 import select
@@ -13,8 +14,16 @@ from typing import Any
 
 import pytest
 
+from synapsed.clock import SystemClock
+from synapsed.config.config_files import load_config
+from synapsed.config.paths import Paths
+from synapsed.parts.loading import config_model
+from synapsed.store.store import SqliteStore
+from synapsed_fleet.running import opened
 from tests.parts.fleet.brokers import FleetHome, fleet, needs_broker
+from tests.parts.fleet.member import Agents, Control, Plan
 from tests.support.daemon import NO_PORTS, PATIENCE_S, Daemon, eventually
+from tests.support.kernels import kernel_of
 
 pytestmark = [needs_broker, pytest.mark.system, pytest.mark.slow]
 
@@ -181,6 +190,25 @@ def test_a_host_that_nobody_knows_is_told_with_where_the_known_ones_are(pair: Pa
     assert sent.code == 4
     assert "no host 'nowhere'" in sent.err
     assert "'synapsectl fleet hosts'" in sent.err
+
+
+async def test_hosts_are_known_before_the_agents_are_there(pair: Pair) -> None:
+    """Messages are taken as soon as there are listeners, which is seconds before the last program is adopted."""
+    assert await asyncio.to_thread(pair.laptop.end) == 0
+    paths, clock = Paths.from_environ(pair.laptop.env), SystemClock()
+    store = await SqliteStore.open(paths.database, clock=clock)
+    agents = Agents(store, clock, Plan())
+    config = await asyncio.to_thread(load_config, paths, config_model())
+    kernel = kernel_of(
+        control=Control(agents, agents), store=store, clock=clock, timers=None, config=config, paths=paths
+    )
+    try:
+        async with opened(kernel) as running:
+            assert running.carrier is not None
+            assert running.carrier.find("dummy@box") == "dummy@box"
+    finally:
+        await store.close()
+        await asyncio.to_thread(pair.laptop.start)
 
 
 def test_what_is_sent_while_the_other_daemon_is_away_is_done_when_it_is_back(pair: Pair) -> None:
