@@ -92,6 +92,7 @@ def _in_toml(error: "ErrorDetails", key: str) -> str:
     if kind is None:
         about = _ABOUT.match(error["msg"])
         said = error["msg"][about.end() :] if about else error["msg"]
+        said = said.replace(" after validation, not ", ", and has ")
         return f"must {said}" if about and "should" in about[0] else said
     match error["type"], error["input"]:
         case "list_type", str() | int() | float() as one:
