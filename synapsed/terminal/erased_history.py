@@ -8,7 +8,7 @@ much as the rows that may have been freed.
 
 import evp
 
-from synapsed.terminal.redraw import read_terminal
+from synapsed.terminal.redraw import Extras
 
 _PAGE_BYTES = 384 * 1024
 """At least what the emulator keeps in one piece: freed rows of any other piece are gone."""
@@ -19,17 +19,16 @@ _OUTPUT = 2026
 _ORIGIN = 6
 
 
-def forget_marks(terminal: evp.Terminal, cursor: tuple[int, int], freed: int) -> None:
+def forget_marks(terminal: evp.Terminal, cursor: tuple[int, int], freed: int, state: Extras) -> None:
     """Ends the marks of the rows that ED 3 has just freed, of which there are at most ``freed``.
 
-    ``terminal`` shows its main screen, with the cursor at (row, column). Both are afterwards as they were, with two
-    exceptions: what DECSC saved is lost if the cursor is in the last column, where it may wait to wrap; and it no
-    longer waits if it did so at a right margin.
+    ``terminal`` shows its main screen, with the cursor at (row, column) and in that ``state``. Both are afterwards as
+    they were, with two exceptions: what DECSC saved is lost if the cursor is in the last column, where it may wait to
+    wrap; and it no longer waits if it did so at a right margin.
     """
     cols, rows = terminal.size()
     page = _PAGE_BYTES // (_CELL_BYTES * (cols + 1))
     row, column = cursor
-    state = read_terminal(terminal, cols)[1]
     region = b"\x1b[%d;%dr" % (state.region[0] + 1, state.region[1] + 1) if state.region else b""
     margins = b"\x1b[%d;%ds" % (state.margins[0] + 1, state.margins[1] + 1) if state.margins else b""
     if column < cols - 1:

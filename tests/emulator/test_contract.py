@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from synapsed.terminal import redraw as redraws
 from synapsed.terminal.emulated_screen import Screen
 from tests.emulator.candidates import CANDIDATES, expect_fault, make
 from tests.emulator.streams import Stream, made, recordings
@@ -202,7 +201,7 @@ def test_any_drawing_survives_the_round_trip(data: bytes, cols: int, rows: int, 
     copy.feed(original.redraw(scrollback=scrollback))
     assert copy.snapshot() == original.snapshot()
     assert [copy.row_cells(row) for row in range(rows)] == [original.row_cells(row) for row in range(rows)]
-    before, after = (redraws.read_terminal(screen._terminal, cols)[1] for screen in (original, copy))
+    before, after = (screen._emulator.extras() for screen in (original, copy))
     assert after == before
 
 

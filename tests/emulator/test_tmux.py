@@ -43,7 +43,7 @@ def fed(data: bytes, folder: Path, cols: int, rows: int) -> tuple[Screen, TmuxSc
 def all_rows(screen: Screen) -> tuple[int, list[str]]:
     """How many rows are above the screen, and those with its own, right-stripped, blank ones at the end left out."""
     screen.snapshot()
-    history = screen._grid._state.history().rows
+    history = screen._emulator._state.history().rows
     rows = ["".join(row.graphemes).rstrip(" ") for row in (*history, *screen._grid._rows)]
     while rows and not rows[-1]:
         del rows[-1]
