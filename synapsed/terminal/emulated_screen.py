@@ -21,7 +21,7 @@ from synapsed.terminal.emulator_input import fewer_repeats
 from synapsed.terminal.grid import Grid
 from synapsed.terminal.pane import draw, draw_notice, part_of
 from synapsed.terminal.rows import rows
-from synapsed.terminal.snapshot import ALTERNATE, Cell, ScreenSnapshot
+from synapsed.terminal.snapshot import ALTERNATE, Cell, ScreenSnapshot, bounded
 from synapsed.terminal.tokenizer import Tokenizer, straightened
 
 DEFAULT_SCROLLBACK_LINES = 1000
@@ -30,10 +30,6 @@ DEFAULT_FOREGROUND = (255, 255, 255)
 DEFAULT_BACKGROUND = (0, 0, 0)
 """What programs are told that they are drawn in; most agents take it for a dark theme, as most terminals have."""
 
-MAX_COLUMNS = 1000
-MAX_ROWS = 1000
-"""Sizes beyond are cut: memory grows with the area, and a person's terminal is never that large."""
-
 # What may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
 _RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 
@@ -41,8 +37,8 @@ _RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 class Screen:
     """The screen of one agent. Pure: bytes in, facts out; no I/O and no clock.
 
-    ``scrollback_lines`` is how many rows above the screen are kept, about (the emulator rounds up, to some hundreds);
-    0 keeps none.
+    Its size is `snapshot.bounded`. ``scrollback_lines`` is how many rows above the screen are kept, about (the emulator
+    rounds up, to some hundreds); 0 keeps none.
     """
 
     def __init__(
@@ -52,7 +48,7 @@ class Screen:
         *,
         scrollback_lines: int = DEFAULT_SCROLLBACK_LINES,
     ) -> None:
-        self._cols, self._rows = _clamp(cols, rows)
+        self._cols, self._rows = bounded(cols, rows)
         self._emulator = Emulator(self._cols, self._rows, scrollback_lines=scrollback_lines)
         # Set at all: the emulator tells the colours a program sets only where it knows both of these.
         self._emulator.set_default_colors(DEFAULT_FOREGROUND, DEFAULT_BACKGROUND)
@@ -80,7 +76,7 @@ class Screen:
 
     def resize(self, cols: int, rows: int) -> None:
         """Change the size, in cells, as the program's window does: the main screen is wrapped again."""
-        cols, rows = _clamp(cols, rows)
+        cols, rows = bounded(cols, rows)
         if (cols, rows) == (self._cols, self._rows):
             return
         self._cols, self._rows = cols, rows
@@ -266,7 +262,3 @@ class Screen:
             background=background,
             palette=palette,
         )
-
-
-def _clamp(cols: int, rows: int) -> tuple[int, int]:
-    return max(1, min(cols, MAX_COLUMNS)), max(1, min(rows, MAX_ROWS))

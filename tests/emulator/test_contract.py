@@ -158,7 +158,7 @@ OUTPUT = st.lists(st.one_of(st.binary(max_size=6), st.sampled_from(TOKENS)), max
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=OUTPUT, cuts=st.lists(st.integers(0, 400), max_size=6), cols=st.integers(1, 50), rows=st.integers(1, 12))
+@given(data=OUTPUT, cuts=st.lists(st.integers(0, 400), max_size=6), cols=st.integers(1, 50), rows=st.integers(3, 12))
 def test_any_bytes_in_any_chunks(data: bytes, cuts: list[int], cols: int, rows: int) -> None:
     """Never an error, and the same screen however the bytes arrive, looked at or not."""
     whole, pieces = Screen(cols, rows), Screen(cols, rows)
@@ -192,9 +192,9 @@ DRAWN = st.lists(
 
 
 @settings(max_examples=300, deadline=None)
-@given(data=DRAWN, cols=st.integers(2, 14), rows=st.integers(1, 6), scrollback=st.booleans())
-@example(data="word \x1b[1;31m漢字".encode(), cols=5, rows=2, scrollback=False)
-@example(data="word\x1b[1;31m漢字".encode(), cols=5, rows=2, scrollback=True)
+@given(data=DRAWN, cols=st.integers(2, 14), rows=st.integers(3, 6), scrollback=st.booleans())
+@example(data="word \x1b[1;31m漢字".encode(), cols=5, rows=3, scrollback=False)
+@example(data="word\x1b[1;31m漢字".encode(), cols=5, rows=3, scrollback=True)
 def test_any_drawing_survives_the_round_trip(data: bytes, cols: int, rows: int, scrollback: bool) -> None:
     original, copy = Screen(cols, rows), Screen(cols, rows)
     original.feed(data)
@@ -206,7 +206,7 @@ def test_any_drawing_survives_the_round_trip(data: bytes, cols: int, rows: int, 
 
 
 @settings(max_examples=100, deadline=None)
-@given(data=DRAWN, sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 12)), min_size=1, max_size=4))
+@given(data=DRAWN, sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(3, 12)), min_size=1, max_size=4))
 def test_any_resizing(data: bytes, sizes: list[tuple[int, int]]) -> None:
     screen = Screen(12, 5)
     for cols, rows in sizes:

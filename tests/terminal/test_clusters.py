@@ -182,7 +182,7 @@ OUTPUT = st.lists(st.tuples(st.sampled_from(TOKENS), st.sampled_from([1, 1, 5, 4
 
 
 @settings(deadline=None)
-@given(data=OUTPUT, cuts=st.lists(st.integers(0, 2000), max_size=4), cols=st.integers(1, 9), rows=st.integers(1, 3))
+@given(data=OUTPUT, cuts=st.lists(st.integers(0, 2000), max_size=4), cols=st.integers(1, 9), rows=st.integers(3, 5))
 def test_any_output_keeps_the_bound_however_it_is_cut(data: bytes, cuts: list[int], cols: int, rows: int) -> None:
     whole, pieces = Screen(cols, rows), Screen(cols, rows)
     whole.feed(data)
