@@ -366,9 +366,9 @@ class Emulator:
         self._get_into(what, self._number)
         return int(self._number[0])
 
-    def _format(self, form: str, *, trim: bool, only: Any = None) -> bytes:
+    def _format(self, form: str, *, trim: bool, unwrap: bool = True, only: Any = None) -> bytes:
         options = _sized("GhosttyFormatterTerminalOptions")
-        options.emit, options.unwrap, options.trim = _FORMAT[form], True, trim
+        options.emit, options.unwrap, options.trim = _FORMAT[form], unwrap, trim
         if only is not None:
             options.selection = only
             extra, screen = options.extra, options.extra.screen

@@ -7,12 +7,12 @@ them for `paint`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 from synapsed.model.picture import Rgb
 from synapsed.terminal import redraw
-from synapsed.terminal.emulator import Emulator, Row
+from synapsed.terminal.ghostty import Emulator, Row
 from synapsed.terminal.rows import CellRun, written
 from synapsed.terminal.snapshot import BOLD, OTHER, PLAIN, Cell, Color, ScreenSnapshot
 
@@ -61,7 +61,7 @@ class Grid:
 
     def _start(self) -> None:
         self._rows: tuple[Row, ...] = ()
-        self._lines: dict[Row, _Line] = {}
+        self._lines: list[_Line] = []
         self.cursor = (0, 0)
         """(row, column), from 0, as of the last `refresh`."""
         self._pens: list[bytes] = []
@@ -80,8 +80,7 @@ class Grid:
         for style in emulator.styles[len(self._pens) :]:
             pen = redraw.sgr(style)
             self._pens.append(b"" if pen == b"\x1b[m" else pen)
-        known = self._lines
-        self._lines = {row: known.get(row) or _derive(row) for row in self._rows}
+        self._lines = [row.derived or _derive(row) for row in self._rows]
         self.cursor = emulator.cursor()
 
     def lines(self) -> tuple[tuple[str, ...], tuple[bool, ...]]:
@@ -92,17 +91,14 @@ class Grid:
         nothing in it is gone on in where the cursor stands at its beginning: line editors put it there when what they
         edit fills the row above.
         """
-        lines = [self._lines[row] for row in self._rows]
+        lines = self._lines
         texts = [line.stripped for line in lines]
         wrapped = [False] * len(lines)
-        asked = [
-            index
-            for index, (line, below) in enumerate(pairwise(lines))
-            if (below.stripped or self.cursor == (index + 1, 0)) and len(line.text) - len(line.stripped) <= 1
-        ]
-        for index in self._emulator.wraps(asked):
-            wrapped[index] = True
-            texts[index] = lines[index].text[:-1] if self._emulator.skips_last(index) else lines[index].text
+        for index in self._wraps():
+            line, goes_on = lines[index], lines[index + 1].stripped or self.cursor == (index + 1, 0)
+            if goes_on and len(line.text) - len(line.stripped) <= 1:
+                wrapped[index] = True
+                texts[index] = line.text[:-1] if self._skips_last(index) else line.text
         return tuple(texts), tuple(wrapped)
 
     def cells(self, index: int) -> list[Cell]:
@@ -117,7 +113,7 @@ class Grid:
     def kinds(self, index: int) -> str:
         """How each character of a row is drawn, PLAIN, BOLD or OTHER; a blank in a colour is a plain one."""
         row = self._rows[index]
-        line = self._lines[row]
+        line = self._lines[index]
         if line.kinds is None:
             self._kinds += map(_kind_of, self._emulator.styles[len(self._kinds) :])
             kinds = self._kinds
@@ -130,13 +126,12 @@ class Grid:
     def paint(self) -> bytes:
         """The bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
         out = [b"\x1b[H"]
-        lines = [self._lines[row] for row in self._rows]
-        wrapped = self._emulator.wraps(range(len(lines) - 1))
-        for index, (row, line) in enumerate(zip(self._rows, lines, strict=True)):
-            if index in wrapped:
+        wraps = self._wraps()
+        for index, (row, line) in enumerate(zip(self._rows, self._lines, strict=True)):
+            if index in wraps:
                 # Printed to its last column, it is wrapped by the next character: a wide one, which did not fit, or a
                 # blank one, which is printed over.
-                spacer = self._emulator.skips_last(index)
+                spacer = self._skips_last(index)
                 out.append(redraw.render_row(row, self._pens, full=True, spacer=spacer))
                 out.append(b"" if spacer else b" \r")
             else:
@@ -155,8 +150,7 @@ class Grid:
         """The rows of a page, each worked out once while it and the colours stay the same."""
         colors = (now.foreground, now.background, now.palette)
         out = []
-        for row in self._rows:
-            line = self._lines[row]
+        for row, line in zip(self._rows, self._lines, strict=True):
             if line.told != colors:
                 line.told, line.row = colors, written(self._pieces(row), now)
             out.append(line.row)
@@ -179,6 +173,15 @@ class Grid:
         drawn = redraw.render_row(part, self._pens, full=False)
         return drawn if drawn.endswith(b"\x1b[K") or len(row.graphemes) >= end else drawn + b"\x1b[K"
 
+    def _wraps(self) -> list[int]:
+        """The rows that are wrapped into the next."""
+        return [index for index, row in enumerate(self._rows[:-1]) if row.wrapped]
+
+    def _skips_last(self, index: int) -> bool:
+        """Whether a wide character found one column left in this row, and went to the next one."""
+        below = self._rows[index + 1]
+        return self._rows[index].head and below.widths[0] == 2 and below.graphemes[0] != " "
+
     def last_cell(self, index: int, at: int) -> tuple[int, bytes]:
         """The cell that ends in a column of a row: the column that it begins in, and the bytes that print it."""
         row = self._rows[index]
@@ -189,7 +192,7 @@ class Grid:
     def last_text(self) -> tuple[int, int]:
         """The index of the last row with text on it, and the columns it takes there; (-1, 0) for none."""
         for index in range(len(self._rows) - 1, -1, -1):
-            if self._lines[self._rows[index]].stripped:
+            if self._lines[index].stripped:
                 graphemes = redraw.graphemes_of(self._rows[index])
                 return index, max(column for column, text in enumerate(graphemes) if text != " ") + 1
         return -1, 0
@@ -223,5 +226,6 @@ def _is_ordinary(color: Color) -> bool:
 
 def _derive(row: Row) -> _Line:
     graphemes = redraw.graphemes_of(row)
-    text = "".join(graphemes)
-    return _Line(text, text.rstrip(" "))
+    text = graphemes if isinstance(graphemes, str) else "".join(graphemes)
+    line = row.derived = _Line(text, text.rstrip(" "))
+    return line

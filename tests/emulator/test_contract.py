@@ -22,8 +22,14 @@ COMPARED = ("attributes", "synchronized")
 """What candidates that are not in use are tried with: one stream for each fault known of them."""
 
 CASES = [
-    *(("evp", stream) for stream in STREAMS),
-    *((name, stream) for name in sorted(CANDIDATES) if name != "evp" for stream in made() if stream.name in COMPARED),
+    *(("ghostty", stream) for stream in STREAMS),
+    *(
+        (name, stream)
+        for name in sorted(CANDIDATES)
+        if name != "ghostty"
+        for stream in made()
+        if stream.name in COMPARED
+    ),
 ]
 CASE_IDS = [f"{name}-{stream}" for name, stream in CASES]
 
