@@ -1,6 +1,6 @@
 """The screen of one agent: the bytes its program wrote, as rows of text, a cursor and modes.
 
-What the emulator is spared, whichever it is (`ghostty`):
+What the emulator is spared, whichever it is (`emulator`):
 
 - An escape sequence or character cut by the end of a chunk is kept back (`Screen.pending`), so that the emulator's
   parser is at rest whenever the screen is read, and a checkpoint stands between two sequences.
@@ -16,8 +16,8 @@ from synapsed.model.outer_terminal import Rgb
 from synapsed.model.picture import Rows
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
+from synapsed.terminal.emulator import Emulator
 from synapsed.terminal.emulator_input import fewer_repeats
-from synapsed.terminal.ghostty import Emulator
 from synapsed.terminal.grid import Grid
 from synapsed.terminal.pane import draw, draw_notice, part_of
 from synapsed.terminal.rows import rows

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from synapsed.model.picture import Rgb
 from synapsed.terminal import redraw
-from synapsed.terminal.ghostty import Emulator, Row
+from synapsed.terminal.emulator import Emulator, Row
 from synapsed.terminal.rows import CellRun, written
 from synapsed.terminal.snapshot import BOLD, OTHER, PLAIN, Cell, Color, ScreenSnapshot
 

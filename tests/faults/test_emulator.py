@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 MakeHouse = Callable[..., House]
 
 POISONED = """
-import os, synapsed.terminal.ghostty as emulators
+import os, synapsed.terminal.emulator as emulators
 feed = emulators.Emulator.feed
 emulators.Emulator.feed = lambda self, data: os.abort() if b"POI" b"SON" in data else feed(self, data)
 """

@@ -125,7 +125,7 @@ def poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from there; the file that does it."""
     (tmp_path / "site").mkdir()
     lines = [
-        "import os, synapsed.terminal.ghostty as emulators",
+        "import os, synapsed.terminal.emulator as emulators",
         "feed = emulators.Emulator.feed",
         "def poisoned(self, data):",
         "    if b'POISON' in data: os.abort()",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from synapsed.terminal.clusters import CLUSTER_MAX, ClusterBound, is_joining
 from synapsed.terminal.emulated_screen import Screen
-from synapsed.terminal.ghostty import Emulator
+from synapsed.terminal.emulator import Emulator
 
 ZWSP, BOM, ACUTE, ZWJ, VS16 = "\u200b", "\ufeff", "\u0301", "\u200d", "\ufe0f"
 WOMAN, CHOSEONG, VIRAMA, KA, PREPENDED = "\U0001f469", "\u1100", "\u094d", "\u0915", "\u0600"

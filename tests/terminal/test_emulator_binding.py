@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from scripts.ghostty_abi import TARGET, compiled
-from synapsed.terminal import ghostty
-from synapsed.terminal.ghostty import Emulator, Row
+from synapsed.terminal import emulator as binding
+from synapsed.terminal.emulator import Emulator, Row
 from synapsed.terminal.snapshot import Cell
 
 COLS, ROWS = 40, 10
@@ -39,16 +39,16 @@ BROKEN = {
 }
 REFUSES = """
 import json, sys
-from synapsed.terminal import ghostty
-told = json.loads(ghostty.ffi.string(ghostty._lib.ghostty_type_json()))
+from synapsed.terminal import emulator as binding
+told = json.loads(binding.ffi.string(binding._lib.ghostty_type_json()))
 *path, last = sys.argv[1].split(".")
 at = told
 for name in path:
     at = at[name]
 at[last] = json.loads(sys.argv[2])
-ghostty.json.loads = lambda _: told
+binding.json.loads = lambda _: told
 try:
-    ghostty._types()
+    binding._types()
 except ImportError as error:
     print(error)
 """
@@ -64,7 +64,7 @@ def test_a_library_that_is_laid_out_otherwise_is_refused(change: tuple[str, obje
 
 
 def test_pyghostty_itself_is_not_imported() -> None:
-    code = "import sys, synapsed.terminal.ghostty; assert not {'pyghostty', 'cffi'} & {*sys.modules}"
+    code = "import sys, synapsed.terminal.emulator; assert not {'pyghostty', 'cffi'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
 
@@ -119,7 +119,7 @@ def test_clusters_of_any_length(emulator: Emulator) -> None:
 
 
 def test_a_cluster_larger_than_the_buffer(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ghostty, "_GRAPHEME_BYTES", 4)
+    monkeypatch.setattr(binding, "_GRAPHEME_BYTES", 4)
     emulator.forget_styles()
     emulator.feed("e\u0301\u0301\u0301".encode())
     assert emulator.read()[0].graphemes[0] == "e\u0301\u0301\u0301"
