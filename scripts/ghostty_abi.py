@@ -1,4 +1,4 @@
-"""Writes synapsed/terminal/ghostty_abi.py: of libghostty-vt's C API what `synapsed.terminal.emulator` calls.
+"""Writes synapsed/terminal/ghostty_abi.py: of libghostty-vt's C API what `synapsed.terminal` calls.
 
     python -m scripts.ghostty_abi
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from scripts.ghostty_abi import TARGET, compiled
-from synapsed.terminal import emulator as binding
 from synapsed.terminal.emulator import Emulator, Row
 from synapsed.terminal.snapshot import Cell
 
@@ -39,8 +38,8 @@ BROKEN = {
 }
 REFUSES = """
 import json, sys
-from synapsed.terminal import emulator as binding
-told = json.loads(binding.ffi.string(binding._lib.ghostty_type_json()))
+from synapsed.terminal import ghostty as binding
+told = json.loads(binding.ffi.string(binding.lib.ghostty_type_json()))
 *path, last = sys.argv[1].split(".")
 at = told
 for name in path:
@@ -119,7 +118,7 @@ def test_clusters_of_any_length(emulator: Emulator) -> None:
 
 
 def test_a_cluster_larger_than_the_buffer(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binding, "_GRAPHEME_BYTES", 4)
+    monkeypatch.setattr("synapsed.terminal.emulator_rows._GRAPHEME_BYTES", 4)
     emulator.forget_styles()
     emulator.feed("e\u0301\u0301\u0301".encode())
     assert emulator.read()[0].graphemes[0] == "e\u0301\u0301\u0301"
