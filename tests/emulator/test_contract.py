@@ -14,8 +14,6 @@ from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
-pytestmark = pytest.mark.recorded
-
 STREAMS = [*made(), *recordings()]
 
 COMPARED = ("attributes", "synchronized")
@@ -73,6 +71,63 @@ def test_output_goes_on_after_a_redraw_as_without(stream: Stream) -> None:
         original.feed(rest[len(original.pending) :])
         copy.feed(rest)
         assert copy.snapshot() == original.snapshot()
+
+
+SHORT = [stream for stream in made() if len(stream.data) < 200 and stream.name not in ("wide", "several in one cell")]
+"""Without those in which a mark comes behind a checkpoint: what it would join is not known there, and it is left out."""
+
+
+@pytest.mark.parametrize("stream", SHORT, ids=str)
+def test_a_checkpoint_stands_at_any_byte(stream: Stream) -> None:
+    """What is kept is the redraw, which belongs to the offset before `pending`: the rest comes behind it once more."""
+    whole, original = (Screen(stream.cols, stream.rows) for _ in range(2))
+    whole.feed(stream.data)
+    for cut in range(1, len(stream.data)):
+        original.feed(stream.data[cut - 1 : cut])
+        offset = cut - len(original.pending)
+        copy = Screen(stream.cols, stream.rows)
+        copy.feed(original.redraw(scrollback=True))
+        copy.feed(stream.data[offset:])
+        assert copy.snapshot() == whole.snapshot(), cut
+        assert copy.redraw() == whole.redraw(), cut
+
+
+KEPT_BEFORE = {
+    "main text": b"\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[r\x1b(B\x0f\x1b[m\x1b[?2027lmain text\r\nsecond\x1b[m"
+    + b"\r\n" * 8
+    + b"\x1b[Hmain text\x1b[K\r\nsecond\x1b[K"
+    + b"\r\n\x1b[K" * 8
+    + b"\x1b[2;7H\x1b[?1049h\x1b[H\x1b[K\r\n\x1b[K\r\n\x1b[K\r\n\x1b[K\r\n    \x1b[0;7malternate\x1b[m\x1b[K"
+    + b"\r\n\x1b[K" * 5
+    + b"\x1b[5;14H\x1b[?25l",
+    "z" * 40: b"\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[r\x1b(B\x0f\x1b[m\x1b[?2027l\x1b[0m\x1b[38;5;3m"
+    + b"z" * 40
+    + b"\x1b[m"
+    + b"\r\n" * 9
+    + b"\x1b[H\x1b[0;33m"
+    + b"z" * 40
+    + b"\x1b[m"
+    + b"\r\n\x1b[K" * 9
+    + b"\x1b[?2004h\x1b[1;40H\x1b[0;33mz\x1b[m\x1b[38;5;2m\x1b[?25h",
+}
+"""Checkpoints as the emulator before this one (evp) has left them on disks, by what their main screens begin with."""
+
+
+@pytest.mark.parametrize("text", KEPT_BEFORE)
+def test_a_checkpoint_of_another_emulator_is_drawn(text: str) -> None:
+    """An upgrade finds agents that run, and screens that were kept: a redraw is nobody's own format."""
+    screen = Screen(40, 10)
+    screen.feed(KEPT_BEFORE[text])
+    if screen.snapshot().alternate:
+        assert screen.snapshot().cursor == (4, 13)
+        assert screen.snapshot().lines[4] == "    alternate"
+        screen.feed(b"\x1b[?1049l")
+        assert screen.snapshot().cursor == (1, 6)
+    else:
+        screen.feed(b"y")
+        assert screen.snapshot().wrapped[0], "it has waited to wrap"
+        assert screen.row_cells(1)[0].fg == 2
+    assert screen.snapshot().lines[0] == text
 
 
 def paragraphs(screen: Screen) -> list[str]:
