@@ -74,7 +74,7 @@ def test_output_goes_on_after_a_redraw_as_without(stream: Stream) -> None:
 
 
 SHORT = [stream for stream in made() if len(stream.data) < 200 and stream.name not in ("wide", "several in one cell")]
-"""Without those in which a mark comes behind a checkpoint: what it would join is not known there, and it is left out."""
+"""Without those in which a mark comes behind a checkpoint: it is left out, as what it would join is not known there."""
 
 
 @pytest.mark.parametrize("stream", SHORT, ids=str)
