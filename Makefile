@@ -11,7 +11,7 @@ help: ## what there is
 
 setup: $(STAMP) ## make .venv with everything pinned; PYTHON=/path/to/python3.13 chooses the interpreter
 
-$(STAMP): requirements.lock pyproject.toml scripts/setup
+$(STAMP): requirements.lock pyproject.toml packages/synapsed-fleet/pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup
 
 run: $(STAMP) ## the daemon in the foreground
@@ -88,13 +88,13 @@ record: $(STAMP) clis ## record real runs again (tests/recordings)
 bench: $(STAMP) ## the bars of docs/benchmarks.md, side by side with peers
 	@$(PY) -m bench
 
-dist: $(STAMP) ## wheel, sdist and bill of materials in dist/, built twice and compared
+dist: $(STAMP) ## wheels, sdists and bills of materials in dist/, built twice and compared
 	@$(PY) scripts/dist
 
-lock: ## write requirements.lock again from pyproject.toml
+lock: ## write requirements.lock again from both pyproject.toml
 	$(PY) -m pip install -q 'uv>=0.9,<1'
-	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench --extra mcp --extra otel --extra tui --extra fleet --extra broker \
-	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
+	$(PY) -m scripts.sbom needs | .venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench --extra mcp --extra otel --extra tui \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml -
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  -o tests/clients/pypi/requirements.lock tests/clients/pypi/requirements.in

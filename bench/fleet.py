@@ -22,9 +22,9 @@ from synapsed.clock import SystemClock
 from synapsed.errors import ProgramNotFound
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message
-from synapsed.parts.fleet.natsserver import find
-from synapsed.parts.fleet.service import Fleet
 from synapsed.store.store import SqliteStore
+from synapsed_fleet.natsserver import find
+from synapsed_fleet.service import Fleet
 from tests.parts.fleet.brokers import FleetHome, fleet
 from tests.parts.fleet.proxy import Proxy
 from tests.parts.fleet.threebrokers import three_brokers

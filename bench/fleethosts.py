@@ -22,18 +22,18 @@ import psutil
 from bench.figures import SMOKE, listening, percentile, sized
 from bench.fleetpeer import quiet
 from synapsed.errors import ProgramNotFound, Unreachable
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.admin import Admin, administering
-from synapsed.parts.fleet.dial import options
-from synapsed.parts.fleet.envelope import Envelope
-from synapsed.parts.fleet.keyring import Keyring
-from synapsed.parts.fleet.link import Link
-from synapsed.parts.fleet.mail_pulling import Pull
-from synapsed.parts.fleet.names import MailKind, MailSubject, record
-from synapsed.parts.fleet.natsserver import find
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.ports import BrokerRefused, Delivered, NoBroker
-from synapsed.parts.fleet.signing import signed
+from synapsed_fleet import streams
+from synapsed_fleet.admin import Admin, administering
+from synapsed_fleet.dial import options
+from synapsed_fleet.envelope import Envelope
+from synapsed_fleet.keyring import Keyring
+from synapsed_fleet.link import Link
+from synapsed_fleet.mail_pulling import Pull
+from synapsed_fleet.names import MailKind, MailSubject, record
+from synapsed_fleet.natsserver import find
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.ports import BrokerRefused, Delivered, NoBroker
+from synapsed_fleet.signing import signed
 from tests.parts.fleet.brokers import FleetHome, fleet
 from tests.parts.fleet.threebrokers import Three, three_brokers
 from tests.support.daemon import eventually

@@ -24,12 +24,12 @@ from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message, Task, TextPart
-from synapsed.parts.fleet.fleet_table import FleetTable
-from synapsed.parts.fleet.member_files import Home
-from synapsed.parts.fleet.service import Fleet
 from synapsed.parts.loading import config_model
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
+from synapsed_fleet.fleet_table import FleetTable
+from synapsed_fleet.member_files import Home
+from synapsed_fleet.service import Fleet
 from tests.parts.fleet.member import AGENT, Agents, AheadClock, Control, Plan
 
 PATIENCE_S = 60.0

@@ -29,8 +29,11 @@ class ManualHook(BuildHookInterface[Any]):
             build_data["force_include"][str(folder / COMMIT_FILE)] = place
         if self.target_name == "wheel":
             from synapsectl.manual import page
+            from synapsectl.verbs import verbs, with_part
 
-            (folder / "synapsectl.1").write_text(page(), encoding="utf-8")
+            sys.path.insert(0, str(Path(self.root, "packages", "synapsed-fleet")))
+            known = with_part(verbs(), "synapsed_fleet.ctl")  # whatever is installed where this is built
+            (folder / "synapsectl.1").write_text(page(known), encoding="utf-8")
             build_data["shared_data"][str(folder / "synapsectl.1")] = PAGE
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

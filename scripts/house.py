@@ -19,9 +19,10 @@ from typing import Any, Self
 
 import grimp
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("synapsed", "synapsectl")
+from scripts.folders import FOLDERS, OUTSIDE, modules
+from synapsed.parts.list import NAMES
 
+ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = (
     "synapsed.a2a_types",
     "synapsed.documents",
@@ -44,22 +45,22 @@ WORDS = {
 
 
 def part_of(module: str) -> str | None:
-    """Returns the name of the part that a module of `synapsed` belongs to; None for the kernel, and for who puts all
-    together."""
-    name = module.removeprefix("synapsed.")
-    return name.split(".")[1] if name.startswith("parts.") and name.count(".") > 1 else None
+    """Returns the name of the part that a module belongs to; None for the kernel, and for who puts all together."""
+    for part, package in OUTSIDE.items():
+        if module.partition(".")[0] == package:
+            return part
+    _, in_parts, name = module.partition("synapsed.parts.")
+    return found if in_parts and (found := name.partition(".")[0]) in NAMES else None
 
 
 def sizes() -> Iterator[tuple[str, str]]:
     """Yields lines and files: of all, of the kernel, of each part."""
     lines: Counter[str] = Counter()
     files: Counter[str] = Counter()
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            owner = (part_of(module) if package == "synapsed" else None) or f"the kernel's {package}"
-            lines[owner] += path.read_text().count("\n")
-            files[owner] += 1
+    for module, path in modules():
+        owner = part_of(module) or f"the kernel's {module.partition('.')[0]}"
+        lines[owner] += path.read_text().count("\n")
+        files[owner] += 1
     yield "all lines; files", f"{lines.total():,}; {files.total()}"
     for owner, count in sorted(lines.items(), key=lambda one: -one[1]):
         yield f"  {owner}", f"{count:,}; {files[owner]}"
@@ -76,11 +77,11 @@ class Against:
     @classmethod
     def found(cls) -> Self:
         """Returns those of this checkout."""
-        graph, found = grimp.build_graph(*PACKAGES, cache_dir=None), cls()
+        graph, found = grimp.build_graph(*FOLDERS, cache_dir=None), cls()
         for module in sorted(graph.modules):
-            own = part_of(module) if module.startswith("synapsed.") else None
+            own = part_of(module)
             for other in sorted(graph.find_modules_directly_imported_by(module)):
-                theirs = part_of(other) if other.startswith("synapsed.") else None
+                theirs = part_of(other)
                 if theirs is not None and own is None:
                     found.to_parts.append(f"{module} -> {other}")
                 elif theirs is not None and own != theirs:
@@ -106,9 +107,9 @@ def structure() -> Iterator[tuple[str, str]]:
 def words() -> Iterator[tuple[str, str]]:
     """Yields how many lines of the kernel have the words of each part."""
     found: Counter[str] = Counter()
-    for path in sorted((ROOT / "synapsed").rglob("*.py")):
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        if part_of(module) is None and module != "synapsed.model.released_names":
+    for module, path in modules():
+        ours = module.startswith("synapsed.") and module != "synapsed.model.released_names"
+        if ours and part_of(module) is None:
             for line in path.read_text().splitlines():
                 found.update(part for part, pattern in WORDS.items() if re.search(pattern, line, re.IGNORECASE))
     yield (

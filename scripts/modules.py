@@ -8,6 +8,7 @@ import ast
 import re
 from pathlib import Path
 
+from scripts.folders import FOLDERS, OUTSIDE
 from synapsed.parts.list import NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,8 +31,12 @@ def documents() -> dict[Path, str]:
 
 def _parts() -> str:
     """A line a part, in the order of their list."""
-    faces = [(name, ROOT / "synapsed" / "parts" / name / "face.py") for name in NAMES]
-    return "".join(f"- [{name}](../synapsed/parts/{name}/): {first_sentence(face)}\n" for name, face in faces)
+    folders = {name: FOLDERS["synapsed"] / "parts" / name for name in NAMES}
+    folders |= {part: FOLDERS[package] for part, package in OUTSIDE.items()}
+    return "".join(
+        f"- [{name}](../{folder.relative_to(ROOT)}/): {first_sentence(folder / 'face.py')}\n"
+        for name, folder in folders.items()
+    )
 
 
 def _rooms() -> str:
@@ -48,7 +53,7 @@ def _rooms() -> str:
 
 
 def _modules() -> list[Path]:
-    return sorted(path for package in ("synapsed", "synapsectl") for path in (ROOT / package).rglob("*.py"))
+    return sorted(path for folder in FOLDERS.values() for path in folder.rglob("*.py"))
 
 
 def first_sentence(path: Path) -> str:

@@ -1,6 +1,8 @@
-"""What synapsed needs at run time: the part of requirements.lock that its dependencies reach, with hashes and licences.
+"""What each distribution needs at run time: the part of requirements.lock that its dependencies reach, with hashes and
+licences.
 
     python -m scripts.sbom          # writes licences.toml again, from what is installed
+    python -m scripts.sbom needs    # what the other distributions of this project ask of others, a line each
 
 The licences are kept in a file, because they stand in the packages, not in the lock: those that only other systems need
 are not installed here. `tests/release` holds the file against the lock. The bill of materials is CycloneDX 1.6 as JSON
@@ -25,6 +27,8 @@ PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?==(?P<version>[^ ;\\]
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 VIA = re.compile(r"^ +#(?: +via)? +(\S+)")
 OWN_NAME = "synapsed"
+DISTRIBUTIONS = {OWN_NAME: ROOT, "synapsed-fleet": ROOT / "packages" / "synapsed-fleet"}
+"""The folder of each that is made of this checkout."""
 OF_EXTRAS = frozenset({"linkify-it-py"})
 """What a package that we need wants for an extra of its own only, for which Textual asks: the lock names
 packages without their extras."""
@@ -44,9 +48,22 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def project() -> dict[str, Any]:
-    with (ROOT / "pyproject.toml").open("rb") as file:
+def project(name: str = OWN_NAME) -> dict[str, Any]:
+    with (DISTRIBUTIONS[name] / "pyproject.toml").open("rb") as file:
         return tomllib.load(file)["project"]
+
+
+def name_in(requirement: str) -> str:
+    """Returns the name of what is asked for, without its version and extras."""
+    return canonical(re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0])
+
+
+def needs() -> list[str]:
+    """Returns what the distributions beside synapsed ask of others, with all their extras."""
+    others = [project(name) for name in DISTRIBUTIONS if name != OWN_NAME]
+    asked = [one for told in others for one in told["dependencies"]]
+    asked += [one for told in others for extra in told.get("optional-dependencies", {}).values() for one in extra]
+    return sorted(one for one in asked if name_in(one) not in DISTRIBUTIONS)
 
 
 def version() -> str:
@@ -72,10 +89,11 @@ def pins(text: str) -> list[Locked]:
     ]
 
 
-def locked() -> list[Locked]:
-    """The pins that synapsed needs at run time, directly or not; those for developing and measuring are left out."""
+def locked(name: str = OWN_NAME) -> list[Locked]:
+    """The pins that a distribution needs at run time, directly or not, beside another of ours; those for developing and
+    measuring are left out."""
     every = pins(LOCK.read_text())
-    wanted = {canonical(re.split(r"[^A-Za-z0-9._-]", one, maxsplit=1)[0]) for one in project()["dependencies"]}
+    wanted = {name_in(one) for one in project(name)["dependencies"]} - DISTRIBUTIONS.keys()
     while more := {one.name for one in every if wanted & set(one.via)} - wanted - OF_EXTRAS:
         wanted |= more
     return [one for one in every if one.name in wanted]
@@ -91,14 +109,14 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def document(parts: list[Locked], *, epoch: int) -> bytes:
-    """The bill of materials; of the same lock at the same moment the same bytes."""
+def document(parts: list[Locked], *, epoch: int, name: str = OWN_NAME) -> bytes:
+    """The bill of materials of a distribution; of the same lock at the same moment the same bytes."""
     known = licences()
-    own = {"type": "application", "name": OWN_NAME, "version": version(), "bom-ref": _purl(OWN_NAME, version())}
-    own["licenses"] = [{"expression": project()["license"]}]
-    own["purl"] = own["bom-ref"]
+    own = _own(name, "application" if name == OWN_NAME else "library")
     refs = {one.name: _purl(one.name, one.version) for one in parts}
-    direct = {canonical(re.split(r"[^A-Za-z0-9._-]", one, maxsplit=1)[0]) for one in project()["dependencies"]}
+    direct = {name_in(one) for one in project(name)["dependencies"]}
+    ours = [_own(one, "application") for one in DISTRIBUTIONS if one in direct]
+    first = sorted([*(one["bom-ref"] for one in ours), *(refs[one] for one in direct & refs.keys())])
     needs = {one.name: sorted(refs[other.name] for other in parts if one.name in other.via) for one in parts}
     told: dict[str, Any] = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -109,15 +127,22 @@ def document(parts: list[Locked], *, epoch: int) -> bytes:
             "timestamp": datetime.fromtimestamp(epoch, UTC).isoformat().replace("+00:00", "Z"),
             "component": own,
         },
-        "components": [_component(one, known[one.name]) for one in parts],
+        "components": [*ours, *(_component(one, known[one.name]) for one in parts)],
         "dependencies": [
-            {"ref": own["bom-ref"], "dependsOn": sorted(refs[name] for name in direct if name in refs)},
+            {"ref": own["bom-ref"], "dependsOn": first},
             *({"ref": refs[one.name], "dependsOn": needs[one.name]} for one in parts),
         ],
     }
     # Random in general; here it is a name for what the document says, so that the same says the same.
     told["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(told, sort_keys=True))}"
     return (json.dumps(told, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _own(name: str, kind: str) -> dict[str, Any]:
+    """One of ours."""
+    purl = _purl(name, version())
+    told = {"type": kind, "name": name, "version": version(), "bom-ref": purl, "purl": purl}
+    return {**told, "licenses": [{"expression": project(name)["license"]}]}
 
 
 def _component(one: Locked, licence: str) -> dict[str, Any]:
@@ -187,10 +212,14 @@ def licence_of(name: str) -> str | None:
 
 
 def main() -> int:
+    if sys.argv[1:] == ["needs"]:
+        print(*needs(), sep="\n")
+        return 0
     kept = licences() if LICENCES.exists() else {}
-    found = {one.name: licence_of(one.name) or kept.get(one.name) for one in locked()}
+    every = {one.name for name in DISTRIBUTIONS for one in locked(name)}
+    found = {name: licence_of(name) or kept.get(name) for name in every}
     lines = [
-        "# Licences (SPDX) of what synapsed needs to run, by the names of requirements.lock. 'make lock' writes it:",
+        "# Licences (SPDX) of what all of this needs to run, by the names of requirements.lock. 'make lock' writes it:",
         "# what is not installed here keeps the line that it has.",
         "[licences]",
     ]

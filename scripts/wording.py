@@ -21,8 +21,8 @@ IDIOMS = {
 }
 """Pattern, and what to write in its place."""
 
-PLACES = ("synapsed", "synapsectl", "scripts", "bench", "docs", "examples", "profiles", "packaging", "README.md")
-PLACES += ("CHANGELOG.md", "CONTRIBUTING.md", "Makefile")
+PLACES = ("synapsed", "synapsectl", "packages", "scripts", "bench", "docs", "examples", "profiles", "packaging")
+PLACES += ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile")
 
 
 def found() -> list[str]:

@@ -5,7 +5,7 @@ What an argument is, its metavar says: `AGENT`, `TASK`, `PROFILE`, …; of `AGEN
 
 from argparse import Action
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from synapsectl.context import CommandContext
@@ -136,8 +136,11 @@ def _values(action: Action, kind: str, current: str, about: CommandLine) -> Cand
     if kind in FILE_KINDS:
         return Candidates(also=FILE_KINDS[kind])
     verb, _, sub = about.verb.partition(" ")
-    own = (all_verbs()[verb].completes or {}).get(f"{sub} {kind}")
-    source = SOURCES.get(f"{about.verb} {kind}") or SOURCES.get(kind) if own is None else _named(*own)
+    own = all_verbs()[verb].source(f"{sub} {kind}")
+    if own is None:
+        source = SOURCES.get(f"{about.verb} {kind}") or SOURCES.get(kind)
+    else:
+        source = _named(*own) if isinstance(own, tuple) else _found(own)
     if source is None:
         return Candidates()
     listed, comma, current = current.rpartition(",") if kind in LISTS else ("", "", current)
@@ -209,6 +212,11 @@ def _named(path: str, key: str, told: str) -> Source:
     return ask
 
 
+def _found(names: "Callable[[], Iterable[tuple[str, str]]]") -> Source:
+    """Returns a source that asks a function of a part."""
+    return lambda _: starmap(Candidate, names())
+
+
 def _verbs(about: CommandLine) -> Iterator[Candidate]:
     parser = command_line()
     for word in about.given:
@@ -221,13 +229,6 @@ def _verbs(about: CommandLine) -> Iterator[Candidate]:
 
 def _keys(_: CommandLine) -> Iterator[Candidate]:
     yield from (Candidate(name) for name in KEY_NAMES)
-
-
-def _worktrees(_: CommandLine) -> Iterator[Candidate]:
-    from synapsectl.worktrees.checkout import Repository  # with subprocess
-
-    for one in Repository(Path.cwd()).worktrees():
-        yield Candidate(one.name, str(one.path))
 
 
 UNDER_WAY = frozenset({"submitted", "working", "input_required", "auth_required"})
@@ -249,8 +250,5 @@ SOURCES: Mapping[str, Source] = {
     "keys KEY": _keys,
     "input TEXT": _answers,
     "profiles show NAME": _named("/control/profiles", "name", "description"),
-    "worktree diff NAME": _worktrees,
-    "worktree merge NAME": _worktrees,
-    "worktree remove NAME": _worktrees,
     "adopt ID": _named("/control/conversations", "id", "prompt"),
 }

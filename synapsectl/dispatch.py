@@ -111,12 +111,14 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
 
 
 def _check_parts(name: str, args: "argparse.Namespace") -> None:
-    """Raises NotInstalled for a verb, or an option, that shows what a part knows which is not there."""
+    """Raises NotInstalled for a verb, or an option, that needs a part which is not there."""
     needs = [(name, NEEDS[name])] if name in NEEDS else []
-    needs += [(f"--{option}", part) for option, part in OPTIONS.items() if getattr(args, option, False)]
+    needs += [(f"--{option}", part) for option, part in OPTIONS.items() if getattr(args, option, None)]
     for what, part in needs:
         if not is_installed(part):
-            raise NotInstalled(f"{what!r} shows what the part {part} knows, which is not installed")
+            from synapsed.parts.outside import missing
+
+            raise NotInstalled(f"{what!r} needs the part {part}, which {missing(part)}")
 
 
 def _has_folder() -> bool:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from importlib import import_module
 from shutil import which
 from typing import Any
 
@@ -16,6 +17,7 @@ from synapsectl.parsing import nearest
 from synapsectl.prompts import tell_waiting
 from synapsectl.shell import environment, note_activated
 from synapsectl.signals import DeferredInterrupt
+from synapsectl.verbs import verbs
 from synapsed.process.parent_attributes import measured
 
 DEFAULT_SIZE = (120, 40)
@@ -96,9 +98,8 @@ def start_by_choice(args: argparse.Namespace, ctx: CommandContext) -> dict[str, 
         if args.base is not None or args.setup is not None:
             raise UsageError("--base and --setup are for a worktree: name it with --worktree NAME")
         return start_agent(args, ctx)
-    from synapsectl.worktrees.starting import worktree_for  # with subprocess and tempfile: for this option only
-
-    with worktree_for(args, ctx, _directory(args.cwd)) as folder:
+    starting = import_module(f"{verbs()['worktree'].package}.starting")  # with subprocess and tempfile: only here
+    with starting.worktree_for(args, ctx, _directory(args.cwd)) as folder:
         return start_agent(argparse.Namespace(**{**vars(args), "cwd": folder}), ctx)
 
 

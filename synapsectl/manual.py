@@ -4,11 +4,11 @@
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from synapsectl.output import PROGRAM
 from synapsectl.parsing import VerbParser, command_line, parsers
-from synapsectl.verbs import ALIASES, PURPOSE
+from synapsectl.verbs import ALIASES, PURPOSE, Verb
 from synapsed import __version__
 
 WIDTH = 100
@@ -33,13 +33,13 @@ ENVIRONMENT = (
 )
 
 
-def page() -> str:
-    """The whole manual."""
-    return "\n".join(_lines()) + "\n"
+def page(known: Mapping[str, Verb] | None = None) -> str:
+    """The whole manual, with the verbs that are `known`: all, if they are not given."""
+    return "\n".join(_lines(known)) + "\n"
 
 
-def _lines() -> Iterator[str]:
-    tool = command_line(WIDTH)
+def _lines(known: Mapping[str, Verb] | None) -> Iterator[str]:
+    tool = command_line(WIDTH, known)
     yield f'.TH {PROGRAM.upper()} 1 "" "synapsed {__version__}" "User Commands"'
     yield ".SH NAME"
     yield f"{PROGRAM} \\- {_text(PURPOSE)}"

@@ -246,7 +246,9 @@ class _Tool(VerbParser):
 
     def no_such_part(self, word: str) -> NoReturn:
         if word in RELEASED:
-            self.error(f"{word!r} belongs to the part {RELEASED[word]}, which is not installed")
+            from synapsed.parts.outside import missing
+
+            self.error(f"{word!r} belongs to the part {RELEASED[word]}, which {missing(RELEASED[word])}")
         near = [SYNONYMS[word]] if word in SYNONYMS else nearest(word, self.parts)
         hint = f"did you mean {' or '.join(near)}?" if near else f"see '{PROGRAM} -h'"
         self.error(f"no verb {word!r}: {hint}")

@@ -1,7 +1,7 @@
 """The verbs: which module has each, and what it is for; and the overview of them, which `synapsectl -h` shows."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -13,14 +13,15 @@ from synapsectl.output import PROGRAM
 class Verb(NamedTuple):
     """`module` is one of `package`; `module:name` an object in one that several verbs share. The verb of a part stands
     in the overview behind the verb `after`, and `completes` says what words of its command line may be: by sub-verb and
-    metavar (`remove NAME`) a path of the daemon, and the keys of what is a word there and of what it is."""
+    metavar (`remove NAME`) a path of the daemon, and the keys of what is a word there and of what it is; or as
+    `module:name` a function that returns words, each with what it is."""
 
     module: str
     help: str
     group: str
     package: str = "synapsectl.commands"
     after: str = ""
-    completes: "Mapping[str, tuple[str, str, str]] | None" = None
+    completes: "Mapping[str, tuple[str, str, str] | str] | None" = None
 
     @property
     def full_module(self) -> str:
@@ -31,6 +32,14 @@ class Verb(NamedTuple):
         """What has the verb's `configure` and `run`, or its `SUBVERBS`."""
         found, name = import_module(self.full_module), self.module.partition(":")[2]
         return getattr(found, name) if name else found
+
+    def source(self, word: str) -> "tuple[str, str, str] | Callable[[], Iterable[tuple[str, str]]] | None":
+        """Returns what `completes` has for the word, with its function loaded."""
+        found = (self.completes or {}).get(word)
+        if not isinstance(found, str):
+            return found
+        module, _, name = found.partition(":")
+        return getattr(import_module(f"{self.package}.{module}"), name)  # type: ignore[no-any-return]
 
     def examples(self) -> "Sequence[tuple[str, str]]":
         """Command lines, and what each is for: `EXAMPLES` of the module, by name where several verbs share it."""
@@ -77,8 +86,6 @@ VERBS = {
     "screen": Verb("screen", "an agent's screen now", LOOKING),
     "logs": Verb("logs", "what an agent printed", LOOKING),
     "events": Verb("events", "what happens, as it happens", LOOKING),
-    "diff": Verb("diff", "what has changed in an agent's folder", LOOKING),
-    "worktree": Verb("worktree", "folders and branches of their own for agents", LOOKING),
     "send": Verb("send", "send a message to agents, and wait for the answers", MESSAGES),
     "reply": Verb("reply", "reply to what this agent was asked", MESSAGES),
     "tasks": Verb("tasks", "the messages and what became of them", MESSAGES),
@@ -90,7 +97,6 @@ VERBS = {
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
-    "acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
     "up": Verb("up", "bring the daemon back, and say which agents live", DAEMON),
@@ -132,6 +138,8 @@ SYNONYMS = {
 """What people who come from other tools type, and the verb that they mean."""
 
 RELEASED = {
+    "acp": "editors",
+    "diff": "worktrees",
     "external": "elsewhere",
     "fleet": "fleet",
     "history": "history",
@@ -142,27 +150,33 @@ RELEASED = {
     "web": "web",
     "devices": "web",
     "token": "web",
+    "worktree": "worktrees",
 }
 """Verbs of parts, with the part of each: what is said where that is not installed."""
 
 NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
-"""Verbs of this tool that show what a part knows."""
+"""Verbs of this tool that need a part."""
 
-OPTIONS = {"fleet": "fleet"}
-"""Options of its verbs that ask for what a part knows."""
+OPTIONS = {"fleet": "fleet", "worktree": "worktrees"}
+"""Options of its verbs that need a part."""
 
 
 @cache
 def verbs() -> dict[str, Verb]:
     """Returns all verbs but those of other distributions' parts, in the order of the overview."""
     found = dict(VERBS)
-    for package in packages_with("verbs"):
-        found = _with(found, package)
+    for package in _here("verbs"):
+        found = with_part(found, package)
     return found
 
 
 def packages_with(module: str) -> list[str]:
-    """Returns the packages for this tool, of parts that are in this distribution, which have such a module."""
+    """Returns the packages for this tool, of all parts, which have such a module."""
+    return [*_here(module), *_outside(module)]
+
+
+def _here(module: str) -> list[str]:
+    """Those of parts that are in this distribution."""
     from synapsed.parts import __path__ as parts
     from synapsed.parts.list import NAMES
 
@@ -171,33 +185,37 @@ def packages_with(module: str) -> list[str]:
 
 
 def is_installed(part: str) -> bool:
-    """Returns whether a part of this distribution is there."""
+    """Returns whether a part is there. Other distributions are looked at only if it is no folder of this one."""
     from synapsed.parts import __path__ as parts
 
-    return os.path.isfile(os.path.join(parts[0], part, "face.py"))  # noqa: PTH113, PTH118 - without pathlib
+    if os.path.isfile(os.path.join(parts[0], part, "face.py")):  # noqa: PTH113, PTH118 - without pathlib
+        return True
+    from synapsed.parts.outside import packages
+
+    return part in packages()
 
 
 @cache
 def all_verbs() -> dict[str, Verb]:
     """Returns all verbs. A part of another distribution whose verbs cannot be loaded adds none."""
     found = verbs()
-    for package in _outside():
+    for package in _outside("verbs"):
         with suppress(Exception):
-            found = _with(found, package)
+            found = with_part(found, package)
     return found
 
 
 def daemon_verbs() -> dict[str, DaemonVerb]:
     """Returns the verbs that parts add to `synapsed`."""
     found: dict[str, DaemonVerb] = {}
-    for package in (*packages_with("verbs"), *_outside()):
+    for package in packages_with("verbs"):
         with suppress(Exception):
             found = getattr(import_module(f"{package}.verbs"), "DAEMON_VERBS", {}) | found
     return found
 
 
-def _outside() -> list[str]:
-    """The packages for this tool of other distributions' parts."""
+def _outside(module: str) -> list[str]:
+    """Those of other distributions' parts."""
     from importlib.util import find_spec
 
     from synapsed.parts.outside import packages
@@ -205,12 +223,12 @@ def _outside() -> list[str]:
     ours = []
     for package in packages().values():
         with suppress(Exception):
-            ours += [f"{package}.ctl"] if find_spec(f"{package}.ctl.verbs") is not None else []
+            ours += [f"{package}.ctl"] if find_spec(f"{package}.ctl.{module}") is not None else []
     return ours
 
 
-def _with(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """The verbs with those of a part, each behind the one that it names, and in its group."""
+def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
+    """Returns the verbs with those of a part, each behind the one that it names, and in its group."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:

@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from synapsed import __version__
+from synapsed.model.released_names import DAEMON_VERBS
+from synapsed.parts.outside import missing
 from synapsed.process.first_process import leave_to_a_child
 from synapsed.process.installed import commit, with_commit
 
@@ -86,7 +88,11 @@ def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code of `synapsed`."""
     given = sys.argv[1:] if argv is None else argv
-    args = command_line(parts=not given or given[0] not in OWN).parse_args(given)
+    own = bool(given) and given[0] in OWN
+    if given and not own and (part := DAEMON_VERBS.get(given[0])) is not None and given[0] not in _of_parts():
+        print(f"synapsed: {given[0]!r} belongs to the part {part}, which {missing(part)}", file=sys.stderr)
+        return EXIT_CONFIG
+    args = command_line(parts=not own).parse_args(given)
     if (reason := _why_not_here(args)) is not None:
         print(f"synapsed: {reason}", file=sys.stderr)
         return EXIT_CONFIG
@@ -363,7 +369,7 @@ def _check_config(*, as_json: bool) -> int:
         agents = [_agent_facts(name, agent, profiles) for name, agent in config.agents.items()]
     except SynapsedError as error:
         return _refuse(error)
-    wanting = lacking(config)
+    wanting = lacking(config, paths)
     if as_json:
         api = config.api
         listen = {"address": api.address, "port": api.port}

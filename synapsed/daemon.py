@@ -38,21 +38,20 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import NewEvent
+from synapsed.interfaces import LineRouting, NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.kernel import Kernel, Parts, open_parts
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
-from synapsed.model.released_names import CONFIG_FILES
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import proxies_in
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.parts.loading import LEFT_OUT, config_model, faces
+from synapsed.parts.loading import LEFT_OUT, adapters, config_model, faces, log_left_out, unread_files
 from synapsed.pipes.acp_link_factory import AcpLinks
 from synapsed.process.collector import collecting
 from synapsed.process.control_token import load_or_create
@@ -174,7 +173,7 @@ class Daemon:
             up.callback(self._service.close)
             up.enter_context(collecting(asyncio.get_running_loop()))
             await up.enter_async_context(self._service.beating())
-            config = await asyncio.to_thread(load_config, self._paths, config_model())
+            config = await asyncio.to_thread(_configuration, self._paths)
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
             up.enter_context(self._signals(stop, manager))  # before anybody can know that it is there
@@ -283,6 +282,7 @@ class Daemon:
                 screens=screens,
                 rounds=(rounds := Rounds(asyncio.get_running_loop())),
                 pipes=AcpLinks(paths=paths, store=store, clock=self._clock, screens=screens, rounds=rounds),
+                adapters=adapters(),
             ),
             registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,
@@ -319,6 +319,7 @@ class Daemon:
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
         carriers.become(parts.carriers)
+        manager.terminals.routing = next(iter(parts.all(LineRouting)), None)
         await manager.end_lost()
         security = Security(
             directory=manager.directory,
@@ -449,14 +450,18 @@ def _reconfigure(config: Config, kernel: Kernel, parts: Parts) -> None:
     parts.reconfigured()
 
 
+def _configuration(paths: Paths) -> Config:
+    """Raises ConfigError; what parts are left out stands in the log before it."""
+    model = config_model()
+    log_left_out()
+    return load_config(paths, model)
+
+
 def _left_out(parts: Parts, paths: Paths) -> Iterator[str]:
     """Yields, in words for people, each thing that does not work since the daemon came up."""
     for name, problem in {**LEFT_OUT, **parts.problems}.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
-    there = {face.name for face in faces()}
-    for file, part in CONFIG_FILES.items():
-        if part not in there and (paths.config / file).exists():
-            yield f"{paths.config / file} belongs to the part {part}, which is not installed"
+    yield from unread_files(paths)
 
 
 def _tool_directory() -> Path | None:

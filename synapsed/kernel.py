@@ -3,9 +3,9 @@
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`, `shared`), kernel modules that parts use: `aio`, `api` (what the room
-exports), `api.operation`, `clock`, `config.api_section`, `config.config` (for sections), `errors`, `interfaces`,
-`model` (all of it), `store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks` (what the room
-exports), `tasks.live_answer`, `tasks.transitions`.
+exports), `api.operation`, `channels` (what the room exports), `clock`, `config.api_section`, `config.config` (for
+sections), `errors`, `interfaces`, `model` (all of it), `store.database`, `store.follower`,
+`store.idempotency`, `store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
 """
 
 import asyncio
@@ -66,10 +66,11 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """`opened` of the module `opens` takes a `Kernel` and gives a context manager with what runs."""
+    """`opened` of the module `opens` takes a `Kernel` and gives a context manager with what runs. A part that has verbs
+    only opens nothing."""
 
     name: str
-    opens: str
+    opens: str = ""
     sections: Mapping[str, ConfigKey] = field(default_factory=dict)
     """At the top of the configuration. The names that were released stay; a new one begins with the part's name."""
     check: Callable[[Any], str | None] | None = None
@@ -82,6 +83,9 @@ class Face:
     routes: Sequence[Route] = ()
     """Requests that the part answers."""
     routes_in: str = ""
+    adapters_in: str = ""
+    """A module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
+    the daemon begins."""
     extras_in: str = ""
     """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
     findings_in: str = ""
@@ -355,7 +359,7 @@ async def open_parts(faces: Sequence[Face], kernel: Kernel) -> AsyncIterator[Par
     parts = Parts()
     kernel.all = parts.all
     async with AsyncExitStack() as up:
-        for face in faces:
+        for face in (face for face in faces if face.opens):
             await parts.open(face, kernel, up)
         try:
             yield parts

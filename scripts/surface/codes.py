@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
+from scripts.folders import modules
 from synapsectl import dispatch
 from synapsectl.ahead import INTERRUPTED
 from synapsectl.errors import ApiError, CtlError
@@ -26,18 +27,13 @@ from synapsed.model.figures import FAST_S, SLOW_S
 from synapsed.process.inherited import LEFTOVERS
 from synapsed.profiles.channel_spec import ErrorCode
 
-ROOT = Path(__file__).resolve().parents[2]
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 
 
 @cache
 def sources() -> dict[Path, str]:
     """The texts of all modules of the product."""
-    return {
-        path: path.read_text(encoding="utf-8")
-        for package in ("synapsed", "synapsectl", "packages")
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
+    return {path: path.read_text(encoding="utf-8") for _, path in modules()}
 
 
 def errors() -> Iterator[str]:
@@ -64,9 +60,10 @@ def exits() -> Iterator[str]:
 def _errors_of_the_tool() -> Iterator[tuple[str, int]]:
     """Codes and exit codes of what `synapsectl` raises itself. Some of its modules are loaded by the verb that needs
     them alone."""
-    for path, text in sources().items():
+    for name, path in modules():
+        text = sources()[path]
         if re.search(r'^    code = "', text, re.MULTILINE) and "from synapsectl" in text:
-            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+            import_module(name)
     waiting = CtlError.__subclasses__()
     for kind in waiting:
         waiting += kind.__subclasses__()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from scripts.surface.schemas import compact
 from synapsectl.parsing import VerbParser, command_line, parsers
-from synapsectl.verbs import ALIASES, SYNONYMS, verbs
+from synapsectl.verbs import ALIASES, SYNONYMS, all_verbs
 from synapsed.cli import command_line as daemon_line
 
 WIDTH = 80
@@ -14,7 +14,7 @@ WIDTH = 80
 def synapsectl() -> Iterator[str]:
     """The verbs of `synapsectl`, and below them theirs."""
     tool = command_line(WIDTH)
-    for name, verb in verbs().items():
+    for name, verb in all_verbs().items():
         yield f"synapsectl {name} stands among: {verb.group}"
     yield from (f"synapsectl {alias} is: {name}" for alias, name in ALIASES.items())
     yield from (f"synapsectl {word} means: {name}" for word, name in SYNONYMS.items())

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 
+from synapsectl.verbs import is_installed
 from synapsed.model.released_names import CONFIG_FILES, CONFIG_KEYS
 
 type Wrong = Mapping[str, str]
@@ -116,7 +116,7 @@ def _is_there(text: str) -> bool:
     """Returns False for a section, or a key, of a part that is not there: it is refused for that, whatever it says."""
     found = re.match(r"\[+(\w+)(?:\]\n(\w+))?", text)
     part = CONFIG_KEYS.get(found[1], CONFIG_KEYS.get(f"{found[1]}.{found[2]}")) if found is not None else None
-    return part is None or find_spec(f"synapsed.parts.{part}") is not None
+    return part is None or is_installed(part)
 
 
 _BESIDE = {"fleet.toml": 'name = "box"\nurls = ["tls://box:4222"]\nworks = 1\n'}
@@ -127,7 +127,7 @@ OF_CONFIGURATION: Sequence[Wrong] = (
     {"config.toml": "[agents.a]\n", "agents.d/a.toml": ""},
     {"agents.d/a.toml": "autostrt = true\n"},
     {"agents.d/a b.toml": ""},
-    *({name: text} for name, text in _BESIDE.items() if find_spec(f"synapsed.parts.{CONFIG_FILES[name]}") is not None),
+    *({name: text} for name, text in _BESIDE.items() if is_installed(CONFIG_FILES[name])),
 )
 
 _PROFILE = (

@@ -58,7 +58,7 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
     yield look_at_proxy(ctx, settings.proxy)
     yield from (Finding(*found) for found in settings.findings)
     for package in packages_with("checks"):
-        yield from import_module(f"{package}.checks").look(ctx, settings)
+        yield from _of_part(package, ctx, settings)
     try:
         manager = this_machines(ctx.environ)
     except NoServiceManager as error:
@@ -67,6 +67,16 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
         return
     yield from _service(manager, settings)
     yield from _programs(settings, installed=manager.is_ours())
+
+
+def _of_part(package: str, ctx: CommandContext, settings: ServiceSettings) -> Iterator[Finding]:
+    """What a part's own checks find. One of another distribution that fails is told as that: the others go on."""
+    try:
+        yield from import_module(f"{package}.checks").look(ctx, settings)
+    except Exception as error:
+        if package.startswith("synapsed.parts."):
+            raise
+        yield Finding("part", WRONG, f"{package}.checks fails: {type(error).__name__}: {error}")
 
 
 def _python() -> Finding:

@@ -114,11 +114,16 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
 
 
 def template(name: str, values: Mapping[str, str]) -> str:
-    """`packaging/<name>` with every `@KEY@` replaced."""
+    """Returns `packaging/<name>`, `filled`."""
     directory = next((place for place in _TEMPLATES if place.is_dir()), None)
     if directory is None:
         raise CtlError("this installation of synapsed is incomplete: the service's files are not in it")
-    text = (directory / name).read_text(encoding="utf-8")
+    return filled(directory / name, values)
+
+
+def filled(file: Path, values: Mapping[str, str]) -> str:
+    """Returns the text of a file of a service with every `@KEY@` replaced."""
+    text = file.read_text(encoding="utf-8")
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)
     return text

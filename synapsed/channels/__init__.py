@@ -1,1 +1,27 @@
-"""What is read off other channels than the screen: hooks, transcripts, programs' own servers."""
+"""What is read off other channels than the screen: hooks, transcripts, programs' own servers.
+
+Adapters of parts need what is named here."""
+
+from synapsed.channels.adapters import Adapter
+from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, tool_of
+from synapsed.channels.launch_additions import LaunchContext
+from synapsed.channels.tool_reports import tool_fact, tool_line
+from synapsed.channels.transcripts import at_path, clean, used
+from synapsed.profiles.channel_spec import Channel, ErrorCode
+
+__all__ = [
+    "Adapter",
+    "Channel",
+    "ErrorCode",
+    "LaunchContext",
+    "about_of",
+    "at_path",
+    "clean",
+    "options_of",
+    "question_of",
+    "reply_of",
+    "tool_fact",
+    "tool_line",
+    "tool_of",
+    "used",
+]

@@ -65,8 +65,6 @@ type AttachKey = Literal["next", "previous", "inbox", "list", "scrollback", "sta
 class AttachConfig(Section):
     """`[attach]`: what holds in attached terminals."""
 
-    mentions: bool = True
-    """`@agent message` and Enter goes to that agent."""
     clipboard: Literal["deny", "allow"] = "deny"
     """Whether a program may set the clipboard of a terminal that is attached to it (OSC 52 and the like)."""
     status: bool = False

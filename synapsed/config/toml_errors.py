@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from synapsed.model.released_names import CONFIG_KEYS
+from synapsed.model.released_names import CONFIG_KEYS, installing
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -34,7 +34,8 @@ def describe_validation(
     name = key if len(location) == 3 and location[0] == "agents" else dotted
     installed = name == key != dotted and key in model.model_fields  # a section that stands in an agent's table
     if first["type"] == "extra_forbidden" and not installed and (part := CONFIG_KEYS.get(name)) is not None:
-        return f"{where}: {dotted!r} belongs to the part {part}, which is not installed: take it out"
+        how = f"{command}, or take it out" if (command := installing(part)) else "take it out"
+        return f"{where}: {dotted!r} belongs to the part {part}, which is not installed: {how}"
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, _known_keys(model, location[len(inside) : -1]), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -277,9 +277,9 @@ class Terminals(Protocol):
         ...
 
     async def attach(
-        self, agent_id: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
+        self, agent_id: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
     ) -> Attachment:
-        """`mentions`: names of the only agents to which `@agent message` goes from there; None: to all."""
+        """`reach`: names of the only agents that lines typed there may go to (`LineRouting`); None: to all."""
         ...
 
     def watch(self, agent_id: str) -> ScreenWatch:

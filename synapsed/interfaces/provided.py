@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synapsed.interfaces.agent_link import Attachment, TypedLine
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.picture import Picture
@@ -22,6 +23,13 @@ type Drawn = tuple[str, str | bytes]
 class ScreenDrawing(Protocol):
     def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
         """Blocks: call it in a thread. Raises NotReady where a library is missing, TooLarge."""
+        ...
+
+
+class LineRouting(Protocol):
+    def line(self, attachment: Attachment, agent_id: str, only: frozenset[str] | None) -> TypedLine | None:
+        """Returns what takes lines that are typed at the agent's terminal; None if all are the program's. `only`: names
+        of the only agents that may be written to; None: all."""
         ...
 
 

@@ -1,4 +1,7 @@
-"""Names that were released, and the part of each: what is said where that part is not installed."""
+"""Names that were released, and the part of each: what is said where that part is not installed.
+
+Also for `synapsectl`, so that nothing else is loaded here.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -18,6 +21,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "schedule": "schedules",
         "traces": "telemetry",
         "webhooks": "rules",
+        "attach.mentions": "mentions",
         "api.tls_cert": "web",
         "api.tls_key": "web",
         "api.tls_listen": "web",
@@ -27,6 +31,28 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 
 CONFIG_FILES: Final[Mapping[str, str]] = MappingProxyType({"fleet.toml": "fleet"})
 """Files beside config.toml."""
+
+DAEMON_VERBS: Final[Mapping[str, str]] = MappingProxyType({"broker": "fleet", "fleet": "fleet"})
+"""Verbs of `synapsed`."""
+
+DISTRIBUTIONS: Final[Mapping[str, str]] = MappingProxyType({"fleet": "synapsed[fleet]"})
+"""Parts that are distributions of their own, and what is asked of pip for each."""
+
+
+NOT_INSTALLED: Final = "is not installed"
+
+
+def installing(part: str) -> str:
+    """Returns the command that installs a part which is a distribution of its own; nothing for one that comes with
+    synapsed."""
+    return f"pip install '{DISTRIBUTIONS[part]}'" if part in DISTRIBUTIONS else ""
+
+
+def missing(part: str, why: str = NOT_INSTALLED) -> str:
+    """Returns what is said of a part that is not there, as "is not installed", with what installs it."""
+    how = installing(part)
+    return f"{why}: {how}" if how else why
+
 
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""

@@ -11,5 +11,9 @@ NAMES = (
     "attention",
     "a2a",
     "elsewhere",
-    "fleet",
+    "mentions",
+    "app_server",
+    "session_server",
+    "editors",
+    "worktrees",
 )

@@ -7,14 +7,20 @@ from pathlib import Path
 
 import structlog
 
+from synapsed.channels.adapters import OWN, Adapter
 from synapsed.config.config import Config
+from synapsed.config.paths import Paths
 from synapsed.kernel import Face
+from synapsed.model.released_names import CONFIG_FILES
 from synapsed.parts import outside
 from synapsed.parts.config import added_keys, config_with
 from synapsed.parts.list import NAMES
 
 LEFT_OUT: dict[str, str] = {}
 """Parts of other distributions whose faces cannot be had, and why."""
+
+_FAULTS: dict[str, Exception] = {}
+"""What was raised by those that were tried."""
 
 log = structlog.stdlib.get_logger("synapsed.parts")
 
@@ -24,16 +30,22 @@ def faces() -> tuple[Face, ...]:
     """Returns what each part says of itself."""
     there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
     found = [importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there]
+    LEFT_OUT.update({name: f"it {outside.missing(name)}" for name in outside.unfit()})
     for name, package in outside.packages().items():
         try:
             face = importlib.import_module(f"{package}.face").FACE
             _check(name, face)
-        except Exception as error:
-            log.exception("a part is left out", part=name, package=package)
-            LEFT_OUT[name] = f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - told by `log_left_out`
+            LEFT_OUT[name], _FAULTS[name] = f"{type(error).__name__}: {error}", error
         else:
             found.append(face)
     return tuple(found)
+
+
+def log_left_out() -> None:
+    """Says in the log which parts are left out. Nothing else here does: who reads faces may write JSON to stdout."""
+    for name, why in LEFT_OUT.items():
+        log.error("a part is left out", part=name, why=why, exc_info=_FAULTS.get(name))
 
 
 def _check(name: str, face: Face) -> None:
@@ -51,10 +63,30 @@ def config_model() -> type[Config]:
     return config_with(faces())
 
 
-def lacking(config: Config) -> list[str]:
+def adapters() -> dict[str, Adapter]:
+    """Returns the adapters of side channels, by their names in profiles."""
+    found = dict(OWN)
+    for face in (face for face in faces() if face.adapters_in):
+        found |= importlib.import_module(face.adapters_in).ADAPTERS
+    return found
+
+
+def lacking(config: Config, paths: Paths) -> list[str]:
     """Returns what has to be installed for what is configured, in sentences for people."""
     told = (importlib.import_module(face.extras_in).missing(config) for face in faces() if face.extras_in)
-    return [sentence for sentence in told if sentence is not None]
+    left_out = [f"the part {name} is left out: {why}" for name, why in LEFT_OUT.items()]
+    return [*left_out, *unread_files(paths), *(sentence for sentence in told if sentence is not None)]
+
+
+def unread_files(paths: Paths) -> list[str]:
+    """Returns, in sentences for people, which files beside config.toml belong to a part that is not there."""
+    there = {face.name for face in faces()}
+    files = {paths.config / name: part for name, part in CONFIG_FILES.items() if part not in there}
+    return [
+        f"{file} belongs to the part {part}, which {outside.missing(part)}"
+        for file, part in files.items()
+        if file.exists()
+    ]
 
 
 def findings(config: Config, state: Path) -> list[tuple[str, str, str, str]]:

@@ -4,10 +4,13 @@ Also for `synapsectl`, so that nothing else of the daemon's is loaded here.
 """
 
 import os
+import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
+from synapsed import __version__
 from synapsed.parts.list import NAMES
 
 GROUP: Final = "synapsed.parts"
@@ -15,27 +18,69 @@ GROUP: Final = "synapsed.parts"
 
 @cache
 def packages() -> dict[str, str]:
-    """Returns the package of each by its name. Who takes the name of a part that is here already is left out."""
-    if not any(map(_may_have_one, sys.path)):
-        return {}
-    from importlib.metadata import entry_points
-
-    found = entry_points(group=GROUP)
-    return {one.name: one.value for one in sorted(found, key=lambda one: one.name) if one.name not in NAMES}
+    """Returns the package of each that is for this version, by its name, in the order of the names. Who takes the name
+    of a part that is here already is left out; of two with one name the first on `sys.path` counts."""
+    return {name: package for name, (package, why) in _found().items() if why is None}
 
 
-def _may_have_one(folder: str) -> bool:
-    """Looks by itself: to load the library takes fifty times as long, and hardly anybody has a part of others."""
+@cache
+def unfit() -> dict[str, str]:
+    """Returns those that are for another version of synapsed, with which, as "is for synapsed …": the kernel's modules
+    are public for one, and pip installs one version without the other."""
+    return {name: why for name, (_, why) in _found().items() if why is not None}
+
+
+def missing(part: str) -> str:
+    """Returns what is said of a part that is not there, as `released_names.missing`."""
+    from synapsed.model import released_names
+
+    return released_names.missing(part, unfit().get(part, released_names.NOT_INSTALLED))
+
+
+@cache
+def _found() -> dict[str, tuple[str, str | None]]:
+    """Returns package, and why it is not for this version, of each by its name."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for folder in sys.path:
+        found = dict(_named_in(folder)) | found
+    return {name: found[name] for name in sorted(found) if name not in NAMES}
+
+
+def _named_in(folder: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
+    """Looks by itself: to load Python's library for that takes ten times as long as the whole look."""
     try:
         there = [entry.path for entry in os.scandir(folder) if entry.name.endswith((".dist-info", ".egg-info"))]
     except OSError:
-        return False
-    return any(map(_names_the_group, there))
+        return
+    for distribution in there:
+        text = _read(distribution, "entry_points.txt")
+        if f"[{GROUP}]" in text:
+            why = _why_unfit(_read(distribution, "METADATA"))
+            yield from ((name, (package, why)) for name, package in _entries(text))
 
 
-def _names_the_group(distribution: str) -> bool:
+def _read(distribution: str, name: str) -> str:
+    """The text of a file, nothing where it cannot be read."""
     try:
-        with open(os.path.join(distribution, "entry_points.txt"), "rb") as file:  # noqa: PTH118 - no pathlib
-            return f"[{GROUP}]".encode() in file.read()
-    except OSError:
-        return False
+        with open(os.path.join(distribution, name), encoding="utf-8") as file:  # noqa: PTH118 - no pathlib
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _why_unfit(metadata: str) -> str | None:
+    """Which synapsed it is pinned to, if that is not this one."""
+    headers = metadata.partition("\n\n")[0]
+    pin = re.search(r"^Requires-Dist: synapsed(?:\[.*\])? *\(?== *([\w.!+]+) *\)?$", headers, re.MULTILINE)
+    return None if pin is None or pin[1] == __version__ else f"is for synapsed {pin[1]}, and this is {__version__}"
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yields name and package of each entry point of the group."""
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif section == GROUP and "=" in line and not line.startswith(("#", ";")):
+            name, _, package = line.partition("=")
+            yield name.strip(), package.strip()

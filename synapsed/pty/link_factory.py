@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import structlog
 
-from synapsed.channels.adapters import delivering, side_channels
+from synapsed.channels.adapters import OWN, Adapter, delivering, known, side_channels
 from synapsed.channels.launch_additions import (
     LaunchContext,
     free_port,
@@ -97,6 +97,7 @@ class PtyLinkFactory:
     screens: ScreenPool
     rounds: Rounds
     pipes: PipesLinks | None = None
+    adapters: Mapping[str, Adapter] = OWN
     seen: LastSeen = field(default_factory=LastSeen)
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
@@ -106,6 +107,9 @@ class PtyLinkFactory:
 
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
         self.screens.begin()
+        if (reachable := known(profile, self.adapters)) is not profile:
+            log.warning("a channel's part is not installed: messages are typed", profile=profile.name)
+            profile = reachable
         launch_id = uuid4().hex
         context = LaunchContext(
             agent_id=record.id,
@@ -260,7 +264,7 @@ class PtyLinkFactory:
             harms=await HarmRecord.of(agent_dir, launched.launch_id),
             clock=self.clock,
         )
-        channels = side_channels(profile, context) if context is not None else []
+        channels = side_channels(profile, context, self.adapters) if context is not None else []
         command = (record.profile, profile.command or "", *profile.args, *record.args)
         kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, told=record.prompt, cwd=record.cwd)
         terminal = PtyLink(

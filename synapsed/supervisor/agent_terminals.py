@@ -4,22 +4,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synapsed.agents.live_agent import Agent, agent_of
-from synapsed.interfaces import PERSON, Attachment, OutputPiece, ScreenWatch
+from synapsed.interfaces import PERSON, Attachment, LineRouting, OutputPiece, ScreenWatch
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.supervisor.mention_router import MentionedAgents, MentionLine
 from synapsed.supervisor.roster import Roster
 
 _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
 
 
 class AgentTerminals:
-    """`agents` are all there are, by id; `mentioned` are those to whom `@agent message` goes."""
+    """`agents` are all there are, by id. `routing`: who takes lines that are typed at them, if a part does."""
 
-    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster, mentioned: MentionedAgents) -> None:
+    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster) -> None:
         self._agents = agents
         self._roster = roster
-        self._mentioned = mentioned
+        self.routing: LineRouting | None = None
 
     async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
         return await agent_of(self._agents, agent_id).screen.shown(fmt)
@@ -37,14 +36,16 @@ class AgentTerminals:
         return await agent_of(self._agents, agent_id).screen.recording(limit)
 
     async def attach(
-        self, agent_id: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
+        self, agent_id: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
     ) -> Attachment:
         agent, wanted = agent_of(self._agents, agent_id), self._roster.config.attach
         attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
         denied = wanted.clipboard == "deny"
         attachment.keep_clipboard(_TOLD.format(name=agent.record.name) if denied else None)
-        if not read_only and wanted.mentions and mentions != frozenset():
-            attachment.follow(MentionLine(attachment, agent_id, self._mentioned, mentions))
+        if not read_only and self.routing is not None:
+            line = self.routing.line(attachment, agent_id, reach)
+            if line is not None:
+                attachment.follow(line)
         return attachment
 
     def watch(self, agent_id: str) -> ScreenWatch:

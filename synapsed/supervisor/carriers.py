@@ -6,6 +6,7 @@ from synapsed.clock import Clock
 from synapsed.errors import TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import Carrier, OutboundQuestion, SendRequest, Store
 from synapsed.model.external import alias_of, part_of, part_of_task
+from synapsed.model.released_names import missing
 from synapsed.model.task import Message, Task
 from synapsed.tasks import transitions
 
@@ -36,7 +37,7 @@ class Carriers:
                 return found
             hints += [carrier.hint] if carrier.hint else []
         if (part := part_of(address)) is not None and part not in self._carriers:
-            raise UnknownAgent(f"{address[:80]!r} is reached by the part {part}, which is not there", part=part)
+            raise _unreached(repr(address[:80]), part)
         return None
 
     async def send(
@@ -78,6 +79,9 @@ class Carriers:
 
     def _of(self, task: Task) -> Carrier:
         if (carrier := self._find(task)) is None:
-            part = part_of_task(task)
-            raise UnknownAgent(f"{task.agent_id} is reached by the part {part}, which is not there", part=part)
+            raise _unreached(task.agent_id, part_of_task(task))
         return carrier
+
+
+def _unreached(who: str, part: str) -> UnknownAgent:
+    return UnknownAgent(f"{who} is reached by the part {part}, which {missing(part, 'is not there')}", part=part)

@@ -43,7 +43,6 @@ from synapsed.supervisor.dispatcher import Dispatcher
 from synapsed.supervisor.environment import gone, renewed
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.memory_pressure import MemoryWatch
-from synapsed.supervisor.mention_router import MentionedAgents
 from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
@@ -146,8 +145,7 @@ class Manager:
             reply_broker=self._reply_broker,
             carriers=carriers,
         )
-        mentioned = MentionedAgents(self.directory, self.tasks, store.events)
-        self.terminals = AgentTerminals(self._agents, roster=self._roster, mentioned=mentioned)
+        self.terminals = AgentTerminals(self._agents, roster=self._roster)
         self._sweeper: Timer | None = None
         self._tidier: Timer | None = None
         self._background = TaskSet()

@@ -20,10 +20,10 @@ from synapsed.parts.a2a.a2a_loading import A2aSdk
 from synapsed.parts.a2a.running import A2aPart
 from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.elsewhere.face import FACE as ELSEWHERE
-from synapsed.parts.fleet.face import FACE as FLEET
 from synapsed.parts.loading import config_model, faces
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.parts.web.face import FACE as WEB
+from synapsed_fleet.face import FACE as FLEET
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl
 from tests.support.kernels import kernel_of

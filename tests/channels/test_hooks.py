@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from synapsed.channels import hooks
-from synapsed.channels.adapters import side_channels
+from synapsed.channels.adapters import OWN, known, side_channels
 from synapsed.channels.hooks import HookChannel
-from synapsed.channels.session_delivery import SessionDelivery
+from synapsed.channels.launch_additions import needs_port
 from synapsed.clock import PastDates
 from synapsed.interfaces import SideChannel
 from synapsed.model.facts import (
@@ -29,6 +29,9 @@ from synapsed.model.facts import (
     TurnFailed,
     TurnInterrupted,
 )
+from synapsed.parts.loading import adapters
+from synapsed.parts.session_server.delivery import SessionDelivery
+from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
 from tests.fakes.clock import JUMPS, FakeClock, until
 
@@ -534,7 +537,12 @@ async def test_codex_interrupt_has_a_hook_and_is_told_once(launch: Launch, chann
     indirect=["launch"],
 )
 def test_factory_makes_what_the_profile_says(launch: Launch, kinds: list[type[SideChannel]]) -> None:
-    assert [type(made) for made in side_channels(launch.profile, launch.context)] == kinds
+    assert [type(made) for made in side_channels(launch.profile, launch.context, adapters())] == kinds
+
+
+def test_a_channel_without_its_part_is_left_out(library: ProfileLibrary) -> None:
+    profile = known(library.get("opencode"), OWN)
+    assert (profile.channels, needs_port(profile)) == ({}, False)
 
 
 def shown(message: str, number: Any, text: Any, prompt: str = "p1") -> dict[str, Any]:

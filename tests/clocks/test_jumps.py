@@ -19,10 +19,6 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, Task, TaskState
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest, new_token
-from synapsed.parts.fleet.parcel import id_of_body
-from synapsed.parts.fleet.parcel_fetching import KEPT_S as PARCELS_KEPT_S
-from synapsed.parts.fleet.parcel_fetching import Fetching
-from synapsed.parts.fleet.parcel_spool import InSpool
 from synapsed.parts.web.book import SESSION_S, AccessBook
 from synapsed.parts.web.certificates import read
 from synapsed.parts.web.codes import CODE_S, Codes
@@ -32,6 +28,10 @@ from synapsed.store.acts import KEPT_S, ActLog
 from synapsed.store.backups import EVERY_S, Backups, newest_first
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.task_expiry import Retention
+from synapsed_fleet.parcel import id_of_body
+from synapsed_fleet.parcel_fetching import KEPT_S as PARCELS_KEPT_S
+from synapsed_fleet.parcel_fetching import Fetching
+from synapsed_fleet.parcel_spool import InSpool
 from tests.fakes.clock import DAY_S, JUMPS, FakeClock
 from tests.fakes.store import MemoryStore
 

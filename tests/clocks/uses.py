@@ -4,11 +4,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from scripts.folders import modules
+
 __all__ = ["LIST", "uses"]
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("wall_clock.txt")
-PACKAGES = ("synapsed", "synapsectl")
 
 _OF_MODULES = {
     ("time", "time"), ("time", "time_ns"), ("time", "gmtime"), ("time", "localtime"), ("time", "ctime"),
@@ -24,17 +25,16 @@ _SQL = ("'now'", "'localtime'", "current_timestamp", "unixepoch()")
 def uses() -> list[str]:
     """Each function that uses it: its file and its name, or `-` outside of functions."""
     found = set()
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            tree = ast.parse(path.read_text())
-            helpers = {
-                alias.asname or alias.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ImportFrom) and node.module == "synapsed.clock"
-                for alias in node.names
-                if alias.name in _HELPERS
-            }
-            found |= {f"{path.relative_to(ROOT)} {name}" for name in _in(tree, "", helpers)}
+    for _, path in modules():
+        tree = ast.parse(path.read_text())
+        helpers = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "synapsed.clock"
+            for alias in node.names
+            if alias.name in _HELPERS
+        }
+        found |= {f"{path.relative_to(ROOT)} {name}" for name in _in(tree, "", helpers)}
     return sorted(found)
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from scripts.folders import FOLDERS, modules
 from synapsed import own_python
 from synapsed.channels.launch_additions import LaunchContext, plan, with_companion
 from synapsed.profiles.library import ProfileLibrary
 from tests.support.shadows import Shadows
 
 ROOT = Path(own_python.__file__).parents[1]
-SOURCES = sorted(path for part in ("synapsed", "synapsectl") for path in (ROOT / part).rglob("*.py"))
+SOURCES = [path for _, path in modules()]
 MAY_MAKE = re.compile(r"python|executable|-mb?[\"']")
 """A sign that stands in any text that makes such a command line: the others need not be parsed."""
 PYTHON = re.compile(r"\bsys\.executable$|(^|[._])python$|^python3?$")
@@ -54,7 +55,7 @@ def test_what_would_be_found_is_found() -> None:
 
 
 def test_no_unit_makes_one_either() -> None:
-    for path in (ROOT / "packaging").rglob("*"):
+    for path in (path for folder in (ROOT / "packaging", FOLDERS["synapsed_fleet"]) for path in folder.rglob("*")):
         if path.suffix in (".service", ".plist"):
             text = path.read_text()
             assert "@PYTHON@" not in text

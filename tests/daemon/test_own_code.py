@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from synapsectl.earlier import Pieces, lines
-from synapsectl.verbs import verbs
+from synapsectl.verbs import all_verbs
 from synapsed import own_python
 from tests.support.daemon import Daemon
 from tests.support.shadows import Shadows
@@ -103,7 +103,7 @@ def test_each_verb_in_a_folder_of_shadows(daemon: Daemon, shadows: Shadows, monk
         assert done.returncode == 0, done.stderr
     assert shadows.imported() == []
     daemon.ready("d")
-    for verb in verbs():
+    for verb in all_verbs():
         if verb == "doctor":
             continue  # below: it takes seconds
         words = ["--help"] if verb in HELP else [*(["d"] if verb in AGENT else []), *WORDS.get(verb, [])]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import wording
+from scripts.folders import modules
 from scripts.modules import PAGE, documents, first_sentence
 
 
@@ -29,8 +30,7 @@ def test_a_module_without_a_docstring_is_refused(tmp_path: Path, monkeypatch: py
 
 
 def test_no_class_has_the_name_of_another() -> None:
-    folders = (Path(__file__).parents[2] / package for package in ("synapsed", "synapsectl"))
-    code = (path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    code = (path.read_text() for _, path in modules())
     named = Counter(name for text in code for name in re.findall(r"^class ([A-Z]\w*)", text, re.MULTILINE))
     assert [name for name, times in named.items() if times > 1] == []
 

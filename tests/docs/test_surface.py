@@ -10,7 +10,7 @@ import pytest
 
 from scripts.surface import differences
 from scripts.surface.verbs import synapsectl
-from synapsectl.verbs import verbs
+from synapsectl.verbs import all_verbs
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"COLUMNS": "40", "LANG": "ja_JP.EUC-JP", "LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
@@ -57,7 +57,7 @@ def test_an_option_that_was_added_is_noticed(tmp_path: Path) -> None:
 
 def test_what_is_removed_takes_its_own_lines_along(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = set(synapsectl())
-    monkeypatch.delitem(verbs(), "schedule")
+    monkeypatch.delitem(all_verbs(), "schedule")
     assert {line for line in whole if not line.startswith("synapsectl schedule")} == set(synapsectl())
 
 

@@ -85,10 +85,10 @@ async def hold(control: "FakeControl", task: Task) -> None:
 class FakeAttachment:
     """A terminal that gives back what is typed."""
 
-    def __init__(self, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None) -> None:
+    def __init__(self, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None) -> None:
         self.size = (cols, rows)
         self.read_only = read_only
-        self.mentions = mentions
+        self.reach = reach
         self.written: list[bytes] = []
         self.closed = False
         self.changed = asyncio.Event()
@@ -558,10 +558,10 @@ class FakeTerminals:
         return '{"version": 3}\n'
 
     async def attach(
-        self, agent_id_: str, *, cols: int, rows: int, read_only: bool, mentions: frozenset[str] | None = None
+        self, agent_id_: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
     ) -> FakeAttachment:
         self._fake.directory.view(agent_id_)
-        attached = FakeAttachment(cols=cols, rows=rows, read_only=read_only, mentions=mentions)
+        attached = FakeAttachment(cols=cols, rows=rows, read_only=read_only, reach=reach)
         self._fake.attachments.append(attached)
         return self._fake.attachments[-1]
 

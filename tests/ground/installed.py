@@ -1,4 +1,4 @@
-"""The wheel as a person has it: built and installed once for a run, with the locked dependencies and no checkout.
+"""The wheels as a person has them: built and installed once for a run, with the locked dependencies and no checkout.
 
 Nothing is asked of the network: the dependencies are those of the tests' own environment, by their folder. What that
 has of the checkout is a `.pth` of its own, which counts in the folder of an environment only.
@@ -22,7 +22,7 @@ HOOK = "scripts.build_hook"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An environment with the wheel."""
+    """An environment with the wheels."""
 
     folder: Path
 
@@ -56,19 +56,19 @@ def install_once(folder: Path) -> Installed:
 
 
 def _install(folder: Path) -> None:
-    _run("-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
-    (wheel,) = folder.glob("*.whl")
+    for source in (ROOT, ROOT / "packages" / "synapsed-fleet"):
+        _run("-m", "hatchling", "build", "-t", "wheel", "-d", str(folder), source=source)
     venv.create(folder / "venv", with_pip=False)
     python = folder / "venv/bin/python"
     pip = ("-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index", "--no-compile")
-    _run(*pip, str(wheel))
+    _run(*pip, *map(str, folder.glob("*.whl")))
     own = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
     others = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
     (own / "dependencies.pth").write_text("".join(f"{place}\n" for place in others))
 
 
-def _run(*arguments: str) -> None:
+def _run(*arguments: str, source: Path = ROOT) -> None:
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [sys.executable, *arguments], cwd=source, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr

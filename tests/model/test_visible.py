@@ -4,10 +4,10 @@ import unicodedata
 
 import pytest
 
-from synapsectl.acp import asking
 from synapsectl.inbox.view import wrapped
 from synapsectl.output import one_line
 from synapsed.parts.attention.notification_policy import visible as of_notices
+from synapsed.parts.editors.ctl import asking
 from synapsed.shared.visible import visible
 
 HIDES = [

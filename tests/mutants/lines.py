@@ -33,7 +33,7 @@ NONE: Mapping[str, Sequence[int]] = {}
 _COLLECTING = "MUTANTS_COLLECTING"
 """The variable of a process that is to tell nothing yet."""
 
-_PRODUCT = ("synapsed", "synapsectl")
+_PRODUCT = ("synapsed", "synapsectl", "packages")
 
 
 def environ(folder: Path, root: Path, wanted: Mapping[str, Sequence[int]] = NONE) -> dict[str, str]:

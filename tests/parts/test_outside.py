@@ -1,17 +1,27 @@
 """A part of another distribution: the example of docs/parts.md, built, installed, and at work in a daemon."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from synapsectl.checkup.finding import Finding
+from synapsectl.checkup.surroundings import _of_part
+from synapsectl.context import CommandContext
+from synapsectl.dispatch import _check_parts
+from synapsectl.parsing import parse
+from synapsectl.service.settings import ServiceSettings
+from synapsectl.verbs import all_verbs
+from synapsed import __version__
 from synapsed.config.api_section import ApiConfig
 from synapsed.kernel import Face
-from synapsed.parts import loading
+from synapsed.parts import loading, outside
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -90,10 +100,117 @@ def test_a_part_that_is_installed_as_a_package_is_at_work(daemon: Daemon) -> Non
     eventually(lambda: "good morning" in daemon.ctl("events", "--after", "0", "--json").out, "it greets the agent")
     (alert,) = [one for one in daemon.get("/control/status").json["alerts"] if "part" in one]
     assert "the part broken is left out: ValueError: its face is called 'greetings'" in alert
+    assert "ValueError: its face is called 'greetings'" in daemon.log()
+    (left_out,) = checked(daemon)["missing"]
+    assert "the part broken is left out: ValueError: its face is called 'greetings'" in left_out
     assert daemon.ctl("greet").out == "hello\n"
     assert "greet       greet an agent" in daemon.ctl("--help").out
     daemon.config_file.write_text(f'{ANY_PORTS}[greetings]\nwords = ["no text"]\n')
     assert "greetings.words" in daemon.ctl("reload").err
+
+
+def checked(daemon: Daemon) -> dict[str, Any]:
+    """What 'check-config' says, from which `doctor` has it: it is all that stands on stdout."""
+    command = [sys.executable, "-m", "synapsed", "check-config", "--json"]
+    done = subprocess.run(command, cwd=ROOT, env=daemon.env, capture_output=True, text=True, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_checks_of_another_distribution_that_fail_are_a_finding() -> None:
+    def found(package: str) -> list[Finding]:
+        return list(_of_part(package, cast("CommandContext", None), cast("ServiceSettings", None)))
+
+    (finding,) = found("synapsed_greetings.ctl")
+    assert finding.detail.startswith("synapsed_greetings.ctl.checks fails: ModuleNotFoundError")
+    with pytest.raises(ModuleNotFoundError):
+        found("synapsed.parts.greetings.ctl")
+
+
+def test_an_entry_point_is_read_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two with one name the first on the path counts, and no one takes a name that is here already."""
+    texts = {
+        "first/one-1.0.dist-info": "[scripts]\nx = y:z\n\n[synapsed.parts]\n# none\n; nor this\nb=two \n a = one\n",
+        "second/two-1.0.egg-info": "[synapsed.parts]\na = another\nrules = another\n[other]\nc = three\n",
+        "second/three-1.0.dist-info": "[other]\nsynapsed.parts = four\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "entry_points.txt").write_text(text)
+    (tmp_path / "second" / "none-1.0.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / name) for name in ("first", "gone", "second")])
+    monkeypatch.setattr(outside, "_found", outside._found.__wrapped__)
+    assert list(outside.packages.__wrapped__().items()) == [("a", "one"), ("b", "two")]
+
+
+@pytest.mark.parametrize(
+    ("requires", "pinned"),
+    [
+        ("synapsed==0.0.9", "0.0.9"),
+        ("synapsed[mcp] (==0.0.9)", "0.0.9"),
+        (f"synapsed=={__version__}", None),
+        ("synapsed>=0.0.9", None),
+        ("synapsed==0.*", None),
+        ("synapsed==0.0.9; extra == 'all'", None),
+        ("synapsed-others==0.0.9", None),
+    ],
+)
+def test_one_that_is_pinned_to_another_version_is_left_out(
+    requires: str, pinned: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described(tmp_path, requires)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(outside, "_found", outside._found.__wrapped__)
+    assert outside.packages.__wrapped__() == ({"fleet": "synapsed_fleet"} if pinned is None else {})
+    why = {"fleet": f"is for synapsed {pinned}, and this is {__version__}"}
+    assert outside.unfit.__wrapped__() == (why if pinned else {})
+
+
+def described(folder: Path, requires: str) -> None:
+    """Writes down a fleet that is installed there, but for its modules."""
+    about = folder / "synapsed_fleet-0.0.9.dist-info"
+    about.mkdir(parents=True)
+    headers = ["Name: synapsed-fleet", "Version: 0.0.9", "Requires-Dist: nats-py", f"Requires-Dist: {requires}"]
+    (about / "METADATA").write_text("\n".join([*headers, "", "Requires-Dist: synapsed==0.0.1", ""]))
+    (about / "entry_points.txt").write_text("[synapsed.parts]\nfleet = synapsed_fleet\n")
+
+
+@pytest.mark.slow
+def test_a_fleet_of_another_version_says_what_brings_the_right_one(tmp_path: Path) -> None:
+    """As after 'pip install -U synapsed': pip tells of the conflict, and leaves the old one."""
+    described(tmp_path / "older", "synapsed==0.0.9")
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "older"), str(ROOT)])}
+    daemon = Daemon(tmp_path / "home", environ, config=ANY_PORTS, source=ROOT)
+    file = daemon.home / "config" / "fleet.toml"
+    file.touch()
+    why = f"is for synapsed 0.0.9, and this is {__version__}: pip install 'synapsed[fleet]'"
+    daemon.start()
+    try:
+        assert daemon.get("/control/status").json["alerts"] == [
+            f"the part fleet is left out: it {why}; the daemon's log says more",
+            f"{file} belongs to the part fleet, which {why}",
+        ]
+        assert checked(daemon)["missing"] == [
+            f"the part fleet is left out: it {why}",
+            f"{file} belongs to the part fleet, which {why}",
+        ]
+        assert "'any:x' is reached by the part fleet, which is not there" in daemon.ctl("send", "any:x", "hi").err
+        assert f"'--fleet' needs the part fleet, which {why}" in daemon.ctl("list", "--fleet").err
+        for program, verb in (("synapsectl", "fleet"), ("synapsed", "broker")):
+            command = [sys.executable, "-m", program, verb]
+            refused = subprocess.run(command, cwd=ROOT, env=daemon.env, capture_output=True, text=True, check=False)
+            words = f"{program}: {verb!r} belongs to the part fleet, which {why}\n"
+            assert (refused.returncode, refused.stderr) == (2, words)
+    finally:
+        assert daemon.end() == 0
+
+
+@pytest.mark.parametrize("words", [["list"], ["send", "codex", "hello"], ["attach", "codex"], ["inbox"], ["status"]])
+def test_a_verb_of_ours_looks_at_no_other_distribution(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    all_verbs.cache_clear()
+    monkeypatch.setattr(outside, "packages", lambda: pytest.fail("it has looked"))
+    args, _ = parse(words)
+    _check_parts(words[0], args)
 
 
 class _Greeted(ApiConfig):

@@ -18,12 +18,12 @@ from typing import Any
 
 import aiohttp
 
-from synapsed.channels.app_server import AppServerChannel
-from synapsed.channels.session_delivery import SessionDelivery
 from synapsed.cli import main
 from synapsed.keepers.keeper_messages import KeeperConnection
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkTurnEnded
+from synapsed.parts.app_server.channel import AppServerChannel
+from synapsed.parts.session_server.delivery import SessionDelivery
 from synapsed.pipes.acp_link import AcpLink
 from synapsed.pipes.acp_session import AcpSession
 from synapsed.pty.channel_delivery import ChannelDelivery

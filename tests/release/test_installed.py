@@ -1,4 +1,4 @@
-"""What a person installs: the wheel in an empty environment, with the locked dependencies and no checkout."""
+"""What a person installs: the wheels in an empty environment, with the locked dependencies and no checkout."""
 
 import os
 import subprocess
@@ -29,25 +29,25 @@ UNREACHED = (
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Returns by distribution the wheel that was built."""
     out = tmp_path_factory.mktemp("dist")
+    (out / "synapsed-0.0.1.cdx.json").touch()  # of a build before
     command = [sys.executable, str(ROOT / "scripts/dist"), "--once", "--out", str(out)]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)
-    (built,) = out.glob("*.whl")
-    return built
+    assert len([*out.glob("*.cdx.json")]) == len(sbom.DISTRIBUTIONS)
+    return {sbom.canonical(path.name.partition("-")[0]): path for path in out.glob("*.whl")}
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that has the wheel and what it needs."""
-    folder = tmp_path_factory.mktemp("empty")
-    venv.create(folder / "venv", with_pip=False)
-    python = folder / "venv" / "bin" / "python"
-    lock = folder / "runtime.lock"
-    lock.write_text(sbom.lock_text(sbom.locked()))
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-compile"]
+def pip_for(python: Path) -> list[str]:
+    return [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
+
+
+def install_locked(python: Path, lock: Path, name: str) -> None:
+    """Installs what a distribution needs."""
+    lock.write_text(sbom.lock_text(sbom.locked(name)))
     done = subprocess.run(
-        [*pip, "--require-hashes", "-r", str(lock)],
+        [*pip_for(python), "--no-deps", "--require-hashes", "-r", str(lock)],
         capture_output=True,
         text=True,
         timeout=INSTALLING_S,
@@ -56,27 +56,45 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if done.returncode != 0 and any(words in done.stderr for words in UNREACHED):
         pytest.skip(f"NOT TRIED: no registry, so nothing can be installed: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
-    subprocess.run([*pip, "--no-index", str(wheel)], check=True, capture_output=True, timeout=PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has synapsed's wheel and what it needs."""
+    folder = tmp_path_factory.mktemp("empty")
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv" / "bin" / "python"
+    install_locked(python, folder / "runtime.lock", "synapsed")
+    command = [*pip_for(python), "--no-deps", "--no-index", str(wheels["synapsed"])]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)
     return python
 
 
-def tracked(*folders: str) -> set[str]:
+def tracked(*folders: str, root: Path = ROOT) -> set[str]:
     return {
-        path.relative_to(ROOT).as_posix()
+        path.relative_to(root).as_posix()
         for folder in folders
-        for path in (ROOT / folder).rglob("*")
+        for path in (root / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
 
 
-def test_every_file_that_should_be_in_it_and_no_other(wheel: Path) -> None:
+def test_every_file_that_should_be_in_it_and_no_other(wheels: dict[str, Path]) -> None:
     wanted = tracked("synapsed", "synapsectl")
     wanted |= {f"synapsed/_{path}" for path in tracked("profiles", "packaging")} | {"synapsed/_examples/dummy_agent.py"}
-    about = f"synapsed-{sbom.version()}.dist-info"
     wanted.add(f"synapsed-{sbom.version()}.data/data/share/man/man1/synapsectl.1")
-    wanted |= {f"{about}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
-    wanted |= {f"synapsed/{COMMIT_FILE}"} if commit() else set()
-    assert set(zipfile.ZipFile(wheel).namelist()) == wanted
+    wanted |= _about("synapsed") | ({f"synapsed/{COMMIT_FILE}"} if commit() else set())
+    assert set(zipfile.ZipFile(wheels["synapsed"]).namelist()) == wanted
+
+
+def test_every_file_of_the_fleet_and_no_other(wheels: dict[str, Path]) -> None:
+    wanted = tracked("synapsed_fleet", root=sbom.DISTRIBUTIONS["synapsed-fleet"]) | _about("synapsed_fleet")
+    assert set(zipfile.ZipFile(wheels["synapsed-fleet"]).namelist()) == wanted
+
+
+def _about(name: str) -> set[str]:
+    about = f"{name}-{sbom.version()}.dist-info"
+    return {f"{about}/{file}" for file in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
 
 
 @pytest.mark.night
@@ -114,3 +132,51 @@ def test_a_daemon_and_the_demo_from_the_wheel(installed: Path, tmp_path: Path) -
     assert "and waits for the answer" in run(
         [str(installed), str(demo)], own | {"TMPDIR": os.environ.get("TMPDIR", "/tmp")}
     )
+
+
+@pytest.mark.night
+@pytest.mark.timeout(INSTALLING_S + 4 * PATIENCE_S)
+def test_the_fleet_comes_by_an_extra(installed: Path, wheels: dict[str, Path], tmp_path: Path) -> None:
+    """Without it a daemon whose host is in a fleet runs, says what is to be installed, and keeps what it has."""
+    home = tmp_path / "home"
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "config.toml").write_text(NO_PORTS)
+    member = home / "config" / "fleet.toml"
+    member.write_text('name = "box"\nurls = ["tls://127.0.0.1:1"]\n')
+    env = {"HOME": str(home), "PATH": str(installed.parent), "LANG": "C.UTF-8"}
+    env |= {"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a")}
+    how = "pip install 'synapsed[fleet]'"
+
+    def run(*command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            command, env=env, cwd=home, capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False
+        )
+
+    assert run("synapsectl", "start", "dummy").returncode == 0
+    try:
+        assert (
+            f"{member} belongs to the part fleet, which is not installed: {how}" in run("synapsectl", "status").stdout
+        )
+        for program, verb in (("synapsectl", "fleet"), ("synapsed", "broker")):
+            refused = run(program, verb)
+            words = f"{program}: {verb!r} belongs to the part fleet, which is not installed: {how}\n"
+            assert (refused.returncode, refused.stderr) == (2, words)
+        refused = run("synapsectl", "send", "any:dummy", "hello")
+        assert f"'any:dummy' is reached by the part fleet, which is not there: {how}" in refused.stderr
+    finally:
+        run("synapsectl", "shutdown")
+
+    install_locked(installed, tmp_path / "fleet.lock", "synapsed-fleet")
+    where = ["--no-index", "--find-links", str(wheels["synapsed-fleet"].parent)]
+    done = subprocess.run([*pip_for(installed), *where, "synapsed[fleet]"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert run("synapsectl", "start", "dummy").returncode == 0
+    try:
+        told = run("synapsectl", "status").stdout
+        assert "not installed" not in told
+        assert "this host takes no part in its fleet" in told, "its credentials are missing"
+        assert run("synapsectl", "fleet", "hosts", "-h").returncode == 0
+        assert "keep this host's broker" in run("synapsed", "-h").stdout
+        assert member.read_text().startswith('name = "box"')
+    finally:
+        run("synapsectl", "shutdown")

@@ -15,10 +15,17 @@ from pathlib import Path
 
 import grimp
 
+from scripts.folders import FOLDERS
+
 __all__ = ["FILES", "LATENT", "PROCESSES", "Reach", "changed", "tracked"]
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("synapsed", "synapsectl", "tests", "bench", "scripts")
+PACKAGES = (*FOLDERS, "tests", "bench", "scripts")
+
+_ELSEWHERE = {
+    package: where for package, folder in FOLDERS.items() if (where := folder.relative_to(ROOT).as_posix()) != package
+}
+"""Packages that are not in the folder of their name."""
 
 EVERYBODY = "*"
 
@@ -36,6 +43,9 @@ EVERY_VERB = (
 FILES: Mapping[str, tuple[str, ...]] = {
     # The first pattern that fits counts; the modules beside it read such a file, or nobody does.
     "pyproject.toml": (EVERYBODY,),
+    "packages/*/pyproject.toml": (EVERYBODY,),
+    "packages/*/synapsed_fleet/units/*": ("synapsed_fleet.ctl",),
+    "packages/*": ("tests.release",),
     "requirements.lock": (EVERYBODY,),
     "scripts/setup": (EVERYBODY,),
     "profiles/*": ("synapsed.profiles.library",),
@@ -69,18 +79,18 @@ LATENT: Mapping[str, str] = {
     "synapsed.parts.web.page_files": r"\bpage\b|/web|html",
     "synapsed.parts.web": r"token|device|tls|web|phone",
     "synapsed.parts.attention": r"inbox|notify|notice|sink|next",
-    "synapsed.parts.fleet": r"fleet",
+    "synapsed_fleet": r"fleet",
     "synapsed.parts.moods": r"mood",
     "synapsed.pipes": r"pipes|acp",
     "synapsed.parts.rules": r"rule|webhook",
     "synapsed.parts.schedules": r"schedule",
     "synapsed.parts.telemetry": r"metrics|traces|usage",
     "synapsed.channels": r"hook|channel|server|session|mcp",
-    "synapsectl.acp": r"acp",
+    "synapsed.parts.editors": r"acp",
     "synapsectl.inbox": r"inbox|next",
     "synapsectl.service": r"service|install|doctor",
     "synapsectl.top": r"\btop\b",
-    "synapsectl.worktrees": r"worktree",
+    "synapsed.parts.worktrees": r"worktree",
 }
 
 
@@ -218,6 +228,8 @@ def _words(module: str) -> str | None:
 
 def _module(file: str) -> str | None:
     """Returns the dotted name of a module of PACKAGES, None for any other file."""
+    for package, folder in _ELSEWHERE.items():
+        file = re.sub(rf"^{re.escape(folder)}/", f"{package}/", file)
     parts = file.removesuffix(".py").split("/")
     if not file.endswith(".py") or parts[0] not in PACKAGES:
         return None
@@ -231,7 +243,8 @@ def _text(module: str) -> str:
 
 @cache
 def _file(module: str) -> str:
-    path = module.replace(".", "/")
+    package, dot, rest = module.partition(".")
+    path = f"{_ELSEWHERE.get(package, package)}{dot.replace('.', '/')}{rest.replace('.', '/')}"
     return f"{path}/__init__.py" if (ROOT / path).is_dir() else f"{path}.py"
 
 

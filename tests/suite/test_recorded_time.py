@@ -23,7 +23,7 @@ PLAYS = re.compile(r"golden\.replay|recorded_links|emulator\.streams|real\.recor
 """In the source of a test that plays recordings."""
 
 IN_REAL_TIME = {
-    "channels/test_session_server.py": "the events are told by a server, over a socket; it waits for named facts",
+    "parts/session_server/test_channel.py": "the events are told by a server, over a socket; it waits for named facts",
     "emulator/test_tmux.py": "tmux, another process, shows what is to be seen",
     "web/test_cells.py": "a real browser measures where each cell of their screens stands",
     "web/test_daemon.py": "a real daemon draws them, for a real browser",

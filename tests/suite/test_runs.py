@@ -107,7 +107,7 @@ def test_a_file_of_a_new_kind_has_to_be_told(reach: Reach) -> None:
     [
         ("synapsed/parts/moods/__init__.py", "tests/daemon/test_moods.py", "tests/daemon/test_menus.py"),
         ("synapsed/supervisor/manager.py", "tests/daemon/test_menus.py", "tests/keeper/test_spool.py"),
-        ("synapsectl/commands/worktree.py", "tests/synapsectl/test_manual.py", "tests/store/test_tasks.py"),
+        ("synapsed/parts/worktrees/ctl/worktree.py", "tests/synapsectl/test_manual.py", "tests/store/test_tasks.py"),
         ("profiles/claude.toml", "tests/golden/test_golden.py", "tests/keeper/test_spool.py"),
         ("synapsed/parts/web/static/app.css", "tests/web/test_files.py", "tests/terminal/test_blocks.py"),
         ("synapsed/parts/web/static/app.css", "tests/web/test_files.py", "tests/daemon/test_menus.py"),

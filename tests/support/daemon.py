@@ -98,6 +98,8 @@ class Daemon:
     process: subprocess.Popen[bytes] | warm.Forked | None = None
     source: Path | None = None
     """The folder with the package that is run as the daemon; None: that of the tests."""
+    python: str = sys.executable
+    """The interpreter, and with it what is installed, of a daemon with a `source`."""
 
     def __post_init__(self) -> None:
         self.config_file.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +144,7 @@ class Daemon:
             files = [one.fileno() for one in (nothing, log, log)]
             forked = None if self.source else warm.fork(["run", *arguments], self.env, files)
             return forked or subprocess.Popen(
-                [sys.executable, "-m", "synapsed", "run", *arguments],
+                [self.python, "-m", "synapsed", "run", *arguments],
                 env=self.env,
                 cwd=self.source,
                 stdin=nothing,

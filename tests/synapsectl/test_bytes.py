@@ -2,8 +2,6 @@
 
 import base64
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,6 @@ from synapsectl.output import harmless, named
 from synapsectl.parsing import command_line, parsers
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
-from tests.synapsectl.test_worktrees import Repo, repo
-
-__all__ = ["repo"]
 
 STRANGE = os.fsdecode(b"caf\xe9")
 """In Latin-1."""
@@ -86,24 +81,3 @@ def test_names_are_shown_on_one_line() -> None:
     assert harmless("two\nlines\t" + STRANGE) == "two\nlines\tcaf\\xe9"
     file = {"type": "file", "file": {"name": "two\nlines"}}
     assert part_text(file) == r"(two\nlines)"
-
-
-@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "POSIX"])
-def test_a_pipe_gets_bytes_as_they_are(repo: Repo, locale: str) -> None:
-    folder = repo.folder.with_name(STRANGE)
-    repo.folder.rename(folder)
-    repo.git("worktree", "add", "-q", "-b", "login", str(folder.with_name(f"{STRANGE}.worktrees") / "login"), at=folder)
-    done = subprocess.run(
-        [sys.executable, "-m", "synapsectl", "worktree", "list", "--json"],
-        cwd=folder,
-        env={**os.environ, "LC_ALL": locale, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert rb"caf\udce9.worktrees/login" in done.stdout
-    table = subprocess.run(
-        [sys.executable, "-m", "synapsectl", "worktree", "list"], cwd=folder, capture_output=True, check=False,
-        env={**os.environ, "LC_ALL": locale, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
-    assert rb"/caf\xe9.worktrees/login" in table.stdout

@@ -9,7 +9,7 @@ import pytest
 
 from synapsectl.completing import split
 from synapsectl.parsing import command_line, parsers
-from synapsectl.verbs import verbs
+from synapsectl.verbs import all_verbs
 from synapsed.model.task import PromptOption
 from tests.support.daemon import PATIENCE_S
 from tests.support.typed_shell import TypedShell
@@ -32,7 +32,7 @@ def asks(daemon: FakeDaemon, key: str, label: str) -> None:
 
 
 def test_verbs_and_their_parts(home: Path, ctl: Ctl) -> None:
-    assert offered(ctl, "") == offered(ctl) == list(verbs())
+    assert offered(ctl, "") == offered(ctl) == list(all_verbs())
     assert offered(ctl, "sta") == ["start", "status"]
     assert offered(ctl, "host", "") == ["add", "list", "remove"]
     assert offered(ctl, "help", "host", "r") == ["remove"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsectl.verbs import verbs
+from synapsectl.verbs import all_verbs
 from tests.synapsectl.conftest import Ctl
 
 ARGUMENTS = {
@@ -27,7 +27,7 @@ ELSEWHERE = {"doctor", "install", "mcp", "uninstall", "up", "version", "web"}
 """They start processes, or a daemon."""
 
 
-@pytest.mark.parametrize("verb", sorted(verbs().keys() - ELSEWHERE))
+@pytest.mark.parametrize("verb", sorted(all_verbs().keys() - ELSEWHERE))
 def test_a_folder_that_is_gone(verb: str, ctl: Ctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

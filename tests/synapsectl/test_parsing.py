@@ -9,7 +9,7 @@ import pytest
 
 from synapsectl.output import PROGRAM
 from synapsectl.parsing import VerbParser, command_line, parse, parsers
-from synapsectl.verbs import ALIASES, QUICK_VERBS, SYNONYMS, verbs
+from synapsectl.verbs import ALIASES, QUICK_VERBS, SYNONYMS, all_verbs
 from tests.synapsectl.conftest import Ctl
 
 ALL = list(parsers(command_line()))
@@ -48,7 +48,7 @@ def test_help_of_a_verb_is_what_its_option_shows(ctl: Ctl) -> None:
 
 def test_the_overview_has_every_verb(ctl: Ctl) -> None:
     shown = ctl("-h").out
-    assert [name for name, verb in verbs().items() if f"\n  {name:<12}{verb.help}\n" not in shown] == []
+    assert [name for name, verb in all_verbs().items() if f"\n  {name:<12}{verb.help}\n" not in shown] == []
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_a_wrong_command_line_says_what_was_meant(ctl: Ctl, line: str, meant: st
 
 
 def test_names_that_others_use_lead_to_verbs_that_are() -> None:
-    assert not SYNONYMS.keys() & (verbs().keys() | ALIASES.keys())
+    assert not SYNONYMS.keys() & (all_verbs().keys() | ALIASES.keys())
     for meant in SYNONYMS.values():
-        assert meant.split()[0] in verbs()
+        assert meant.split()[0] in all_verbs()
 
 
 def test_arguments_and_options_stand_in_any_order() -> None:
@@ -98,7 +98,7 @@ def test_arguments_and_options_stand_in_any_order() -> None:
 
 
 def test_quick_verbs_are_those_that_have_something_quick() -> None:
-    assert {name for name, verb in verbs().items() if hasattr(verb.load(), "QUICK")} == QUICK_VERBS
+    assert {name for name, verb in all_verbs().items() if hasattr(verb.load(), "QUICK")} == QUICK_VERBS
 
 
 @pytest.mark.parametrize("arguments", [["status", "-h"], ["host", "list", "-h"], ["-h"]])
@@ -114,7 +114,7 @@ print(*(name for name in sys.modules if ".commands." in name or (".ctl." in name
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
-    wanted = {verbs()[arguments[0]].full_module} if arguments[0] in verbs() else set()
+    wanted = {all_verbs()[arguments[0]].full_module} if arguments[0] in all_verbs() else set()
     assert loaded - wanted <= {"synapsectl.commands.list_"}, "which status shares with list"
 
 
@@ -122,9 +122,9 @@ def test_a_verbs_import_leaves_out_what_is_slow() -> None:
     """Each of these takes more than a fifth of what a verb may take to its first byte."""
     slow = {"asyncio", "dataclasses", "inspect", "aiohttp", "pydantic", "mcp", "httpx", "anyio", "http.client", "ssl"}
     code = f"""
-import sys; sys.path.insert(0, ".")
-from synapsectl.verbs import verbs
-for name, verb in verbs().items():
+import sys; sys.path[:0] = [".", "packages/synapsed-fleet"]
+from synapsectl.verbs import verbs, with_part
+for name, verb in with_part(verbs(), "synapsed_fleet.ctl").items():
     if name != "mcp":
         verb.load()
         assert not {slow!r} & sys.modules.keys(), name

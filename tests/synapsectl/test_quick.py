@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from synapsectl.parsing import parse
-from synapsectl.verbs import verbs
+from synapsectl.verbs import all_verbs
 from synapsed import own_python
 from synapsed.config.paths import Paths
 from synapsed.config.sockets import control_socket
-from synapsed.parts.fleet.ctl import fleet
+from synapsed_fleet.ctl import fleet
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
 
 
 def test_quick_arguments_are_what_the_parser_makes_of_them():
-    for verb, found in verbs().items():
+    for verb, found in all_verbs().items():
         command = found.load()
         for arguments, values in getattr(command, "QUICK", {}).items():
             args, run = parse([verb, *arguments])

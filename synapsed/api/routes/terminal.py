@@ -51,7 +51,7 @@ async def terminal(request: web.Request, query: TerminalQuery, context: ApiConte
     with context.streams.opened():
         cursor = context.control.events.last_id
         attachment = await context.control.terminals.attach(
-            agent_id, cols=query.cols, rows=query.rows, read_only=query.read_only, mentions=rights_of(request).reach
+            agent_id, cols=query.cols, rows=query.rows, read_only=query.read_only, reach=rights_of(request).reach
         )
         try:
             session = FramedTerminal if framed else WebSocketTerminal

@@ -34,7 +34,7 @@ def test_it_begins_with_the_list(begun: list[str]) -> None:
 def test_verbs_that_show_what_waits_say_so(verb: str, begun: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch.run_verb([verb], None) == REFUSED
     assert begun == []
-    told = f"synapsectl: {verb!r} shows what the part attention knows, which is not installed\n"
+    told = f"synapsectl: {verb!r} needs the part attention, which is not installed\n"
     assert capsys.readouterr().err == told
 
 

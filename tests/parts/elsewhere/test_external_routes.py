@@ -157,7 +157,7 @@ def as_person() -> dict:
 
 
 async def test_a_line_in_an_attached_terminal_reaches_it_too(api: Api, far):
-    from synapsed.supervisor.mention_router import Addressee, MentionedAgents
+    from synapsed.parts.mentions.routing import Addressee, MentionedAgents
 
     await add(api, far)
     control = api.servers._context.control

@@ -17,10 +17,10 @@ from nats.aio.client import Client
 
 from synapsed.config.paths import Paths
 from synapsed.errors import ProgramNotFound
-from synapsed.parts.fleet.broker import BrokerFolder
-from synapsed.parts.fleet.dial import connect, options
-from synapsed.parts.fleet.member_files import Home
-from synapsed.parts.fleet.natsserver import find
+from synapsed_fleet.broker import BrokerFolder
+from synapsed_fleet.dial import connect, options
+from synapsed_fleet.member_files import Home
+from synapsed_fleet.natsserver import find
 from tests.support.daemon import eventually
 from tests.support.ports import free_port
 

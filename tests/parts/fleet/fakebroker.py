@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.envelope import Envelope
-from synapsed.parts.fleet.ports import WRONG_SEQUENCE, BrokerRefused, NoBroker, Piped, Stored, StreamFacts
+from synapsed_fleet import streams
+from synapsed_fleet.envelope import Envelope
+from synapsed_fleet.ports import WRONG_SEQUENCE, BrokerRefused, NoBroker, Piped, Stored, StreamFacts
 
 __all__ = ["Broker", "Fuse", "Kept", "Killed", "Wire"]
 

@@ -26,14 +26,14 @@ from synapsed.errors import QueueFull, TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import SendRequest, TaskFilter, task_cursor
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.parts.fleet.fleet_rows import FleetOrigin
-from synapsed.parts.fleet.fleet_table import FleetTable
-from synapsed.parts.fleet.member_files import Home
-from synapsed.parts.fleet.service import Fleet
 from synapsed.parts.loading import config_model
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
+from synapsed_fleet.fleet_rows import FleetOrigin
+from synapsed_fleet.fleet_table import FleetTable
+from synapsed_fleet.member_files import Home
+from synapsed_fleet.service import Fleet
 from tests.parts.fleet.brokers import FleetHome
 from tests.parts.fleet.world import as_task
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.errors import RemoteRefused, Unreachable
-from synapsed.parts.fleet.admin import Admin
+from synapsed_fleet.admin import Admin
 
 
 @pytest.mark.parametrize(("code", "said"), [(503, Unreachable), (504, Unreachable), (400, RemoteRefused)])

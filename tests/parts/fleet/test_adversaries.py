@@ -11,7 +11,7 @@ from typing import Any
 import nats.errors
 import pytest
 
-from synapsed.parts.fleet.names import record
+from synapsed_fleet.names import record
 from tests.parts.fleet.brokers import FleetHome, fleet, needs_broker, until
 from tests.parts.fleet.member import Member
 from tests.parts.fleet.test_members import PATIENCE_S, faults, members, settled

@@ -10,9 +10,9 @@ from synapsectl.inbox.items import is_asked, table
 from synapsectl.output import as_json
 from synapsed.model.attention import AttentionItem
 from synapsed.model.task import Message, Task
-from synapsed.parts.fleet.attention import Waiting, inbox
-from synapsed.parts.fleet.fleet_rows import KEY
-from synapsed.parts.fleet.host_record import WAITS_MAX, HostRecord, WaitRecord, digest, read, written
+from synapsed_fleet.attention import Waiting, inbox
+from synapsed_fleet.fleet_rows import KEY
+from synapsed_fleet.host_record import WAITS_MAX, HostRecord, WaitRecord, digest, read, written
 
 AT = "2026-01-01T00:00:00.000Z"
 QUESTION = "may I remove it?"

@@ -16,11 +16,11 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 
-from synapsed.parts.fleet import tls
-from synapsed.parts.fleet.dial import connect, options
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.streams import STREAMS
-from synapsed.parts.fleet.trust import NotTrusted
+from synapsed_fleet import tls
+from synapsed_fleet.dial import connect, options
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.streams import STREAMS
+from synapsed_fleet.trust import NotTrusted
 from tests.parts.fleet.brokers import FleetHome, Refused, fleet, needs_broker, until
 from tests.support.daemon import eventually
 

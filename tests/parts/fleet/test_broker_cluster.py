@@ -11,13 +11,13 @@ import pytest
 
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, RemoteRefused, Unreachable
-from synapsed.parts.fleet import tls
-from synapsed.parts.fleet.broker import BrokerFolder
-from synapsed.parts.fleet.broker_cluster import broker_told, request
-from synapsed.parts.fleet.keyring import Keyring, Plan, PlannedBroker
-from synapsed.parts.fleet.member_files import Home
-from synapsed.parts.fleet.membership import keep_urls
-from synapsed.parts.fleet.natsserver import ClusterPlace, configuration
+from synapsed_fleet import tls
+from synapsed_fleet.broker import BrokerFolder
+from synapsed_fleet.broker_cluster import broker_told, request
+from synapsed_fleet.keyring import Keyring, Plan, PlannedBroker
+from synapsed_fleet.member_files import Home
+from synapsed_fleet.membership import keep_urls
+from synapsed_fleet.natsserver import ClusterPlace, configuration
 
 BROKERS = tuple(
     PlannedBroker(name, f"tls://{name}.lan:4222", f"tls://{name}.lan:6222") for name in ("box", "attic", "barn")

@@ -38,10 +38,11 @@ def test_a_daemon_that_runs_loads_no_verbs_of_parts(monkeypatch: pytest.MonkeyPa
     assert cli.main(["version"]) == cli.EXIT_OK
 
 
-def test_without_the_part_the_verbs_are_not_known(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", ["broker", "fleet"])
+def test_without_the_part_a_verb_says_what_brings_it(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli, "_of_parts", dict)
-    with pytest.raises(SystemExit):
-        cli.main(["broker"])
-    assert "invalid choice: 'broker'" in capsys.readouterr().err
+    assert cli.main([verb]) == cli.EXIT_CONFIG
+    words = f"synapsed: {verb!r} belongs to the part fleet, which is not installed: pip install 'synapsed[fleet]'\n"
+    assert capsys.readouterr().err == words

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from synapsed.model.task import Artifact, TaskState, TextPart
-from synapsed.parts.fleet.names import MailKind, MailSubject, chunk
-from synapsed.parts.fleet.parcel import CHUNK, ParcelRef
-from synapsed.parts.fleet.parcel_fetching import Arrival, Fetching
+from synapsed_fleet.names import MailKind, MailSubject, chunk
+from synapsed_fleet.parcel import CHUNK, ParcelRef
+from synapsed_fleet.parcel_fetching import Arrival, Fetching
 from tests.parts.fleet.test_parcels import LONG, ended, kept_at, ref_of
 from tests.parts.fleet.world import Host, World
 

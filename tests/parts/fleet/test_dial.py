@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from synapsed.parts.fleet import dial
-from synapsed.parts.fleet.nkey import KeyPair
+from synapsed_fleet import dial
+from synapsed_fleet.nkey import KeyPair
 
 PATIENCE_S = 60.0
 

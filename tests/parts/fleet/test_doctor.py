@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.parts.fleet import tls
+from synapsed_fleet import tls
 from tests.parts.fleet.brokers import FleetHome, fleet, needs_broker
 from tests.support.daemon import eventually
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.errors import InvalidRequest
-from synapsed.parts.fleet import names
-from synapsed.parts.fleet.envelope import BODY_MAX, BadEnvelope, Envelope, encoded
-from synapsed.parts.fleet.names import BadName, MailKind, MailSubject, WorkSubject
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.signing import check, signed
+from synapsed_fleet import names
+from synapsed_fleet.envelope import BODY_MAX, BadEnvelope, Envelope, encoded
+from synapsed_fleet.names import BadName, MailKind, MailSubject, WorkSubject
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.signing import check, signed
 
 FLEET = KeyPair.generate("account").public
 HOST = KeyPair.generate("user")

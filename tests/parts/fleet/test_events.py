@@ -23,11 +23,11 @@ from synapsed.model.events import (
     TurnSeen,
 )
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState, TextPart
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.envelope import Envelope, encoded
-from synapsed.parts.fleet.event_body import EventCursor
-from synapsed.parts.fleet.fleet_answers import FleetEvent
-from synapsed.parts.fleet.ports import NoBroker
+from synapsed_fleet import streams
+from synapsed_fleet.envelope import Envelope, encoded
+from synapsed_fleet.event_body import EventCursor
+from synapsed_fleet.fleet_answers import FleetEvent
+from synapsed_fleet.ports import NoBroker
 from tests.parts.fleet.fakebroker import Killed
 from tests.parts.fleet.world import Host, World
 

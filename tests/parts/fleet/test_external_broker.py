@@ -17,12 +17,12 @@ import nats.errors
 import pytest
 
 from synapsed.errors import ConfigError, InvalidRequest
-from synapsed.parts.fleet import jwt, tls
-from synapsed.parts.fleet.broker_permissions import scopes
-from synapsed.parts.fleet.dial import connect, options
-from synapsed.parts.fleet.external_broker import GivenBroker, look
-from synapsed.parts.fleet.natsserver import find
-from synapsed.parts.fleet.nkey import KeyPair
+from synapsed_fleet import jwt, tls
+from synapsed_fleet.broker_permissions import scopes
+from synapsed_fleet.dial import connect, options
+from synapsed_fleet.external_broker import GivenBroker, look
+from synapsed_fleet.natsserver import find
+from synapsed_fleet.nkey import KeyPair
 from tests.parts.fleet.brokers import FleetHome, Refused, needs_broker
 from tests.support.daemon import eventually
 from tests.support.ports import free_port

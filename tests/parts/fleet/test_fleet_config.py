@@ -8,9 +8,9 @@ import pytest
 from synapsed.config import config_files
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError
-from synapsed.parts.fleet.fleet_config import FleetConfig, FleetWork, bytes_of, is_url
 from synapsed.parts.loading import config_model
 from synapsed.supervisor.reload import differences
+from synapsed_fleet.fleet_config import FleetConfig, FleetWork, bytes_of, is_url
 
 
 @pytest.fixture

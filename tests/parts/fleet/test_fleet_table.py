@@ -11,9 +11,9 @@ import pytest
 from synapsed.clock import SystemClock
 from synapsed.errors import StoreError
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.parts.fleet.fleet_rows import KEY, FleetChange, InRow, OutRow, Quarantined, WorkCandidate
-from synapsed.parts.fleet.fleet_table import QUARANTINE_KEPT, FleetTable
 from synapsed.store.store import SqliteStore
+from synapsed_fleet.fleet_rows import KEY, FleetChange, InRow, OutRow, Quarantined, WorkCandidate
+from synapsed_fleet.fleet_table import QUARANTINE_KEPT, FleetTable
 
 T = "5b0c2a52-7d0e-4d57-9d0b-6d6f9c1f3a11"
 
@@ -207,7 +207,7 @@ async def test_ids_of_what_was_taken_are_kept_as_long_as_their_task_and_so_many_
     rows[0] = replace(rows[0], kind="msg", task_id=T)
     await table.commit(task(id=T), FleetChange(taken=tuple(rows)))
     await table.receipted([row for row in rows if row.id != "1"])
-    monkeypatch.setattr("synapsed.parts.fleet.fleet_table.TAKEN_KEPT", 3)
+    monkeypatch.setattr("synapsed_fleet.fleet_table.TAKEN_KEPT", 3)
     await table.forget_taken()
     kept = [number for number in range(9) if await table.taken("box", str(number)) is not None]
     assert kept == [0, 1, 6, 7, 8], "0 has a task here, and of 1 no receipt is sent yet"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from synapsed.parts.fleet.host_record import (
+from synapsed_fleet.host_record import (
     AGENTS_MAX,
     RECORD_MAX,
     TWIN_S,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from synapsed.model.task import TaskState
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.names import MailKind
+from synapsed_fleet import streams
+from synapsed_fleet.names import MailKind
 from tests.parts.fleet.world import World
 
 DEEP = b'{"task":' * 3000 + b"1" + b"}" * 3000

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, Unreachable
-from synapsed.parts.fleet import tls
-from synapsed.parts.fleet.addresses import local_url, reachable
-from synapsed.parts.fleet.invitation import Invitation, asked, authority_at, key_asked_for
-from synapsed.parts.fleet.keyring import Keyring, Members, PendingInvitation, Plan
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.registrar import VALID_S, join, renew
+from synapsed_fleet import tls
+from synapsed_fleet.addresses import local_url, reachable
+from synapsed_fleet.invitation import Invitation, asked, authority_at, key_asked_for
+from synapsed_fleet.keyring import Keyring, Members, PendingInvitation, Plan
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.registrar import VALID_S, join, renew
 
 NOW = 1_800_000_000
 PLAN = Plan(("tls://10.0.0.1:4222",), 1 << 30, 1)
@@ -164,7 +164,7 @@ def test_the_fleets_token_changes_only_with_who_is_revoked(ring: Keyring) -> Non
     with ring.changing() as members:
         members.revoked[key] = NOW
     assert ring.account_token != before
-    from synapsed.parts.fleet.jwt import read
+    from synapsed_fleet.jwt import read
 
     assert read(ring.account_token).issued > read(before).issued  # though this clock stands still
     assert read(ring.account_token).nats["revocations"] == {key: NOW}

@@ -8,8 +8,10 @@ import pytest
 
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.task import ANSWER_ID, Task, TaskState
-from synapsed.parts.fleet.envelope import BODY_MAX, BadEnvelope
-from synapsed.parts.fleet.live_text_pieces import (
+from synapsed.store.lookup import told_before
+from synapsed.tasks import transitions
+from synapsed_fleet.envelope import BODY_MAX, BadEnvelope
+from synapsed_fleet.live_text_pieces import (
     ASK_EVERY_S,
     PIECE_MAX,
     TASKS_MAX,
@@ -19,11 +21,9 @@ from synapsed.parts.fleet.live_text_pieces import (
     SayAgain,
     read,
 )
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.ports import Stored
-from synapsed.parts.fleet.signing import signed
-from synapsed.store.lookup import told_before
-from synapsed.tasks import transitions
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.ports import Stored
+from synapsed_fleet.signing import signed
 from tests.parts.fleet.world import Host, World
 
 # --- what is decided -------------------------------------------------------------------------------------------------

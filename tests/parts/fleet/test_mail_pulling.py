@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from synapsed.parts.fleet import mail_pulling
-from synapsed.parts.fleet.ports import Delivered
+from synapsed_fleet import mail_pulling
+from synapsed_fleet.ports import Delivered
 
 PATIENCE_S = 30.0
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.parts.fleet.admin import Admin
-from synapsed.parts.fleet.streams import IN, MEMBERS_MAX, mail_of
+from synapsed_fleet.admin import Admin
+from synapsed_fleet.streams import IN, MEMBERS_MAX, mail_of
 from tests.parts.fleet.brokers import fleet, needs_broker
 
 pytestmark = [needs_broker, pytest.mark.fleet, pytest.mark.timeout(600)]

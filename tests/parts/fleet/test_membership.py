@@ -13,10 +13,10 @@ import pytest
 from nats.aio.client import Client
 
 from synapsed.errors import ConfigError, RemoteRefused
-from synapsed.parts.fleet.jwt import read
-from synapsed.parts.fleet.membership import is_due, keep_newest, renew
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.registrar import VALID_S
+from synapsed_fleet.jwt import read
+from synapsed_fleet.membership import is_due, keep_newest, renew
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.registrar import VALID_S
 from tests.parts.fleet.brokers import FleetHome, fleet, needs_broker
 
 pytestmark = [needs_broker, pytest.mark.system]

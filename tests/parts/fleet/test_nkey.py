@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.parts.fleet.nkey import PREFIXES, BadKey, KeyPair, Kind, is_public, public_bytes, verify
+from synapsed_fleet.nkey import PREFIXES, BadKey, KeyPair, Kind, is_public, public_bytes, verify
 
 KINDS: tuple[Kind, ...] = tuple(PREFIXES)
 

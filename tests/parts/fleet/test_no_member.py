@@ -10,11 +10,11 @@ from synapsed.errors import TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import SendRequest
 from synapsed.model.external import KEY
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.parts.fleet.fleet_rows import FleetChange, OutRow
-from synapsed.parts.fleet.fleet_table import FleetTable
-from synapsed.parts.fleet.no_member import NoMember
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.carriers import Carriers
+from synapsed_fleet.fleet_rows import FleetChange, OutRow
+from synapsed_fleet.fleet_table import FleetTable
+from synapsed_fleet.no_member import NoMember
 from tests.fakes.clock import FakeClock
 from tests.parts.fleet.world import World
 

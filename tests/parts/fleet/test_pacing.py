@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from synapsed.parts.fleet.audit import RECEIPT_S, is_lost
-from synapsed.parts.fleet.fleet_rows import OutRow
-from synapsed.parts.fleet.outbox import ELECTION_TRIES, JITTER, LONGEST_S, Pacing
-from synapsed.parts.fleet.ports import StreamFacts
+from synapsed_fleet.audit import RECEIPT_S, is_lost
+from synapsed_fleet.fleet_rows import OutRow
+from synapsed_fleet.outbox import ELECTION_TRIES, JITTER, LONGEST_S, Pacing
+from synapsed_fleet.ports import StreamFacts
 
 ROW = OutRow(id="t", dst="box", kind="msg", task_id="t", state="piped", stream="monday", seq=50, attempt=1)
 SUBJECT = "syn.to.box.laptop.msg"

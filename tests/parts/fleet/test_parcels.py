@@ -13,10 +13,10 @@ import pytest
 from synapsed.errors import InvalidRequest
 from synapsed.model.kept_file import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Task, TaskState
-from synapsed.parts.fleet.envelope import BadEnvelope
-from synapsed.parts.fleet.names import MailKind, MailSubject, chunk
-from synapsed.parts.fleet.parcel import CHUNK, Cipher, ParcelRef, Progress, files_of, id_of_body
-from synapsed.parts.fleet.parcel_spool import InSpool, OutSpool
+from synapsed_fleet.envelope import BadEnvelope
+from synapsed_fleet.names import MailKind, MailSubject, chunk
+from synapsed_fleet.parcel import CHUNK, Cipher, ParcelRef, Progress, files_of, id_of_body
+from synapsed_fleet.parcel_spool import InSpool, OutSpool
 from tests.parts.fleet.fakebroker import Killed
 from tests.parts.fleet.world import Host, World
 

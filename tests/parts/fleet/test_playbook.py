@@ -11,10 +11,12 @@ import pytest
 from synapsed.errors import QueueFull
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import TaskState
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.envelope import encoded
-from synapsed.parts.fleet.fleet_rows import KEY, FleetOrigin
-from synapsed.parts.fleet.names import MailKind, MailSubject
+from synapsed.store.store import SqliteStore
+from synapsed.tasks import transitions
+from synapsed_fleet import streams
+from synapsed_fleet.envelope import encoded
+from synapsed_fleet.fleet_rows import KEY, FleetOrigin
+from synapsed_fleet.names import MailKind, MailSubject
 from tests.parts.fleet.fakebroker import Kept, Killed
 from tests.parts.fleet.world import ANSWER, Host, World
 
@@ -286,6 +288,30 @@ async def test_a_host_put_back_to_an_older_copy_says_that_it_does_not_know(world
     assert told.metadata[EXTERNAL]["via"] == "fleet"
 
 
+async def test_what_ended_while_the_fleet_was_not_installed_is_told_when_it_is_asked_for(world: World) -> None:
+    """Nothing was written down of what the sender is owed."""
+    laptop, box = await world.host("laptop"), await world.host("box")
+    task = await laptop.send("codex@box", "hello", key="1")
+    while await box.turn(answers=False) or await laptop.turn():
+        pass
+    await box.store.close()
+    without = await SqliteStore.open(box.path, clock=world.clock)
+    (taken,) = await without.open_tasks()
+    commit = transitions.completed(taken, answer=ANSWER, exact=True, now=world.clock.wall())
+    await without.commit(events=commit.events, tasks=[commit.task])
+    await without.close()
+    await box.start()
+    await world.rest()
+    waiting = await laptop.store.task(task.id)
+    assert waiting is not None
+    assert not waiting.terminal
+    await laptop.outgoing.say("box", MailKind.CONTROL, encoded({"do": "tell", "tasks": [task.id]}))
+    await world.rest()
+    told = await laptop.store.task(task.id)
+    assert told is not None
+    assert told.status is TaskState.COMPLETED
+
+
 async def test_an_update_tells_of_the_change_that_its_row_is_about(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,7 +479,7 @@ async def test_a_later_version_is_refused_by_name(world: World) -> None:
     laptop, box = await world.host("laptop"), await world.host("box")
     subject = str(MailSubject("box", "laptop", MailKind.MESSAGE))
     later = laptop.outgoing.sign(subject, "task-0001", b"{}")
-    from synapsed.parts.fleet.signing import signed
+    from synapsed_fleet.signing import signed
 
     later = signed(replace(later, version="3"), world.trust.fleet, laptop.pair)
     put(world, subject, {**later.headers(), "Syn-Enc": "x"}, later.body)
@@ -465,7 +491,7 @@ async def test_a_later_version_is_refused_by_name(world: World) -> None:
 
 async def test_an_agent_of_another_host_is_never_a_person_and_interrupts_nobody(world: World) -> None:
     from synapsed.errors import InvalidRequest
-    from synapsed.parts.fleet.messages import read_message
+    from synapsed_fleet.messages import read_message
 
     def said(metadata: dict[str, object]) -> dict[str, object]:
         message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hi"}], "metadata": metadata}
@@ -489,7 +515,7 @@ async def test_an_agent_of_another_host_is_never_a_person_and_interrupts_nobody(
 async def test_a_host_that_takes_nothing_does_not_fill_the_disk_here(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapsed.parts.fleet.carrier.OPEN_MAX", 3)
+    monkeypatch.setattr("synapsed_fleet.carrier.OPEN_MAX", 3)
     laptop = await world.host("laptop")
     await world.host("box")
     world.broker.away = True

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from synapsed.model.task import TaskState
-from synapsed.parts.fleet.envelope import BadEnvelope
-from synapsed.parts.fleet.host_record import HostRecord, written
-from synapsed.parts.fleet.names import record
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.peer_certificates import NotMet
-from synapsed.parts.fleet.removed_hosts import SURE_S
-from synapsed.parts.fleet.signing import signed
+from synapsed_fleet.envelope import BadEnvelope
+from synapsed_fleet.host_record import HostRecord, written
+from synapsed_fleet.names import record
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.peer_certificates import NotMet
+from synapsed_fleet.removed_hosts import SURE_S
+from synapsed_fleet.signing import signed
 from tests.parts.fleet.world import Host, World
 
 

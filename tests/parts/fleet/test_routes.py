@@ -10,7 +10,7 @@ from synapsed.interfaces import AgentSource, WaitingSource
 from synapsed.kernel import Running
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid, HostState
-from synapsed.parts.fleet.fleet_answers import (
+from synapsed_fleet.fleet_answers import (
     FleetAgent,
     FleetEvent,
     FleetHeld,
@@ -19,7 +19,7 @@ from synapsed.parts.fleet.fleet_answers import (
     FleetOut,
     FleetStatus,
 )
-from synapsed.parts.fleet.fleet_control import Membership
+from synapsed_fleet.fleet_control import Membership
 from tests.api.serving import Api
 
 AT = "2026-05-01T12:00:00Z"

@@ -8,8 +8,8 @@ import pytest
 from synapsed.errors import UnknownAgent
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import Task, TaskState
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.fleet_config import FleetWork
+from synapsed_fleet import streams
+from synapsed_fleet.fleet_config import FleetWork
 from tests.fakes.clock import JUMPS
 from tests.parts.fleet.fakebroker import Killed
 from tests.parts.fleet.test_playbook import EVERY, STEPS_MAX, settle

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.parts.fleet.streams import (
+from synapsed_fleet.streams import (
     CLASSES_MAX,
     GIB,
     MEMBERS_MAX,

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from synapsectl.messages import MESSAGE_MAX
-from synapsed.parts.fleet.ctl.showing import daemon_lines, file_row, on_its_way
+from synapsed_fleet.ctl.showing import daemon_lines, file_row, on_its_way
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
 

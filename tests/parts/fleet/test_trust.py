@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.parts.fleet import jwt
-from synapsed.parts.fleet.broker_permissions import HOST, JOIN, scopes
-from synapsed.parts.fleet.jwt import BadToken, Scope, read
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.trust import NotTrusted, Trust
+from synapsed_fleet import jwt
+from synapsed_fleet.broker_permissions import HOST, JOIN, scopes
+from synapsed_fleet.jwt import BadToken, Scope, read
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.trust import NotTrusted, Trust
 
 NOW = 1_800_000_000
 DAY = 86_400

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.parts.fleet.registrar import VALID_S
+from synapsed_fleet.registrar import VALID_S
 from tests.parts.fleet.brokers import FleetHome, fleet, needs_broker, until
 from tests.parts.fleet.member import Member
 from tests.parts.fleet.test_members import MESSAGES, PATIENCE_S, faults, members, settled

@@ -13,10 +13,10 @@ import pytest
 from synapsed.clock import SystemClock
 from synapsed.errors import StoreError
 from synapsed.model.task import Task, TaskState
-from synapsed.parts.fleet.fleet_rows import FleetChange, InRow, OutRow, WorkCandidate, carried_by_fleet
-from synapsed.parts.fleet.fleet_table import FleetTable
 from synapsed.store.schema import APPLICATION_ID, MIGRATIONS
 from synapsed.store.store import SqliteStore
+from synapsed_fleet.fleet_rows import FleetChange, InRow, OutRow, WorkCandidate, carried_by_fleet
+from synapsed_fleet.fleet_table import FleetTable
 from tests.support.daemon import Daemon
 
 THEIRS = ("laptop", "theirs-1", "local-1")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import Busy, InvalidRequest, TaskNotFound
-from synapsed.parts.fleet.uploads import IDLE_S, OPEN_MAX, Uploads
+from synapsed_fleet.uploads import IDLE_S, OPEN_MAX, Uploads
 from tests.parts.fleet.world import Host, World
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import ProgramNotFound
-from synapsed.parts.fleet.natsserver import configuration, find, version_in
-from synapsed.parts.fleet.watchdog import FREE_MIN, OF_OTHERS_S, PAUSE_S, UNHEALTHY_S, BrokerHealth, Watchdog
+from synapsed_fleet.natsserver import configuration, find, version_in
+from synapsed_fleet.watchdog import FREE_MIN, OF_OTHERS_S, PAUSE_S, UNHEALTHY_S, BrokerHealth, Watchdog
 
 ROOM = 10 << 30
 FINE = BrokerHealth(healthy=True, told="", free=ROOM)

@@ -10,11 +10,11 @@ import pytest
 from nats.aio.msg import Msg
 
 from synapsed.model.task import TaskState
-from synapsed.parts.fleet import link as links
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.ports import NoBroker
-from synapsed.parts.fleet.task_inquiries import Questions
-from synapsed.parts.fleet.wakeup import Bell
+from synapsed_fleet import link as links
+from synapsed_fleet import streams
+from synapsed_fleet.ports import NoBroker
+from synapsed_fleet.task_inquiries import Questions
+from synapsed_fleet.wakeup import Bell
 from tests.parts.fleet.world import World
 
 PATIENCE_S = 30.0

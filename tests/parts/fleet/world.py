@@ -16,31 +16,31 @@ from synapsed.errors import UnknownAgent
 from synapsed.interfaces import SendRequest
 from synapsed.model.kept_file import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, Task, TaskState
-from synapsed.parts.fleet import streams
-from synapsed.parts.fleet.a2a_types import Shapes
-from synapsed.parts.fleet.carrier import FleetCarrier
-from synapsed.parts.fleet.class_work import Claims, WorkDeps, Working
-from synapsed.parts.fleet.event_publishing import EventTelling
-from synapsed.parts.fleet.event_reading import EventHearing
-from synapsed.parts.fleet.fleet_config import FleetWork
-from synapsed.parts.fleet.fleet_rows import KEY, OutRow
-from synapsed.parts.fleet.fleet_table import FleetTable
-from synapsed.parts.fleet.host_record import HostRecord, written
-from synapsed.parts.fleet.incoming import Incoming
-from synapsed.parts.fleet.live_text import LiveHearing, LiveTelling
-from synapsed.parts.fleet.names import MailSubject, WorkSubject
-from synapsed.parts.fleet.nkey import KeyPair
-from synapsed.parts.fleet.outgoing import Outgoing, Speaker
-from synapsed.parts.fleet.parcel_fetching import Fetching
-from synapsed.parts.fleet.parcel_sending import Parcels
-from synapsed.parts.fleet.peer_certificates import Peers
-from synapsed.parts.fleet.ports import NoBroker
-from synapsed.parts.fleet.removed_hosts import RemovedHosts
-from synapsed.parts.fleet.stranded_work import LostWork
-from synapsed.parts.fleet.trust import Member, OutOfTime, Revoked
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from synapsed.tasks import transitions
+from synapsed_fleet import streams
+from synapsed_fleet.a2a_types import Shapes
+from synapsed_fleet.carrier import FleetCarrier
+from synapsed_fleet.class_work import Claims, WorkDeps, Working
+from synapsed_fleet.event_publishing import EventTelling
+from synapsed_fleet.event_reading import EventHearing
+from synapsed_fleet.fleet_config import FleetWork
+from synapsed_fleet.fleet_rows import KEY, OutRow
+from synapsed_fleet.fleet_table import FleetTable
+from synapsed_fleet.host_record import HostRecord, written
+from synapsed_fleet.incoming import Incoming
+from synapsed_fleet.live_text import LiveHearing, LiveTelling
+from synapsed_fleet.names import MailSubject, WorkSubject
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.outgoing import Outgoing, Speaker
+from synapsed_fleet.parcel_fetching import Fetching
+from synapsed_fleet.parcel_sending import Parcels
+from synapsed_fleet.peer_certificates import Peers
+from synapsed_fleet.ports import NoBroker
+from synapsed_fleet.removed_hosts import RemovedHosts
+from synapsed_fleet.stranded_work import LostWork
+from synapsed_fleet.trust import Member, OutOfTime, Revoked
 from tests.fakes.clock import FakeClock
 from tests.parts.fleet.fakebroker import Broker, Fuse, Wire
 

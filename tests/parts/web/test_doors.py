@@ -467,9 +467,9 @@ async def test_whom_a_terminal_may_write_to(
     """`@agent message` there is a person's message."""
     _, value = await book_of(api).make_token("script", frozenset(rights), agents=agents, days=1)
     async with api.http.ws_connect("/agents/claude/terminal", headers={"Authorization": f"Bearer {value}"}):
-        assert control.attachments[-1].mentions == reach
+        assert control.attachments[-1].reach == reach
     async with api.unix.ws_connect("/agents/claude/terminal"):
-        assert control.attachments[-1].mentions is None
+        assert control.attachments[-1].reach is None
 
 
 @pytest.mark.parametrize("rights", [{"look"}, {"look", "answer"}])

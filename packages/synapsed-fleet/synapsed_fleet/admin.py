@@ -1,0 +1,320 @@
+"""What the fleet's admin does at the broker: makes streams and consumers by the table and verifies them, tells it who
+is revoked, empties the mail of who was removed. It is done as a user of an hour's life that is kept nowhere.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import nats.errors
+from nats.aio.client import Client
+
+from synapsed.errors import RemoteRefused, Unreachable
+from synapsed_fleet.dial import connect, options
+from synapsed_fleet.keyring import Keyring
+from synapsed_fleet.stream_snapshots import copy_in, copy_out
+from synapsed_fleet.streams import (
+    CLASSES_MAX,
+    HOSTS,
+    IN,
+    STREAMS,
+    WORK,
+    Document,
+    differences,
+    mail_of,
+    streams,
+    unchangeable,
+    work_of,
+)
+
+REQUEST_S: Final = 10.0
+NOT_FOUND: Final = (10014, 10059)
+"""JetStream's codes for a consumer, and a stream, that is not there."""
+NOT_NOW: Final = (503, 504)
+"""Codes of what may be better soon: there is no leader, or JetStream is not ready."""
+FLEET_KEY: Final = "$KV.SYN_HOSTS._fleet"
+"""Where members find the fleet's newest token; no host's name begins so."""
+BROKERS_KEY: Final = "$KV.SYN_HOSTS._brokers"
+"""Where they find all brokers' addresses."""
+ADMIN_INBOX: Final = "_INBOX__admin"
+
+
+class Admin:
+    """Over one connection with all rights in the fleet's account."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def ensure(self, *, replicas: int, store: int, hosts: Iterable[str]) -> list[str]:
+        """Make what is missing and correct what differs; says, in sentences, what was done. Raises RemoteRefused."""
+        done = []
+        for document in streams(replicas=replicas, store=store, consumers=await self._consumers_allowed()):
+            done += await self._ensure_stream(document)
+        for host in hosts:
+            done += await self.ensure_consumer(IN, mail_of(host, replicas=replicas))
+        for name in await self.classes():
+            done += await self.ensure_consumer(WORK, work_of(name, replicas=replicas))
+        return done
+
+    async def wrong(self, *, replicas: int, store: int, hosts: Iterable[str]) -> list[str]:
+        """What `ensure` would mend, in sentences; nothing is changed."""
+        told = []
+        for document in streams(replicas=replicas, store=store, consumers=await self._consumers_allowed()):
+            there = await self._found(f"STREAM.INFO.{document['name']}")
+            if there is None:
+                told.append(f"the stream {document['name']} is not there")
+            else:
+                told += [f"the stream {document['name']}: {one}" for one in differences(document, there["config"])]
+        for host in hosts:
+            document = mail_of(host, replicas=replicas)
+            there = await self._found(f"CONSUMER.INFO.{IN}.{host}")
+            if there is None:
+                told.append(f"the mail of {host} has no consumer")
+            else:
+                told += [f"the mail of {host}: {one}" for one in differences(document, there["config"])]
+        return told
+
+    async def state(self) -> list[dict[str, Any]]:
+        """Each stream as the broker tells it: `name`, `messages`, `bytes`, `leader`, and `replicas`, the others."""
+        told = []
+        for kept in STREAMS:
+            there = await self._found(f"STREAM.INFO.{kept.name}")
+            if there is None:
+                continue
+            cluster = there.get("cluster") or {}
+            told.append(
+                {
+                    "name": kept.name,
+                    "messages": there["state"]["messages"],
+                    "bytes": there["state"]["bytes"],
+                    "bytes_max": there["config"]["max_bytes"],
+                    "leader": cluster.get("leader"),
+                    "replicas": [
+                        {
+                            "name": one.get("name"),
+                            "current": bool(one.get("current")),
+                            "offline": bool(one.get("offline")),
+                        }
+                        for one in cluster.get("replicas") or ()
+                    ],
+                }
+            )
+        return told
+
+    async def classes(self) -> list[str]:
+        """Those of the work that there are consumers for."""
+        told = await self._api(f"CONSUMER.NAMES.{WORK}", {"offset": 0})
+        return [str(name) for name in told.get("consumers") or ()]
+
+    async def ensure_work(self, classes: Sequence[str], *, replicas: int) -> None:
+        """Consumers for the work of these classes. Raises RemoteRefused."""
+        there = set(await self.classes())
+        if len(there | set(classes)) > CLASSES_MAX:
+            raise RemoteRefused(f"the fleet has {len(there)} classes of work already, at most {CLASSES_MAX} are kept")
+        for name in classes:
+            if name not in there:
+                await self.ensure_consumer(WORK, work_of(name, replicas=replicas))
+
+    async def ensure_consumer(self, stream: str, document: Document) -> list[str]:
+        name = document["durable_name"]
+        there = await self._found(f"CONSUMER.INFO.{stream}.{name}")
+        if there is not None and not differences(document, there["config"]):
+            return []
+        await self._api(
+            f"CONSUMER.DURABLE.CREATE.{stream}.{name}", {"stream_name": stream, "config": document, "action": ""}
+        )
+        again = await self._api(f"CONSUMER.INFO.{stream}.{name}", None)
+        self._hold(f"the consumer {stream}/{name}", document, again["config"])
+        return [f"the consumer {stream}/{name} was {'corrected' if there else 'made'}"]
+
+    async def publish_fleet(self, token: str) -> None:
+        """Tell all members the fleet's newest token. Raises RemoteRefused."""
+        await self._ask(FLEET_KEY, token.encode("ascii"))
+
+    async def has_stream(self, name: str) -> bool:
+        return await self._found(f"STREAM.INFO.{name}") is not None
+
+    async def change_stream(self, name: str, change: Document) -> None:
+        """Raises RemoteRefused."""
+        there = await self._api(f"STREAM.INFO.{name}", None)
+        await self._api(f"STREAM.UPDATE.{name}", {**there["config"], **change})
+
+    async def copy_stream(self, name: str, path: Path, *, chunk: int) -> dict[str, Any]:
+        """See `stream_snapshots.copy_out`."""
+        return await copy_out(self._client, name, path, chunk=chunk)
+
+    async def put_stream(self, wanted: Document, told: Mapping[str, Any], path: Path, *, chunk: int) -> None:
+        """See `stream_snapshots.copy_in`."""
+        await copy_in(self._client, wanted, told, path, chunk=chunk)
+
+    async def remove_streams(self) -> None:
+        """All of the fleet's, with what is in them. Raises RemoteRefused."""
+        for kept in STREAMS:
+            if await self._found(f"STREAM.INFO.{kept.name}") is not None:
+                await self._api(f"STREAM.DELETE.{kept.name}", None)
+
+    async def publish_brokers(self, urls: Sequence[str]) -> None:
+        """Tell all members where the brokers are. Raises RemoteRefused."""
+        await self._ask(BROKERS_KEY, json.dumps({"urls": list(urls)}).encode())
+
+    async def forget(self, host: str) -> None:
+        """Remove a host's mail, its consumer and its record. Raises RemoteRefused."""
+        with contextlib.suppress(RemoteRefused):  # it may never have come
+            await self._api(f"CONSUMER.DELETE.{IN}.{host}", None)
+        await self._api(f"STREAM.PURGE.{IN}", {"filter": f"syn.to.{host}.>"})
+        await self._api(f"STREAM.PURGE.{HOSTS}", {"filter": f"$KV.SYN_HOSTS.{host}"})
+
+    async def _consumers_allowed(self) -> int:
+        """Of one stream, by the account's limits; -1 where they say nothing. A stream that wants more is refused."""
+        limits = (await self._api("INFO", None)).get("limits") or {}
+        return int(limits.get("max_consumers", -1))
+
+    async def _ensure_stream(self, document: Document) -> list[str]:
+        name = document["name"]
+        there = await self._found(f"STREAM.INFO.{name}")
+        if there is None:
+            await self._api(f"STREAM.CREATE.{name}", document)
+        else:
+            found = differences(document, there["config"])
+            if not found:
+                return []
+            if fixed := unchangeable(found):
+                raise RemoteRefused(
+                    f"the stream {name}: {fixed[0]}, which no update changes. Remove it with NATS's own tool, then "
+                    "'synapsectl fleet repair' makes it: what was under way is sent again"
+                )
+            await self._api(f"STREAM.UPDATE.{name}", document)
+        again = await self._api(f"STREAM.INFO.{name}", None)
+        self._hold(f"the stream {name}", document, again["config"])
+        return [f"the stream {name} was {'corrected' if there else 'made'}"]
+
+    def _hold(self, what: str, wanted: Document, found: Document) -> None:
+        """What was asked for is what the broker says it does. Raises RemoteRefused."""
+        if left := differences(wanted, found):
+            raise RemoteRefused(f"the broker keeps {what} otherwise than it was asked to: {left[0]}")
+
+    async def _found(self, subject: str) -> dict[str, Any] | None:
+        try:
+            return await self._api(subject, None)
+        except RemoteRefused as error:
+            if error.details.get("err_code") in NOT_FOUND:
+                return None
+            raise
+
+    async def _api(self, subject: str, body: Document | None) -> dict[str, Any]:
+        """One request of JetStream's. Raises RemoteRefused with its `err_code`, Unreachable."""
+        payload = b"" if body is None else json.dumps(body).encode()
+        told = await self._ask(f"$JS.API.{subject}", payload)
+        if failed := told.get("error"):
+            if failed.get("code") in NOT_NOW:
+                raise Unreachable(f"the broker cannot do {subject} now: {failed.get('description')}", sent=True)
+            raise RemoteRefused(
+                f"the broker refuses {subject}: {failed.get('description')}", err_code=failed.get("err_code")
+            )
+        return told
+
+    async def _ask(self, subject: str, payload: bytes) -> dict[str, Any]:
+        try:
+            answer = await self._client.request(subject, payload, timeout=REQUEST_S)
+            told = json.loads(answer.data)
+        except (nats.errors.TimeoutError, nats.errors.NoRespondersError):
+            raise Unreachable(f"the broker does not answer {subject}: its JetStream is not ready", sent=True) from None
+        except nats.errors.Error as error:
+            raise Unreachable(f"the broker was lost while it was asked {subject}: {error}", sent=True) from None
+        except ValueError:
+            raise RemoteRefused(f"the broker's answer to {subject} is no JSON") from None
+        if not isinstance(told, dict):
+            raise RemoteRefused(f"the broker's answer to {subject} is no JSON object")
+        return told
+
+
+async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
+    """Tell the fleet's own brokers its newest token: connections of whom it revokes end at once. Raises Unreachable,
+    RemoteRefused."""
+    if keyring.members().plan.account:
+        return
+    async with connected(keyring, urls, system=True) as client:
+        try:
+            answer = await client.request("$SYS.REQ.CLAIMS.UPDATE", token.encode("ascii"), timeout=REQUEST_S)
+            told = json.loads(answer.data)
+        except (nats.errors.Error, ValueError) as error:
+            raise Unreachable(f"the broker does not take the fleet's new token: {error}", sent=True) from None
+    if told.get("error"):
+        raise RemoteRefused(f"the broker refuses the fleet's new token: {told['error'].get('description')}")
+
+
+async def remove_peer(keyring: Keyring, urls: Sequence[str], name: str) -> None:
+    """The broker `name` is to be left out from now on: what it kept is copied to another one. Raises Unreachable,
+    RemoteRefused."""
+    async with connected(keyring, urls, system=True) as client:
+        try:
+            answer = await client.request(
+                "$JS.API.SERVER.REMOVE", json.dumps({"peer": name}).encode(), timeout=REQUEST_S
+            )
+            told = json.loads(answer.data)
+        except (nats.errors.Error, ValueError) as error:
+            raise Unreachable(f"the brokers do not answer, or have no leader: {error}", sent=True) from None
+    if failed := told.get("error"):
+        raise RemoteRefused(f"the brokers keep {name}: {failed.get('description')}")
+
+
+@contextlib.asynccontextmanager
+async def administering(keyring: Keyring, urls: Sequence[str]) -> AsyncIterator[Admin]:
+    """Raises Unreachable, which says where no broker was reached."""
+    async with connected(keyring, urls) as client:
+        yield Admin(client)
+
+
+@contextlib.asynccontextmanager
+async def connected(keyring: Keyring, urls: Sequence[str], *, system: bool = False) -> AsyncIterator[Client]:
+    """A connection of the admin's, for as long as the block runs."""
+    token, pair = keyring.admin(system=system)
+    asked = options(
+        urls,
+        token=token,
+        pair=pair,
+        ca=keyring.trusted(),
+        inbox=ADMIN_INBOX,
+        name="synapsed admin",
+        given=bool(keyring.members().plan.account),
+    )
+    async with opened(urls, asked) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def opened(urls: Sequence[str], asked: dict[str, Any]) -> AsyncIterator[Client]:
+    """A connection that is not made again when it is lost. Raises Unreachable that says why and, where certificates or
+    tokens are refused, names the clock."""
+    heard: list[str] = []
+
+    async def told(error: Exception) -> None:
+        heard.append(str(error) or type(error).__name__)
+
+    try:
+        client = await asyncio.wait_for(
+            connect(**asked, allow_reconnect=False, error_cb=told), asked["connect_timeout"] * 2 * len(urls)
+        )
+    except (OSError, TimeoutError, nats.errors.Error) as error:
+        raise Unreachable(f"no broker at {', '.join(urls)}: {explained(error, heard)}", sent=False) from None
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(nats.errors.Error, OSError, TimeoutError):
+            await asyncio.wait_for(client.close(), REQUEST_S)
+
+
+def explained(error: BaseException, heard: Sequence[str] = ()) -> str:
+    """Why a broker was not reached, for people."""
+    words = " ".join([str(error), *heard])
+    low = words.lower()
+    if "certificate" in low and ("expired" in low or "not yet valid" in low):
+        return f"{words}; is the clock of this host right?"
+    if "authorization" in low or "expired" in low:
+        return "it refuses these credentials: they are revoked or count no more, or a clock is wrong"
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it does not answer"
+    return words.strip() or type(error).__name__

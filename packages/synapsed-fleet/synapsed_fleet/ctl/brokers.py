@@ -1,0 +1,204 @@
+"""`synapsectl fleet broker …` and `fleet scale`: the broker here, and those of other hosts."""
+
+import argparse
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE, REFUSED, CtlError
+from synapsectl.parsing import SubVerb, of_one
+from synapsed_fleet.ctl.asking import ask_fleet, persons_only
+from synapsed_fleet.ctl.showing import status_lines
+
+
+def _configure_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
+
+
+def _broker_status(args: argparse.Namespace, ctx: CommandContext) -> int:
+    told = ask_fleet(ctx, "status")
+    broker = told["broker"]
+    if args.json:
+        ctx.out.document({"broker": broker, "streams": told["streams"]})
+        return DONE if broker and broker["healthy"] else REFUSED
+    if broker is None:
+        ctx.out.note("no broker runs on this host; 'synapsectl fleet status' says where it is")
+        return REFUSED
+    for line in status_lines({**told, "member": None, "daemon": None, "hosts": None}):
+        ctx.out.line(line)
+    return DONE if broker["healthy"] else REFUSED
+
+
+def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
+    from synapsed_fleet.ctl.unit import service_of
+
+    persons_only(ctx)
+    told = ask_fleet(ctx, "status")
+    broker = told["broker"] or told["given"]
+    if broker is None:
+        raise CtlError("no broker is kept on this host")
+    if behind := _behind(told):
+        raise CtlError(f"{behind} is not up to date with the others yet: a broker that ends now may take the last copy")
+    service = service_of(ctx)
+    with ctx.busy("restarting the broker"):
+        if service.is_installed() or service.name == "process":
+            service.restart()
+        else:
+            service.install()
+        told = ask_fleet(ctx, "settle", not_pid=broker.get("server_pid") if broker["pid"] else None)
+    ctx.out.either(told, as_json=args.json, line="the broker runs")
+    return DONE
+
+
+def _behind(told: Mapping[str, Any]) -> str | None:
+    """A broker whose copy of a stream is older than its leader's."""
+    copies = [one for stream in told["streams"] or () for one in stream["replicas"]]
+    return next((one["name"] for one in copies if not one["current"]), None)
+
+
+def _configure_add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="HOST", help="a member of the fleet")
+    parser.add_argument(
+        "--address", required=True, metavar="WHERE", help="a name or address at which all hosts find it"
+    )
+    parser.add_argument("--port", type=int, metavar="N", help="the broker's port for hosts (default: 4222)")
+    parser.add_argument("--route-port", type=int, metavar="N", help="and for the other brokers (default: 2000 more)")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
+
+
+def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
+    persons_only(ctx)
+    asked = {"address": args.address, "port": args.port, "route_port": args.route_port}
+    told = ask_fleet(ctx, "broker-add", name=args.name, **asked)
+    names = ", ".join(one["host"] for one in told["brokers"])
+    ctx.out.either(told, as_json=args.json, line=f"brokers are to be on {names}")
+    if len(told["brokers"]) < 3:
+        ctx.out.note("three are needed: add another one")
+    else:
+        ctx.out.note(f"on {args.name}: 'synapsectl fleet broker start'; with three here: 'synapsectl fleet scale 3'")
+    return DONE
+
+
+def _configure_start(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--listen", metavar="ADDRESS:PORT", help="where it listens (default: every address)")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
+
+
+def _start(args: argparse.Namespace, ctx: CommandContext) -> int:
+    from synapsed_fleet.ctl.unit import service_of
+
+    persons_only(ctx)
+    told = ask_fleet(ctx, "broker-take", listen=args.listen)
+    service = service_of(ctx)
+    runs = (ask_fleet(ctx, "status")["broker"] or {}).get("pid")
+    with ctx.busy("starting the broker"):
+        if runs:
+            service.restart()
+        else:
+            service.install()
+    ctx.out.either(told, as_json=args.json, line=f"a broker is kept here, at {told['listen']}")
+    return DONE
+
+
+def _stop(args: argparse.Namespace, ctx: CommandContext) -> int:
+    from synapsed_fleet.ctl.unit import service_of
+
+    persons_only(ctx)
+    told = ask_fleet(ctx, "status")
+    if told["admin"]:
+        raise CtlError("the fleet was created here: 'synapsectl fleet leave' ends its broker")
+    if told["broker"] is None:
+        raise CtlError("no broker is kept on this host")
+    with ctx.busy("stopping the broker"):
+        service_of(ctx).remove()
+    ctx.out.either({"stopped": True}, as_json=args.json, line="no broker is kept here any more")
+    return DONE
+
+
+def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
+    persons_only(ctx)
+    told = ask_fleet(ctx, "broker-remove", name=args.name)
+    ctx.out.either(told, as_json=args.json, line=f"{args.name} keeps no broker of the fleet any more")
+    ctx.out.note(f"on {args.name}, if it is there: 'synapsectl fleet broker stop'")
+    return DONE
+
+
+def _configure_scale(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("replicas", type=int, choices=(1, 3), metavar="1|3", help="how many brokers there are to be")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
+
+
+def _scale(args: argparse.Namespace, ctx: CommandContext) -> int:
+    from synapsed_fleet.ctl.unit import service_of
+
+    persons_only(ctx)
+    before = ask_fleet(ctx, "status")["broker"]
+    if before is None:
+        raise CtlError("this is done where the fleet was created")
+    with ctx.busy("copying what the broker has"):
+        told = ask_fleet(ctx, "scale", replicas=args.replicas)
+    if not told["again"]:
+        with ctx.busy("starting the broker again"):
+            service_of(ctx).restart()
+    with ctx.busy("putting it at the brokers"):
+        told["done"] = ask_fleet(ctx, "settle", not_pid=None if told["again"] else before["server_pid"])["done"]
+    many = "three brokers" if args.replicas == 3 else "one broker"
+    ctx.out.either(told, as_json=args.json, line=f"the fleet has {many}, at {' or '.join(told['urls'])}")
+    if args.replicas == 1 and not told["again"]:
+        ctx.out.note("on the two other hosts: 'synapsectl fleet broker stop'")
+    return DONE
+
+
+BROKER = SubVerb(
+    "the brokers: the one that this host keeps, and those of other hosts",
+    examples=(
+        ("synapsectl fleet broker status", "is it healthy"),
+        ("synapsectl fleet broker add attic --address attic.lan", "attic is to keep one of three"),
+        ("synapsectl fleet broker restart", "hosts wait, and lose nothing"),
+    ),
+    subverbs={
+        "status": SubVerb(
+            "is it healthy, and what it keeps",
+            _configure_json,
+            _broker_status,
+            (("synapsectl fleet broker status", "exit code 6 where it is not healthy"),),
+        ),
+        "restart": SubVerb(
+            "start it again",
+            _configure_json,
+            _broker_restart,
+            (("synapsectl fleet broker restart", "hosts wait, and lose nothing"),),
+        ),
+        "add": SubVerb(
+            "name another host that is to keep a broker",
+            _configure_add,
+            _add,
+            (("synapsectl fleet broker add attic --address attic.lan", "where the fleet was created; then another"),),
+        ),
+        "start": SubVerb(
+            "keep one of three brokers on this host, which was named for it",
+            _configure_start,
+            _start,
+            (("synapsectl fleet broker start", "on attic; again where the brokers have changed"),),
+        ),
+        "stop": SubVerb(
+            "keep no broker on this host any more",
+            _configure_json,
+            _stop,
+            (("synapsectl fleet broker stop", "after 'fleet broker remove' or 'fleet scale 1'"),),
+        ),
+        "remove": SubVerb(
+            "take a host out of the brokers, once another was added",
+            partial(of_one, json="print a JSON document of it"),
+            _remove,
+            (("synapsectl fleet broker remove attic", "its copies are made again at another one"),),
+        ),
+    },
+)
+SCALE = SubVerb(
+    "have three brokers instead of one, or one instead of three",
+    _configure_scale,
+    _scale,
+    (("synapsectl fleet scale 3", "the loss of any one of them is a pause of seconds"),),
+)

@@ -1,0 +1,80 @@
+"""The fleet, where this host is in one: membership, the broker, what is under way."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from synapsectl.ages import age
+from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
+from synapsectl.context import CommandContext
+from synapsectl.errors import ApiError, CtlError, NoDaemon
+from synapsectl.service.settings import ServiceSettings
+from synapsed_fleet.ctl.asking import ask_fleet
+from synapsed_fleet.ctl.showing import on_its_way
+from synapsed_fleet.ctl.unit import service_of
+
+_STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
+
+
+def look(ctx: CommandContext, _: ServiceSettings) -> Iterator[Finding]:
+    """Nothing where there is no fleet: neither configured nor kept."""
+    if not any(os.access(place, os.F_OK) for place in (ctx.paths.config / "fleet.toml", ctx.paths.state / "fleet")):
+        yield from _without_files(ctx)
+        return
+    try:
+        found = ask_fleet(ctx, "check")["found"]
+    except CtlError as error:
+        yield Finding("fleet", WRONG, str(error), "synapsectl fleet status")
+        return
+    for one in found:
+        yield Finding(one["what"], _STATUS.get(one["status"], WRONG), one["detail"], one["mend"])
+    if (ctx.paths.state / "fleet" / "broker" / "broker.json").exists():
+        yield _unit(ctx)
+    yield from _daemon(ctx)
+
+
+def _without_files(ctx: CommandContext) -> Iterator[Finding]:
+    """A fleet that is configured, and of which nothing else is here: the daemon says so."""
+    try:
+        ctx.client.get("/fleet")
+    except NoDaemon:
+        return
+    except ApiError as error:
+        if error.details.get("problem"):
+            yield Finding("fleet", WRONG, str(error), "synapsectl fleet join -, or remove [fleet]")
+
+
+def _unit(ctx: CommandContext) -> Finding:
+    service = service_of(ctx)
+    if service.name == "process":
+        detail = "no service manager is here: the machine's next start does not bring it"
+        return Finding(
+            "broker's unit", NOTE, detail, "put 'synapsed broker' under what this machine starts things with"
+        )
+    if not service.is_installed():
+        return Finding("broker's unit", WRONG, f"not installed ({service.name})", "synapsectl fleet broker restart")
+    return Finding("broker's unit", OK, f"installed ({service.name}); {service.how_to_log()}")
+
+
+def _daemon(ctx: CommandContext) -> Iterator[Finding]:
+    """What only the daemon knows."""
+    try:
+        told: dict[str, Any] = ctx.client.get("/fleet")
+    except NoDaemon:
+        return
+    except ApiError as error:
+        yield Finding("fleet's connection", WRONG, str(error), "synapsectl shutdown --keep-agents, then any verb")
+        return
+    if not told["connected"]:
+        since = f" for {age(told['since'])}" if told["since"] else ""
+        yield Finding("fleet's connection", WRONG, f"none{since}: {told['problem']}", "synapsectl fleet status")
+    else:
+        waiting = sum(told["outbox"].values())
+        oldest = f", the oldest for {age(told['oldest'])}" if told["oldest"] else ""
+        yield Finding("fleet's connection", OK, f"to {told['broker']}; {waiting} without a receipt{oldest}")
+    for file in told.get("files") or ():
+        if file["problem"]:
+            yield Finding("fleet's files", NOTE, on_its_way(file), "synapsectl fleet files")
+    if told["quarantined"]:
+        detail = f"{told['quarantined']} messages were refused: unsigned, forged or not to be read"
+        yield Finding("fleet's quarantine", NOTE, detail, "synapsectl fleet quarantine")

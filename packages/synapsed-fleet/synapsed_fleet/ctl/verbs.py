@@ -1,0 +1,20 @@
+"""The verbs of the fleet: a person's, and those that installed units and `synapsectl` call."""
+
+from synapsectl.verbs import ELSEWHERE, DaemonVerb, Verb
+
+VERBS = {
+    "fleet": Verb("fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE, after="host"),
+}
+
+DAEMON_VERBS = {
+    "broker": DaemonVerb(
+        "synapsed_fleet.broker_verb",
+        "keep this host's broker of a fleet until SIGTERM or SIGINT",
+        log="broker",
+    ),
+    "fleet": DaemonVerb(
+        "synapsed_fleet.fleet_verb",
+        "what 'synapsectl fleet' has done: JSON on stdin, JSON on stdout",
+        internal=True,
+    ),
+}

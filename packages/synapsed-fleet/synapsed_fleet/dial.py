@@ -1,0 +1,153 @@
+"""How a broker is connected to: TLS before anything is said, the fleet's own authority, a token and its key.
+
+At the fleet's own brokers the handshake is first. Where it follows the broker's greeting, whoever is in between leaves
+TLS out of that greeting, and nats-py goes on in the clear: at a broker of somebody else's such a greeting ends the
+connection before anything is said. With `nats://` nothing is encrypted: that is for loopback, and refused for any other
+address.
+"""
+
+import asyncio
+import base64
+import ipaddress
+import logging
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
+from nats.aio.transport import TcpTransport
+from nats.errors import Error as NatsError
+
+from synapsed.errors import ConfigError
+from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.tls import BROKER_NAME
+
+CONNECT_S: Final = 5.0
+PING_S: Final = 10.0
+"""Between two questions whether the connection lives; at the third without an answer it does not."""
+RECONNECT_S: Final = 0.5
+CLOSE_S: Final = 0.2
+"""For a connection to say that it has ended."""
+PENDING_BYTES: Final = 4 << 20
+"""What is written while the broker does not read; more is refused to the caller."""
+
+
+def options(
+    urls: Sequence[str],
+    *,
+    token: str | Callable[[], str],
+    pair: KeyPair,
+    ca: str | None,
+    inbox: str,
+    name: str = "synapsed",
+    given: bool = False,
+) -> dict[str, Any]:
+    """Arguments of `connect`. `token` may be asked for at each connection. `ca`: the authority as PEM, None for those
+    that the system trusts. `given`: the broker is not the fleet's own. Raises ConfigError where an address would have
+    the connection go unencrypted over a network."""
+
+    def user_token() -> bytearray:
+        return bytearray(token if isinstance(token, str) else token(), "ascii")
+
+    def signature(nonce: str) -> bytes:
+        return base64.b64encode(pair.sign(nonce.encode()))
+
+    found: dict[str, Any] = {
+        "servers": list(urls),
+        "name": name,
+        "user_jwt_cb": user_token,
+        "signature_cb": signature,
+        "inbox_prefix": inbox,
+        "connect_timeout": CONNECT_S,
+        "reconnect_time_wait": RECONNECT_S,
+        "ping_interval": PING_S,
+        "max_outstanding_pings": 2,
+        "pending_size": PENDING_BYTES,
+    }
+    if all(_is_plain(url) for url in urls):
+        return found
+    if plain := next((url for url in urls if _is_plain(url)), None):
+        raise ConfigError(f"fleet.urls: {plain} is not encrypted, and others are: write tls:// for all")
+    found["tls"] = context(ca)
+    if ca is not None and not given:
+        found |= {"tls_hostname": BROKER_NAME, "tls_handshake_first": True}
+    return found
+
+
+class EndingTransport(TcpTransport):
+    """Its end is waited for CLOSE_S at most. A handshake that was given up leaves a writer that never hears of it, for
+    which nats-py (2.16) waits without end: a host that starts while its broker stands still would never reach it."""
+
+    async def wait_closed(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await super().wait_closed()  # type: ignore[no-untyped-call]
+
+
+class EncryptedClient(Client):
+    """Says nothing to a server that greets without TLS where TLS is asked for, and gives up one that says nothing."""
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        if self._transport or s.uri.scheme in ("ws", "wss"):
+            await super()._connect_to_server(s)
+            return
+        transport, s.last_attempt = EndingTransport(), time.monotonic()  # type: ignore[no-untyped-call]
+        await transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
+        self._transport = transport
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        server = self._current_server
+        first = self.options["tls_handshake_first"] or (server is not None and server.uri.scheme in ("ws", "wss"))
+        if initial_connection and self.options.get("tls") and not first and not info.get("tls_required"):
+            raise NatsError("the broker does not ask for TLS: it is not set up for it, or somebody is in between")
+        await super()._process_info(info, initial_connection)
+
+
+async def connect(**asked: Any) -> Client:
+    """`nats.connect`, and nothing is left open where it fails. Raises what that raises."""
+    client = EncryptedClient()
+    try:
+        await client.connect(**asked)
+    except BaseException:
+        for writer in _writers(client):
+            writer.close()
+        raise
+    return client
+
+
+def _writers(client: Client) -> list[asyncio.StreamWriter]:
+    """Of a connection that is not made: nats-py (2.16) closes neither the plain one, nor the one over it."""
+    transport = getattr(client, "_transport", None)
+    found = [getattr(transport, name, None) for name in ("_io_writer", "_bare_io_writer")]
+    return [writer for writer in found if isinstance(writer, asyncio.StreamWriter)]
+
+
+def context(ca: str | None) -> ssl.SSLContext:
+    """Trusts `ca` only, or what the system trusts."""
+    logging.getLogger("asyncio").addFilter(_said_for_nothing)
+    made = ssl.create_default_context(cadata=ca) if ca else ssl.create_default_context()
+    made.minimum_version = ssl.TLSVersion.TLSv1_3 if ca else ssl.TLSVersion.TLSv1_2
+    return made
+
+
+def _said_for_nothing(record: logging.LogRecord) -> bool:
+    """False for what asyncio remarks at each end of a connection whose reader keeps half-closed ones: NATS's does."""
+    return not record.getMessage().startswith("returning true from eof_received()")
+
+
+def _is_plain(url: str) -> bool:
+    """Raises ConfigError where it is, and not on loopback."""
+    split = urlsplit(url)
+    if split.scheme in ("tls", "wss"):
+        return False
+    host = split.hostname or ""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise ConfigError(f"fleet.urls: {url} is not encrypted, which is for loopback only: write tls://")
+    return True

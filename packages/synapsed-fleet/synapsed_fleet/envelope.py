@@ -1,0 +1,97 @@
+"""What goes over the broker: headers and a body, read and written. Pure.
+
+`Syn-Id` names what is said, and is the same however often it is said; `Syn-Attempt` counts how often it was published,
+and makes the broker's `Nats-Msg-Id`, so that a copy that is sent on purpose is not taken for one that came by accident.
+The subject stands there too: the broker knows such ids per stream, and two hosts may call things of theirs the same.
+`Syn-Sig` is the host's signature (`synapsed_fleet.signing`). Headers that are not known are passed over: a later
+version may have more of them. One of another `Syn-V` is read as far as its id, so that its sender can be told.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from synapsed_fleet.names import BadName, identity
+
+VERSION: Final = "1"
+PARCELS: Final = "2"
+"""Of what names parcels: who does not know them says so."""
+BODY_MAX: Final = 256 * 1024
+"""Bytes; what is larger goes as a parcel (`parcel`)."""
+SIGNATURE_MAX: Final = 128
+
+ID: Final = "Syn-Id"
+ATTEMPT: Final = "Syn-Attempt"
+SIGNATURE: Final = "Syn-Sig"
+VERSION_KEY: Final = "Syn-V"
+MESSAGE_ID: Final = "Nats-Msg-Id"
+
+
+class BadEnvelope(ValueError):
+    """What came is nothing that a member of the fleet says. The message is fit for a log: it quotes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """One message at the broker. `signature` is base64, made and checked by `signing`."""
+
+    subject: str
+    id: str
+    body: bytes
+    attempt: int = 1
+    signature: str = ""
+    version: str = VERSION
+
+    def headers(self) -> dict[str, str]:
+        return {
+            ID: self.id,
+            ATTEMPT: str(self.attempt),
+            SIGNATURE: self.signature,
+            VERSION_KEY: self.version,
+            MESSAGE_ID: f"{self.subject}/{self.id}#{self.attempt}",
+        }
+
+    @classmethod
+    def read(cls, subject: str, headers: Mapping[str, str] | None, body: bytes) -> Self:
+        """Raises BadEnvelope."""
+        told = headers or {}
+        version = told.get(VERSION_KEY, "")
+        try:
+            named = identity(told.get(ID, ""))
+        except BadName as error:
+            raise BadEnvelope("it has no id") from error
+        attempt = told.get(ATTEMPT, "1")
+        if not (version.isascii() and version.isdigit() and len(version) <= 4):
+            raise BadEnvelope("it says no version")
+        if len(body) > BODY_MAX:
+            raise BadEnvelope(f"its body has {len(body)} bytes, {BODY_MAX} are allowed")
+        if not told.get(SIGNATURE) or len(told[SIGNATURE]) > SIGNATURE_MAX:
+            raise BadEnvelope("it is not signed")
+        return cls(
+            subject=subject,
+            id=named,
+            body=body,
+            attempt=int(attempt) if attempt.isascii() and attempt.isdigit() and len(attempt) < 10 else 1,
+            signature=told[SIGNATURE],
+            version=version,
+        )
+
+    @property
+    def known_version(self) -> bool:
+        return self.version in (VERSION, PARCELS)
+
+    def document(self) -> dict[str, Any]:
+        """The body as JSON. Raises BadEnvelope."""
+        try:
+            read = json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise BadEnvelope("its body is no JSON") from None
+        if not isinstance(read, dict):
+            raise BadEnvelope("its body is no object")
+        return read
+
+
+def encoded(document: Mapping[str, Any]) -> bytes:
+    """A body."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

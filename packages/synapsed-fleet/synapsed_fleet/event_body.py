@@ -1,0 +1,159 @@
+"""Events as hosts tell them to each other: what is told of an event here, and what is believed of one from elsewhere.
+Pure.
+
+By default nothing is told of what people and programs have said (`[fleet.events] content`): of each type only the
+fields of `PLAIN`. A type that does not stand there is not told.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from synapsed.clock import iso, iso_of
+from synapsed.model.events import Event, envelope
+from synapsed.model.events import encoded as shown
+from synapsed.model.external import NAME_PATTERN
+from synapsed_fleet.envelope import BadEnvelope, encoded
+from synapsed_fleet.fleet_answers import FleetEvent
+
+PLAIN: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(fields.split())
+    for kind, fields in {
+        "agentState": "state pid exit_code restarts",
+        "activity": "activity",
+        "taskStatus": "state",
+        "taskDelivered": "attempt",
+        "inputRequired": "",
+        "inputAnswered": "prompt_id by where",
+        "attention": "id state kind prompt_id code until by where",
+        "permissionDecided": "verdict tool",
+        "agentAlert": "code",
+        "agentReported": "kind",
+        "agentTransition": "from_agent to_agent kind",
+        "toolExecution": "tool_name status call_id duration_ms denied exact source",
+        "usage": "model input_tokens output_tokens cache_read_tokens cache_write_tokens cost_usd source",
+        "rateLimits": "windows plan source",
+        "schedule": "schedule outcome at missed_since",
+        "ruleFired": "rule cause cause_event action outcome",
+        "daemon": "state version agents",
+    }.items()
+}
+"""By type, the fields in which nothing stands that somebody has said."""
+NEVER: Final = frozenset({"screen", "taskArtifact", "emotionUpdate"})
+"""Not told with texts either: what is too much of it, and how a person feels."""
+GAP: Final = "gap"
+DATA_MAX: Final = 16 * 1024
+"""Bytes of an event that is believed; ours have 10,000 at most, and what is around them."""
+
+
+def told_types(*, content: bool) -> frozenset[str] | None:
+    """The types that are told; None: all but `NEVER`."""
+    return None if content else frozenset(PLAIN)
+
+
+def event_id(event: Event) -> str:
+    """What the event is called on the way: with its time, since a log that was lost begins again with 1."""
+    return f"{event.id:010d}-{int(event.at * 1000):x}"
+
+
+def event_body(event: Event, agent: str | None, *, content: bool) -> bytes | None:
+    """The document of an event of the agent of that name here; None for what is not told."""
+    kind = event.data.type
+    if kind in NEVER or (not content and kind not in PLAIN):
+        return None
+    if content:
+        whole = json.loads(shown(event))
+    else:
+        whole = envelope(event)
+        whole["data"] = _plain(kind, whole["data"])
+    return encoded({**whole, "agent": agent})
+
+
+def _plain(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    told = {name: value for name, value in data.items() if name in PLAIN[kind] and value is not None}
+    if isinstance(error := data.get("error"), dict):  # of a task: its code is one of a list
+        told["error"] = {"code": error.get("code")}
+    if isinstance(prompt := data.get("prompt"), dict):
+        told["prompt"] = {key: prompt.get(key) for key in ("prompt_id", "type")}
+    return told
+
+
+def gap_body(first: int, last: int, *, at: float) -> bytes:
+    """That the events of this host with numbers from `first` to `last` are not told."""
+    return encoded({"id": last, "event": GAP, "data": {"from": first, "to": last}, "time": iso(at)})
+
+
+def _time(text: str) -> str:
+    if (told := iso_of(text)) is None:
+        raise ValueError("it is no time in UTC")
+    return told
+
+
+class EventSaid(BaseModel):
+    """An event as its host tells it; what is more is passed over."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    id: int = Field(ge=0, lt=2**53)
+    data: dict[str, Any]
+    time: Annotated[str, AfterValidator(_time)]
+    agent: str | None = Field(default=None, max_length=64)
+    task: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    context: str | None = Field(default=None, max_length=200)
+
+
+def read_event(src: str, kind: str, body: bytes, *, place: str) -> FleetEvent:
+    """What the host `src` has said, under its signature. Raises BadEnvelope for what is no event."""
+    if len(body) > DATA_MAX:
+        raise BadEnvelope(f"an event has {len(body)} bytes, {DATA_MAX} are allowed")
+    try:
+        said = EventSaid.model_validate_json(body)
+    except (ValidationError, RecursionError):
+        raise BadEnvelope("it is no event") from None
+    if said.agent is not None and NAME_PATTERN.fullmatch(said.agent) is None:
+        raise BadEnvelope("its agent has what is no name of one")
+    return FleetEvent(
+        id=place,
+        event=kind,
+        data=said.data,
+        time=said.time,
+        agent=None if said.agent is None else f"{said.agent}@{src}",
+        task=said.task,
+        context=said.context,
+        host=src,
+        number=said.id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EventCursor:
+    """A place in the stream of events: of the stream that was made at one time, since one that was made again counts
+    from 1. As text `<stream>-<place>`; `0` is before everything."""
+
+    stream: str
+    seq: int
+
+    def __str__(self) -> str:
+        return f"{self.stream}-{self.seq}" if self.stream else str(self.seq)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises BadEnvelope."""
+        found = _CURSOR.fullmatch(text)
+        if found is None:
+            raise BadEnvelope("it is no place in the events of a fleet")
+        return cls(found[1] or "", int(found[2]))
+
+
+CURSOR: Final = r"^(?:([0-9a-f]{8})-)?([0-9]{1,18})$"
+_CURSOR: Final = re.compile(CURSOR)
+
+
+def stream_name(created: str) -> str:
+    """What tells one stream of the same name from another, in a cursor."""
+    return hashlib.sha256(created.encode()).hexdigest()[:8]

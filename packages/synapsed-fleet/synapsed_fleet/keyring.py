@@ -1,0 +1,291 @@
+"""The fleet's own keys, where its admin is: state/fleet/keys, files of mode 0600 in a directory of mode 0700.
+
+| file | what |
+|---|---|
+| `operator.seed` | signs the fleet's token: who signs hosts, and who is revoked |
+| `account.seed` | the fleet itself; signs the admin's own short-lived users |
+| `system.seed` | the same for the broker's system account |
+| `host.seed`, `join.seed` | sign tokens of hosts and of invitations |
+| `given.seed` | only where the broker is somebody else's: signs users of the account there |
+| `ca.pem`, `ca-key.pem` | the authority of the brokers' certificates |
+| `operator.jwt`, `system.jwt`, `account.jwt` | tokens, which are no secrets |
+| `members.json` | which key each host has, invitations that count, where the brokers are |
+"""
+
+import fcntl
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+from synapsed.errors import ConfigError, StoreError
+from synapsed.shared.files import write_private
+from synapsed_fleet import jwt
+from synapsed_fleet.broker_permissions import scopes
+from synapsed_fleet.nkey import BadKey, KeyPair, Kind
+from synapsed_fleet.tls import Pem, make_authority
+
+INVITATIONS_MAX: Final = 100
+
+GIVEN: Final = "given"
+_SEEDS: Final[dict[str, Kind]] = {
+    "operator": "operator",
+    "account": "account",
+    "system": "account",
+    "host": "account",
+    "join": "account",
+}
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """A host that is a member. Times are Unix seconds."""
+
+    key: str
+    issued: int
+    expires: int
+
+
+@dataclass(frozen=True)
+class PendingInvitation:
+    """An invitation: the key that it came with, until when it counts, and the host's key that has used it."""
+
+    key: str
+    expires: int
+    used_by: str | None = None
+
+
+class PlannedBroker(NamedTuple):
+    """One of several brokers: its host, where hosts find it, and where the other brokers do."""
+
+    host: str
+    url: str
+    route: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The brokers: `urls` is where hosts find them, `store` the bytes that each keeps at most. `account`: that at a
+    broker of somebody else's, "" where the fleet has its own; `ca` is then the authority of that broker, "" for those
+    that the system trusts."""
+
+    urls: tuple[str, ...] = ()
+    store: int = 0
+    replicas: int = 1
+    account: str = ""
+    ca: str = ""
+    brokers: tuple[PlannedBroker, ...] = ()
+    """Those that are to be several, the one here among them; empty where there is one."""
+
+
+@dataclass
+class Members:
+    """Who belongs to the fleet, was invited, and was removed."""
+
+    hosts: dict[str, Enrolled] = field(default_factory=dict)
+    invitations: dict[str, PendingInvitation] = field(default_factory=dict)
+    """By the host's name."""
+    revoked: dict[str, int] = field(default_factory=dict)
+    """By key: tokens issued up to then count no more."""
+    plan: Plan = field(default_factory=Plan)
+
+
+class Keyring:
+    """The keys in one directory."""
+
+    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self.folder = folder
+        self._clock = clock
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        name: str,
+        plan: Plan,
+        *,
+        given: KeyPair | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """New keys of a fleet called `name`; `given` signs users of the account `plan.account`. Raises StoreError,
+        ConfigError where there are keys already."""
+        ring = cls(folder, clock=clock)
+        if ring.exists():
+            raise ConfigError(f"{folder}: there are keys of a fleet already: 'synapsectl fleet leave' removes them")
+        pairs = {stem: KeyPair.generate(kind) for stem, kind in _SEEDS.items()}
+        authority = make_authority(pairs["account"].public, now=datetime.fromtimestamp(clock(), UTC))
+        system, now = pairs["system"].public, clock()
+        operator = pairs["operator"]
+        ring._write("ca-key.pem", authority.key)
+        ring._write("ca.pem", authority.certificate)
+        ring._write("operator.jwt", jwt.operator(operator, name=name, system_account=system, now=now))
+        ring._write(
+            "system.jwt",
+            jwt.account(operator, public=system, name="system", scopes=(), revoked={}, jetstream=False, now=now),
+        )
+        for stem, pair in (pairs if given is None else {**pairs, GIVEN: given}).items():
+            ring._write(f"{stem}.seed", pair.seed)
+        ring.keep(Members(plan=plan))  # the fleet's token last: with it the keyring is whole
+        return ring
+
+    def exists(self) -> bool:
+        return (self.folder / "account.jwt").exists()
+
+    def pair(self, stem: str) -> KeyPair:
+        """Raises ConfigError that names the file."""
+        try:
+            return KeyPair.from_seed(self._read(f"{stem}.seed").strip())
+        except BadKey as error:
+            raise ConfigError(f"{self.folder / stem}.seed: {error}; bring it back from where it is kept") from None
+
+    @property
+    def authority(self) -> Pem:
+        return Pem(self._read("ca.pem"), self._read("ca-key.pem"))
+
+    @property
+    def certificate(self) -> str:
+        """The authority's, as PEM."""
+        return self._read("ca.pem")
+
+    @property
+    def operator_token(self) -> str:
+        return self._read("operator.jwt").strip()
+
+    @property
+    def system_token(self) -> str:
+        return self._read("system.jwt").strip()
+
+    @property
+    def account_token(self) -> str:
+        return self._read("account.jwt").strip()
+
+    @contextmanager
+    def changing(self) -> Iterator[Members]:
+        """What belongs to the fleet, for a change that nobody else makes meanwhile; it is kept when the block ends
+        without an error. Raises ConfigError, StoreError."""
+        try:
+            file = (self.folder / "lock").open("ab")
+        except OSError as error:
+            raise ConfigError(f"{self.folder}: no keys of a fleet are here ({error.strerror})") from None
+        with file:
+            (self.folder / "lock").chmod(0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            members = self.members()
+            yield members
+            self.keep(members)
+
+    def members(self) -> Members:
+        """Raises ConfigError where the file is not what was written."""
+        path = self.folder / "members.json"
+        try:
+            return _members(json.loads(self._read("members.json")))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigError(f"{path}: is damaged ({error}): take it from a copy", file=str(path)) from None
+
+    def keep(self, members: Members) -> str:
+        """Write who belongs to the fleet, and the fleet's token, which is returned, where it tells something else: who
+        is removed, or what members may do by this version of the program. Raises StoreError."""
+        self._write("members.json", json.dumps(asdict(members), indent=1, sort_keys=True))
+        with suppress(ConfigError):
+            told = jwt.read(self.account_token).nats
+            rights = jwt.scope_claims(self._scopes())
+            if dict(told.get("revocations") or {}) == members.revoked and told.get("signing_keys") == rights:
+                return self.account_token
+        token = self._account_token(members)
+        self._write("account.jwt", token)
+        return token
+
+    def admin(self, *, system: bool = False, seconds: float = 3600.0) -> tuple[str, KeyPair]:
+        """A user of one's own with all rights, for a short time, which is kept nowhere."""
+        pair, now, account = KeyPair.generate("user"), self._clock(), self.members().plan.account
+        signer = self.pair(GIVEN if account else "system" if system else "account")
+        token = jwt.full_user(
+            signer, public=pair.public, name="admin", now=now, expires=now + seconds, account=account or None
+        )
+        return token, pair
+
+    def trusted(self) -> str | None:
+        """The authority of the brokers' certificates; None: those that the system trusts."""
+        plan = self.members().plan
+        return plan.ca or None if plan.account else self.certificate
+
+    def entry_token(self, role: str, name: str, key: str, *, issued: float, expires: float) -> str | None:
+        """What a broker of somebody else's lets a host in by, besides what makes it a member; None where the fleet has
+        its own. `role` is one of `broker_permissions`."""
+        account = self.members().plan.account
+        if not account:
+            return None
+        scope = next(one for one in self._scopes() if one.role == role)
+        signer = self.pair(GIVEN)
+        return jwt.limited_user(signer, scope, account=account, public=key, name=name, now=issued, expires=expires)
+
+    def host_token(self, name: str, key: str, *, issued: float, expires: float) -> str:
+        account = self.pair("account").public
+        return jwt.user(self.pair("host"), account=account, public=key, name=name, now=issued, expires=expires)
+
+    def join_token(self, name: str, key: str, *, issued: float, expires: float) -> str:
+        account = self.pair("account").public
+        return jwt.user(self.pair("join"), account=account, public=key, name=name, now=issued, expires=expires)
+
+    def destroy(self) -> None:
+        """Every file of it, the fleet's token first. Raises StoreError."""
+        names = ["account.jwt", *(f"{stem}.seed" for stem in (*_SEEDS, GIVEN)), "ca-key.pem", "ca.pem", "operator.jwt"]
+        try:
+            for name in [*names, "system.jwt", "members.json", "lock"]:
+                (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # what a person keeps there is his
+                self.folder.rmdir()
+        except OSError as error:
+            raise StoreError(f"{self.folder} cannot be removed: {error.strerror}", file=str(self.folder)) from error
+
+    def _scopes(self) -> list[jwt.Scope]:
+        return scopes(host=self.pair("host").public, join=self.pair("join").public)
+
+    def _account_token(self, members: Members) -> str:
+        previous = 0
+        with suppress(ConfigError):
+            previous = jwt.read(self.account_token).issued
+        now = max(self._clock(), previous + 1)  # a newer token is known by its time, also where clocks go back
+        return jwt.account(
+            self.pair("operator"),
+            public=self.pair("account").public,
+            name="fleet",
+            scopes=self._scopes(),
+            revoked=members.revoked,
+            jetstream=True,
+            now=now,
+        )
+
+    def _read(self, name: str) -> str:
+        path = self.folder / name
+        try:
+            return path.read_text(encoding="ascii")
+        except FileNotFoundError:
+            raise ConfigError(
+                f"{path} is not there: this is done where the fleet was created, or where its keys are now",
+                file=str(path),
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} cannot be read: {error}", file=str(path)) from None
+
+    def _write(self, name: str, text: str) -> None:
+        write_private(self.folder / name, text.encode("ascii"))
+
+
+def _members(data: Mapping[str, Any]) -> Members:
+    return Members(
+        {name: Enrolled(**one) for name, one in data["hosts"].items()},
+        {name: PendingInvitation(**one) for name, one in data["invitations"].items()},
+        {str(key): int(until) for key, until in data["revoked"].items()},
+        _plan(data["plan"]),
+    )
+
+
+def _plan(told: Mapping[str, Any]) -> Plan:
+    account, ca = str(told.get("account", "")), str(told.get("ca", ""))
+    brokers = tuple(PlannedBroker(*one) for one in told.get("brokers") or ())
+    return Plan(tuple(told["urls"]), int(told["store"]), int(told["replicas"]), account, ca, brokers)

@@ -1,0 +1,74 @@
+"""What a member does for its own membership: keeps the fleet's newest token, and asks for credentials in time.
+
+A token counts for a year and is asked for again at half of it, so that a host that is on for a few hours in half a year
+stays a member. A connection that is made again reads the token that is kept (`home.Identity.options`).
+"""
+
+import asyncio
+import json
+import tomllib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from synapsed.errors import RemoteRefused
+from synapsed_fleet.fleet_config import URLS_MAX, is_url
+from synapsed_fleet.member_files import Home, Identity
+from synapsed_fleet.trust import NotTrusted, Trust
+
+RENEW_SHARE: Final = 0.5
+"""Of its time: from then on a token is renewed, by a host that is on a few hours in half a year."""
+
+type Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Asks a subject, as a request, and returns the answer's document."""
+
+
+def is_due(identity: Identity, *, now: float) -> bool:
+    """Whether half of the time is over for which the credentials count."""
+    if identity.expires is None:
+        return False
+    return now >= identity.issued + (identity.expires - identity.issued) * RENEW_SHARE
+
+
+async def renew(home: Home, ask: Ask, *, now: float) -> bool:
+    """Ask for credentials that count for longer, where it is time; whether there are new ones. Raises what `ask` does,
+    RemoteRefused where they are refused or not the fleet's, StoreError."""
+    mine = await asyncio.to_thread(home.identity)
+    if not is_due(mine, now=now):
+        return False
+    told = await ask(f"syn.adm.renew.{mine.name}", {"key": mine.pair.public})
+    if (failed := told.get("error")) is not None:
+        said = failed.get("message") if isinstance(failed, dict) else failed
+        raise RemoteRefused(f"this host's credentials are not renewed: {str(said)[:300]}")
+    try:
+        trust = mine.trust.renewed(str(told.get("account_jwt")))
+        entry = told.get("entry") if mine.given else None
+        await asyncio.to_thread(
+            home.keep_token, str(told.get("jwt")), trust, now=now, entry=None if entry is None else str(entry)
+        )
+    except NotTrusted as error:
+        raise RemoteRefused(f"the answer about this host's credentials is not the fleet's: {error}") from None
+    return True
+
+
+def keep_urls(home: Home, body: bytes) -> bool:
+    """Keep where the brokers are, as their admin tells it (`admin.BROKERS_KEY`); whether that is news. What a person
+    has written into config.toml is not touched, and wins. Raises StoreError."""
+    try:
+        urls = json.loads(body)["urls"]
+        known = tomllib.loads(home.config_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    right = isinstance(urls, list) and 0 < len(urls) <= URLS_MAX and all(isinstance(url, str) for url in urls)
+    if not right or not all(map(is_url, urls)) or set(urls) <= set(known.get("urls") or ()):
+        return False
+    home.configure({**known, "urls": list(dict.fromkeys([*urls, *known.get("urls", ())]))[:URLS_MAX]})
+    return True
+
+
+def keep_newest(home: Home, trust: Trust) -> bool:
+    """Keep `trust` where it is newer than what is kept; whether it was. Raises ConfigError, StoreError."""
+    newest = home.identity().trust.renewed(trust.account_token)
+    if newest.account_token == home.identity().trust.account_token:
+        return False
+    home.keep_trust(newest)
+    return True

@@ -1,0 +1,317 @@
+"""Parcels on this host's disk: those that are sent, until no host needs them, and those that come.
+
+::
+
+    files/out/<id>          content of a file, or sealed chunks of a message
+    files/out/<id>.json     what it is, and who is to have it: with this file it is there
+    files/in/<src>/<id>     what has come from a host, whole
+    files/in/<src>/<id>.part  the chunks that have come so far, in order
+
+All are 0600. A message is kept sealed, as secrets in the database are; a file is kept as it is, as in an agent's inbox.
+Everything here blocks on the disk: call it in a thread.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from synapsed.errors import InvalidRequest, StoreError, TooLarge
+from synapsed.shared.files import write_private
+from synapsed_fleet.names import HOST
+from synapsed_fleet.parcel import CHUNK, SIZE_MAX, TAG, Cipher, ParcelRef, is_id
+
+FREE_MIN: Final = 1 << 30
+"""Bytes of the disk that are left free by what comes and what is given to be sent."""
+HASHED_AT_ONCE: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class Leg:
+    """One host, or class of work, that a parcel goes to: with the row `row` of the outbox, as it was at `n`. Its
+    receiver has the first `have` chunks, the broker was given the first `published`."""
+
+    dst: str
+    row: str
+    n: int
+    have: int = 0
+    published: int = 0
+
+
+@dataclass(slots=True)
+class Parcel:
+    """`sealed`: its chunks are kept as they are sent. `at`: since when it is here, in seconds since the epoch."""
+
+    id: str
+    size: int
+    sha256: str
+    sealed: bool
+    at: float
+    name: str = ""
+    sent: bool = False
+    """It has gone with a message."""
+    legs: list[Leg] = field(default_factory=list)
+
+    def written(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def read(cls, raw: bytes) -> Self:
+        """Raises ValueError."""
+        try:
+            told = json.loads(raw)
+            legs = [Leg(**leg) for leg in told.pop("legs")]
+            made = cls(**told, legs=legs)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(str(error)) from error
+        if not is_id(made.id):
+            raise ValueError("it has no id")
+        return made
+
+
+class OutSpool:
+    """`files/out`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self) -> list[Parcel]:
+        """What is there; what an interrupted daemon has left besides is removed."""
+        found = []
+        for path in sorted(self._folder.glob("*.json")):
+            with contextlib.suppress(OSError, ValueError):
+                parcel = Parcel.read(path.read_bytes())
+                if self._content(parcel.id).is_file() and path.stem == parcel.id:
+                    found.append(parcel)
+        whole = {parcel.id for parcel in found}
+        for path in self._folder.glob("*"):
+            if path.name.removesuffix(".json") not in whole:
+                path.unlink(missing_ok=True)
+        return found
+
+    def keep(self, parcel: Parcel) -> None:
+        """Write what it is. Raises StoreError."""
+        write_private(self._folder / f"{parcel.id}.json", parcel.written())
+
+    def put_body(self, ref: ParcelRef, body: bytes, parcel: Parcel) -> None:
+        """Raises StoreError."""
+        cipher = Cipher(ref)
+        sealed = b"".join(cipher.seal(n, body[n * CHUNK : (n + 1) * CHUNK]) for n in range(ref.chunks))
+        write_private(self._content(parcel.id), sealed)
+        self.keep(parcel)
+
+    def chunk(self, parcel: Parcel, ref: ParcelRef, n: int) -> bytes:
+        """As it is sent. Raises FileNotFoundError where the content is gone, or is not whole."""
+        size = CHUNK + TAG if parcel.sealed else CHUNK
+        with self._content(parcel.id).open("rb") as file:
+            file.seek(n * size)
+            raw = file.read(size)
+        wanted = min(CHUNK, parcel.size - n * CHUNK) + (TAG if parcel.sealed else 0)
+        if len(raw) != wanted:
+            raise FileNotFoundError(errno.ENOENT, "its content is not whole")
+        return raw if parcel.sealed else Cipher(ref).seal(n, raw)
+
+    def is_whole(self, parcel: Parcel, ref: ParcelRef, n: int) -> bool:
+        """Whether chunk `n` is what was kept; of a file that is told by the whole of it only."""
+        try:
+            if parcel.sealed:
+                return Cipher(ref).open(n, self.chunk(parcel, ref, n)) is not None
+            with self._content(parcel.id).open("rb") as file:
+                return hash_of(file) == parcel.sha256
+        except OSError:
+            return False
+
+    def drop(self, parcel_id: str) -> None:
+        (self._folder / f"{parcel_id}.json").unlink(missing_ok=True)
+        self._content(parcel_id).unlink(missing_ok=True)
+
+    def upload(self) -> "Upload":
+        """Raises StoreError."""
+        return Upload(self._folder)
+
+    def _content(self, parcel_id: str) -> Path:
+        return self._folder / parcel_id
+
+
+class Upload:
+    """A file that is given to be sent, piece by piece; `end` it, or `abandon` it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.id = secrets.token_hex(16)
+        self.size = 0
+        self._hash = hashlib.sha256()
+        self._path = folder / self.id
+        with _storing(self._path):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = _opened(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+
+    def write(self, piece: bytes) -> None:
+        """Raises TooLarge, StoreError."""
+        self.size += len(piece)
+        if self.size > SIZE_MAX:
+            raise TooLarge(f"a file can have at most {SIZE_MAX} bytes", limit=SIZE_MAX)
+        self._hash.update(piece)
+        with _storing(self._path):
+            check_room(self._path.parent, len(piece))
+            self._file.write(piece)
+
+    def end(self, *, name: str, at: float) -> Parcel:
+        """Raises StoreError."""
+        with _storing(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        parcel = Parcel(self.id, self.size, self._hash.hexdigest(), sealed=False, at=at, name=name)
+        write_private(self._path.with_name(f"{self.id}.json"), parcel.written())
+        return parcel
+
+    def abandon(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+class InSpool:
+    """`files/in`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, src: str, parcel_id: str) -> Path:
+        """Where the content is once it is whole. Raises InvalidRequest for what is no host or no id."""
+        if HOST.fullmatch(src) is None or not is_id(parcel_id):
+            raise InvalidRequest("it is no parcel of a host", field="uri")
+        return self._folder / src / parcel_id
+
+    def coming(self, src: str, ref: ParcelRef, *, sealed: bool) -> "Coming":
+        """What has come of it so far, to be gone on with. Raises StoreError."""
+        return Coming(self.path(src, ref.id), ref, sealed=sealed)
+
+    def body(self, src: str, ref: ParcelRef) -> bytes | None:
+        """A message that has come whole; None where it is not what its sender says."""
+        cipher, size = Cipher(ref), CHUNK + TAG
+        try:
+            sealed = self.path(src, ref.id).read_bytes()
+        except OSError:
+            return None
+        opened = [cipher.open(n, sealed[n * size : (n + 1) * size]) for n in range(ref.chunks)]
+        body = b"".join(one for one in opened if one is not None)
+        return body if hashlib.sha256(body).hexdigest() == ref.sha256 else None
+
+    def whole(self) -> list[tuple[str, str, int, float]]:
+        """What has come whole: from which host, its id, its bytes, and when, in seconds since the epoch."""
+        found = []
+        for path in sorted(self._folder.glob("*/*")):
+            with contextlib.suppress(OSError):
+                if is_id(path.name):
+                    told = path.stat()
+                    found.append((path.parent.name, path.name, told.st_size, told.st_mtime))
+        return found
+
+    def drop(self, src: str, parcel_id: str) -> None:
+        path = self.path(src, parcel_id)
+        path.unlink(missing_ok=True)
+        path.with_name(f"{path.name}.part").unlink(missing_ok=True)
+
+    def drop_part(self, src: str, parcel_id: str) -> None:
+        """What has come of it so far; nothing of what is whole."""
+        path = self.path(src, parcel_id)
+        path.with_name(f"{path.name}.part").unlink(missing_ok=True)
+
+    def sweep(self, before: float) -> int:
+        """Remove what was last written before that time; how many files."""
+        removed = 0
+        for path in self._folder.glob("*/*"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < before:
+                    path.unlink()
+                    removed += 1
+        return removed
+
+
+class Coming:
+    """Chunks of a parcel are written in their order; `have` of them are there."""
+
+    def __init__(self, path: Path, ref: ParcelRef, *, sealed: bool) -> None:
+        self._ref = ref
+        self._sealed = sealed
+        self._whole = path
+        self._part = path.with_name(f"{path.name}.part")
+        self._cipher = Cipher(ref)
+        self._chunk = CHUNK + TAG if sealed else CHUNK
+        with _storing(self._part):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = _opened(self._part, os.O_CREAT | os.O_RDWR)
+            there = os.fstat(self._file.fileno()).st_size
+            full = ref.size + (ref.chunks * TAG if sealed else 0)
+            # Of the last chunk there may be less than all: what was written before the last sync of the disk is whole.
+            self.have = ref.chunks if there == full else min(there // self._chunk, ref.chunks - 1)
+            self._file.truncate(there if there == full else self.have * self._chunk)
+            self._file.seek(0, os.SEEK_END)
+
+    def add(self, sealed: list[bytes]) -> int:
+        """Write the next chunks, up to the first that is not right; how many. Raises StoreError."""
+        done = 0
+        with _storing(self._part):
+            check_room(self._part.parent, sum(map(len, sealed)))
+            for raw in sealed:
+                content = self._cipher.open(self.have, raw)
+                if content is None:
+                    break
+                self._file.write(raw if self._sealed else content)
+                self.have += 1
+                done += 1
+            self._file.flush()
+        return done
+
+    def end(self) -> bool:
+        """It is whole: put it in its place. False where it is not what its sender says; it is begun again then. Raises
+        StoreError."""
+        with _storing(self._part):
+            os.fsync(self._file.fileno())
+            if not self._sealed and self._hash() != self._ref.sha256:  # a message's is checked as it is read
+                self._file.truncate(0)
+                self._file.seek(0)
+                self.have = 0
+                return False
+            self._part.replace(self._whole)
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _hash(self) -> str:
+        self._file.seek(0)
+        return hash_of(self._file)
+
+
+def hash_of(file: IO[Any]) -> str:
+    """The SHA-256 of what is left to be read."""
+    made = hashlib.sha256()
+    while piece := file.read(HASHED_AT_ONCE):
+        made.update(piece)
+    return made.hexdigest()
+
+
+def check_room(folder: Path, more: int) -> None:
+    """Raises OSError where so much more would leave too little of the disk free."""
+    if shutil.disk_usage(folder).free - more < FREE_MIN:
+        raise OSError(errno.ENOSPC, f"less than {FREE_MIN >> 30} GiB of the disk would be left free")
+
+
+def _opened(path: Path, flags: int) -> IO[Any]:
+    return os.fdopen(os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+b" if flags & os.O_RDWR else "wb")
+
+
+@contextlib.contextmanager
+def _storing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}", file=str(path), reason="disk") from error

@@ -1,0 +1,97 @@
+"""The part at work: this host in its fleet, where there is `[fleet]`; else what is said of a fleet that it is not in.
+
+All that a fleet takes is loaded only where there is `[fleet]`.
+"""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import structlog
+
+from synapsed.errors import ConfigError
+from synapsed.interfaces import AgentSource, WaitingHere, WaitingSource
+from synapsed.kernel import Kernel, Running
+from synapsed_fleet.fleet_config import FleetConfig
+from synapsed_fleet.fleet_control import Membership
+from synapsed_fleet.fleet_table import FleetTable
+from synapsed_fleet.no_member import NoMember
+
+if TYPE_CHECKING:
+    from synapsed_fleet.service import Fleet
+
+log = structlog.stdlib.get_logger("synapsed.fleet")
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Running]:
+    """Tasks of other hosts are written with what these are owed also where this one has left. Credentials that cannot
+    be read leave this host out of its fleet, and nothing else: its own agents are worth more than the way to others."""
+    table = FleetTable(kernel.store)
+    config: FleetConfig | None = kernel.config.fleet
+    if config is None:
+        yield OutOfFleet(kernel, table, None)
+        return
+    try:
+        fleet = await _made(config, kernel, table)
+    except ConfigError as error:
+        log.error("this host takes no part in its fleet", why=error.message)  # noqa: TRY400 - told in words
+        kernel.alert(f"this host takes no part in its fleet: {error.message}; then restart the daemon")
+        yield OutOfFleet(kernel, table, error.message)
+        return
+    running = InFleet(kernel, fleet)
+    try:
+        yield running
+    finally:
+        await running.close()
+
+
+async def _made(config: FleetConfig, kernel: Kernel, table: FleetTable) -> "Fleet":
+    """Raises ConfigError."""
+    service = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.service")
+    home = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.member_files")
+    fleet: Fleet = service.Fleet(
+        config,
+        home.Home(kernel.paths),
+        store=kernel.store,
+        table=table,
+        control=kernel.control,
+        clock=kernel.clock,
+        version=kernel.figures.version,
+    )
+    return fleet
+
+
+class OutOfFleet(Running):
+    """`problem`: why this host takes no part in the fleet that it is configured for."""
+
+    def __init__(self, kernel: Kernel, table: FleetTable, problem: str | None) -> None:
+        self.carrier = NoMember(kernel.store, table, kernel.clock, problem)
+        self.provides = {Membership: Membership(None, problem)}
+
+
+class InFleet(Running):
+    def __init__(self, kernel: Kernel, fleet: "Fleet") -> None:
+        self.carrier = fleet.carrier
+        self.provides = {Membership: Membership(fleet), WaitingSource: fleet, AgentSource: fleet}
+        self._kernel = kernel
+        self._fleet = fleet
+        self._starting: asyncio.Task[None] | None = None
+
+    def started(self) -> None:
+        self._fleet.waiting.source = next((here.items for here in self._kernel.all(WaitingHere)), None)
+        self._starting = asyncio.create_task(self._start())
+
+    async def _start(self) -> None:
+        try:
+            await self._fleet.start()
+        except Exception:  # the agents here, and the API, are worth more than a clean end
+            log.exception("the fleet is not started")
+
+    async def close(self) -> None:
+        """After the agents: the others are told what becomes of their tasks until then."""
+        if self._starting is not None:
+            await self._starting
+        await self._fleet.close()

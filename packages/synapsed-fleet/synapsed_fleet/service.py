@@ -1,0 +1,492 @@
+"""The fleet, put together for the daemon: one connection, and what is done over it for as long as the daemon lives.
+
+The daemon loads this module only where there is `[fleet]`. What it gives: `carrier`, by which messages go to members
+(`interfaces.Carrier`), and what people ask of the fleet.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Final
+
+import structlog
+
+from synapsed.aio import TaskSet
+from synapsed.clock import Clock
+from synapsed.errors import ConfigError, RemoteRefused, StoreError, SynapsedError
+from synapsed.interfaces import AgentView, Control, HostSaid, Store
+from synapsed.model.events import AttentionItem
+from synapsed_fleet import live_text, streams
+from synapsed_fleet.a2a_types import Shapes
+from synapsed_fleet.attention import Waiting, inbox
+from synapsed_fleet.audit import EVERY_S as AUDIT_EVERY_S
+from synapsed_fleet.carrier import FleetCarrier
+from synapsed_fleet.class_work import AGAIN_S, Claims, WorkDeps, Working
+from synapsed_fleet.event_publishing import EventTelling
+from synapsed_fleet.event_reading import EventHearing
+from synapsed_fleet.file_transfers import UNDER_WAY_MAX, Files
+from synapsed_fleet.fleet_answers import FleetEvent, FleetHeld, FleetHost, FleetOut, FleetStatus
+from synapsed_fleet.fleet_config import FleetConfig
+from synapsed_fleet.fleet_rows import FleetChange, OutRow, carried_by_fleet
+from synapsed_fleet.fleet_table import FleetTable
+from synapsed_fleet.incoming import Incoming
+from synapsed_fleet.link import Link
+from synapsed_fleet.mail_pulling import Pull
+from synapsed_fleet.member_files import Home
+from synapsed_fleet.membership import is_due, keep_newest, keep_urls, renew
+from synapsed_fleet.names import urgent
+from synapsed_fleet.offered_agents import OfferedAgents
+from synapsed_fleet.outgoing import Outgoing, Speaker
+from synapsed_fleet.parcel_fetching import Fetching
+from synapsed_fleet.parcel_sending import Parcels
+from synapsed_fleet.peer_certificates import NotMet, Peers
+from synapsed_fleet.ports import BrokerRefused, NoBroker
+from synapsed_fleet.presence import Records
+from synapsed_fleet.removed_hosts import RemovedHosts
+from synapsed_fleet.stranded_work import EVERY_S as LOST_EVERY_S
+from synapsed_fleet.stranded_work import LostWork
+from synapsed_fleet.task_inquiries import Questions
+from synapsed_fleet.views import FleetTold
+from synapsed_fleet.wakeup import Bell
+
+RECEIPTS_AFTER_S: Final = 0.02
+"""What is taken within so long has its receipt in one message."""
+BROKERS: Final = "$KV.SYN_HOSTS._brokers"
+LEARN_S: Final = 30.0
+LEARN_FEW_S: Final = 5.0
+"""In a fleet of few hosts whoever has just joined may be written to that soon."""
+FEW_HOSTS: Final = 16
+LEARN_PER_HOST_S: Final = 0.3
+LEARN_MOST_S: Final = 300.0
+MEMBERSHIP_S: Final = 30.0
+"""Between two looks at the credentials' files, and at where the brokers are."""
+FORGET_EVERY_S: Final = 3600.0
+"""Between two looks at which ids of what was taken are kept no longer."""
+BEFORE_THE_RECORD: Final = frozenset({"connection", "record", "peers"})
+"""Loops that begin at once. The others have something to say, which others check with the certificate in the record."""
+
+log = structlog.stdlib.get_logger("synapsed.fleet")
+
+
+class Fleet:
+    """`start` it once, `close` it before the store. `version` is this program's."""
+
+    def __init__(
+        self,
+        config: FleetConfig,
+        home: Home,
+        *,
+        store: Store,
+        table: FleetTable,
+        control: Control,
+        clock: Clock,
+        version: str,
+    ) -> None:
+        """Raises ConfigError where there are no credentials."""
+        self._config = config
+        self._home = home
+        self._store = store
+        self._clock = clock
+        self._identity = home.identity()
+        me = Speaker(fleet=self._identity.trust.fleet, name=self._identity.name, pair=self._identity.pair)
+        self._me = me
+        self.table = table
+        self._agents = agents = OfferedAgents(control, config)
+        inbox = f"_INBOX_{me.name}"
+        self.link = Link(lambda: self._identity.options(config.urls), inbox, on_up=self._connected)
+        self._peers = peers = Peers(table, self._identity.trust, clock)
+        self.parcels = Parcels(
+            name=me.name,
+            pair=me.pair,
+            table=table,
+            broker=self.link,
+            clock=clock,
+            folder=home.files / "out",
+            lost=self._undeliverable,
+        )
+        shapes = Shapes()
+        self._outgoing = Outgoing(
+            me=me,
+            table=table,
+            tasks=store,
+            parcels=self.parcels,
+            broker=self.link,
+            shapes=shapes,
+            clock=clock,
+            rng=random.random,
+        )
+        self._fetching = Fetching(
+            broker=self.link, clock=clock, folder=home.files / "in", say=self._outgoing.say_control
+        )
+        self.files = Files(parcels=self.parcels, fetching=self._fetching, clock=clock, folder=home.files / "in")
+        self._due, self._owed, self._audit, self._ask = Bell(), Bell(), Bell(), Bell()
+        claims = Claims(self.link, peers)
+        persons = frozenset(config.persons)
+        self._incoming = incoming = Incoming(
+            me=me,
+            store=store,
+            table=table,
+            tasks=control.tasks,
+            accepting=agents,
+            peers=peers,
+            broker=self.link,
+            outgoing=self._outgoing,
+            parcels=self.parcels,
+            fetching=self._fetching,
+            shapes=shapes,
+            claims=claims,
+            clock=clock,
+            persons=persons,
+            owed=self._something_owed,
+        )
+        self._questions = Questions(store=store, table=table, outgoing=self._outgoing, clock=clock)
+        self._working = Working(
+            WorkDeps(
+                me=me,
+                table=table,
+                peers=peers,
+                broker=self.link,
+                outgoing=self._outgoing,
+                fetching=self._fetching,
+                shapes=shapes,
+                agents=agents,
+                persons=persons,
+                owed=self._something_owed,
+            ),
+            incoming,
+            claims,
+        )
+        self._pull = Pull(self.link, streams.IN, me.name, inbox, incoming.take)
+        self.waiting = Waiting(store, agents.accepts, publish=config.events.publish, content=config.events.content)
+        self.presence = Records(
+            me=me,
+            token=lambda: self._identity.token,
+            broker=self.link,
+            peers=peers,
+            directory=control.directory,
+            events=store.events,
+            clock=clock,
+            accepts=agents.accepts,
+            version=version,
+            waiting=self.waiting,
+            classes=config.work.classes,
+        )
+        self.carrier = FleetCarrier(
+            me=me,
+            store=store,
+            table=table,
+            peers=peers,
+            incoming=incoming,
+            shapes=shapes,
+            clock=clock,
+            due=self._due.set,
+            classes=self._want_class,
+            files=self.parcels.check,
+            taken=self.presence.classes,
+        )
+        self._lost = LostWork(
+            me=me,
+            store=store,
+            table=table,
+            incoming=incoming,
+            working=self._working,
+            clock=clock,
+            config=config.work,
+            idle_for=lambda host: self.presence.liveness.idle_for(host, clock.monotonic()),
+            due=self._due.set,
+        )
+        self._removed = RemovedHosts(
+            own=me.name,
+            store=store,
+            table=table,
+            tasks=control.tasks,
+            incoming=incoming,
+            peers=peers,
+            broker=self.link,
+            clock=clock,
+        )
+        self._told = FleetTold(
+            identity=lambda: self._identity, link=self.link, presence=self.presence, table=table, clock=clock
+        )
+        self._hearing = EventHearing(self.link, peers, clock)
+        self._telling = EventTelling(
+            name=me.name,
+            events=store.events,
+            cursors=table,
+            directory=control.directory,
+            broker=self.link,
+            outgoing=self._outgoing,
+            clock=clock,
+            accepts=agents.accepts,
+            content=config.events.content,
+        )
+        self._live = live_text.LiveTelling(
+            me=me, events=store.events, store=store, table=table, broker=self.link, outgoing=self._outgoing
+        )
+        heard = live_text.LiveHearing(
+            me=me,
+            store=store,
+            peers=peers,
+            broker=self.link,
+            outgoing=self._outgoing,
+            incoming=incoming,
+            clock=clock,
+            again=self._live.again,
+        )
+        self.link.listen(f"syn.say.{me.name}.*", heard.take)
+        self._classes: set[str] = set(config.work.classes)
+        self._tasks = TaskSet()
+        self._loops: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """What was under way goes on."""
+        await self._peers.load()
+        await self.parcels.load()
+        await self.carrier.restore()
+        await self._peers.learn(self._me.name, self._identity.token)
+        self.table.on_owed = self._due.set
+        loops: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+            ("connection", self.link.run),
+            ("mail", self._pull.run),
+            ("outbox", self._publish),
+            ("files", self.parcels.run),
+            ("receipts", self._receipts),
+            ("audit", self._audits),
+            ("questions", lambda: self._questions.run(self._ask, self.link.wait_up)),
+            ("record", self._announce),
+            ("peers", self._learn),
+            ("candidates", self._candidates),
+            ("taken", self._forget),
+            ("lost work", self._look_for_lost),
+            ("live text", self._live.run),
+        ]
+        if self._config.work.classes:
+            loops.append(("work", lambda: self._working.ask(self._config.work.classes)))
+        if self._config.events.publish:
+            loops.append(("events", self._telling.run))
+        for name, loop in loops:
+            self._loops.append(asyncio.create_task(self._for_ever(name, loop), name=f"fleet {name}"))
+
+    async def close(self) -> None:
+        """Let go of it: what is under way is kept."""
+        self.table.on_owed = None
+        await self.presence.bye()
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._tasks.cancel()
+        await self._fetching.close()
+        await self.files.close()
+
+    # --- signals ---
+
+    def _connected(self) -> None:
+        self._outgoing.reconnected()
+        self._pull.reconnected()
+        for signal in (self._due, self._owed, self._audit, self._ask, self.parcels.bell):
+            signal.set()
+        self._tasks.spawn(self._make_classes())
+
+    def _something_owed(self) -> None:
+        self._owed.set()
+        self._due.set()
+        self.parcels.bell.set()
+
+    async def _undeliverable(self, row: OutRow, why: str) -> None:
+        await self._incoming.undeliverable(row, why)
+
+    def _want_class(self, cls: str) -> None:
+        """The stream's consumer of the class is there before the first work of it is taken, if the admin's is up."""
+        if cls not in self._classes:
+            self._classes.add(cls)
+            self._tasks.spawn(self._make_classes())
+
+    async def _make_classes(self) -> None:
+        wanted = sorted({name for cls in self._classes for name in (cls, urgent(cls.removesuffix("-hi")))})
+        if not wanted:
+            return
+        try:
+            await self.link.ask(f"syn.adm.classes.{self._me.name}", {"classes": wanted})
+        except (NoBroker, BrokerRefused) as error:
+            log.info("the classes of work are not made yet", why=str(error))
+
+    # --- loops ---
+
+    async def _for_ever(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
+        """A fault in one part takes the others along no more than a broker does."""
+        if name not in BEFORE_THE_RECORD:
+            await self.presence.written.wait()
+        while True:
+            try:
+                await loop()
+            except (NoBroker, BrokerRefused, NotMet) as error:
+                log.debug("it waits for the broker", part=name, why=str(error))
+                await self.link.wait_up()
+            except StoreError as error:
+                if error.details.get("reason") == "closed":
+                    return
+                log.warning("the store refuses", part=name, why=error.message)
+            except Exception:
+                log.exception("a part of the fleet failed, and is begun again", part=name)
+            await asyncio.sleep(1.0)
+
+    async def _announce(self) -> None:
+        await self.link.wait_up()
+        await self.presence.announce()
+
+    async def _publish(self) -> None:
+        pacing = self._outgoing.pacing
+        while True:
+            while (rest := pacing.resting(self._clock.monotonic())) > 0:
+                await self._due.wait(rest)  # a connection ends the rest, and rings
+            await self.link.wait_up()
+            try:
+                more = await self._outgoing.publish()
+            except NoBroker as error:
+                log.debug("nothing is published now", why=str(error))
+                continue
+            if not more:
+                await self._due.wait(pacing.next_at(self._clock.monotonic()))
+
+    async def _receipts(self) -> None:
+        while True:
+            await self._owed.wait()
+            await self.link.wait_up()
+            await asyncio.sleep(RECEIPTS_AFTER_S)
+            try:
+                while await self._outgoing.receipts():
+                    pass
+            except NoBroker:
+                await asyncio.sleep(0.5)
+                self._owed.set()
+
+    async def _audits(self) -> None:
+        while True:
+            await self._audit.wait(AUDIT_EVERY_S)
+            if self.link.up and await self._outgoing.audit():
+                self._due.set()
+
+    async def _candidates(self) -> None:
+        while True:
+            await self.link.wait_up()
+            if not await self._working.resume():
+                await self._working.undecided.wait()
+            await asyncio.sleep(AGAIN_S)
+
+    async def _look_for_lost(self) -> None:
+        while True:
+            await self.link.wait_up()
+            await self.presence.records()
+            await self._lost.look()
+            await self._removed.look()
+            await asyncio.sleep(LOST_EVERY_S)
+
+    async def _forget(self) -> None:
+        while True:
+            await self.table.forget_taken()
+            await self._fetching.sweep()
+            await asyncio.sleep(FORGET_EVERY_S)
+
+    async def _learn(self) -> None:
+        """The certificates of the others, and who is revoked. The more hosts there are, the less often all their
+        records are read by each; who is revoked is read apart from them."""
+        read_at, looked_at, connects = -LEARN_MOST_S, -MEMBERSHIP_S, 0
+        while True:
+            await self.link.wait_up()
+            now = self._clock.monotonic()
+            hosts = len(self._peers.names())
+            if now - read_at >= min(LEARN_MOST_S, hosts * LEARN_PER_HOST_S):
+                await self.presence.records()
+                read_at = now
+            else:
+                await self.presence.renew_trust()
+            if self.link.connects != connects or now - looked_at >= MEMBERSHIP_S or self._membership_is_due():
+                await self._keep_membership()
+                looked_at, connects = now, self.link.connects
+            await asyncio.sleep(LEARN_S if hosts > FEW_HOSTS else LEARN_FEW_S)
+
+    def _membership_is_due(self) -> bool:
+        """Somebody was revoked, or this host's credentials are to be renewed."""
+        news = self._peers.trust.account_token != self._identity.trust.account_token
+        return news or is_due(self._identity, now=self._clock.wall())
+
+    async def _keep_membership(self) -> None:
+        """What was learned of who is revoked is kept, and credentials are renewed in time."""
+        try:
+            if self._peers.trust.account_token != self._identity.trust.account_token:
+                await asyncio.to_thread(keep_newest, self._home, self._peers.trust)
+            await self._take_up_credentials()
+            if (told := await self.link.last(streams.HOSTS, BROKERS)) is not None:
+                await asyncio.to_thread(keep_urls, self._home, told.body)
+            now = self._clock.wall()
+            if is_due(self._identity, now=now) and await renew(self._home, self.link.ask, now=now):
+                await self._take_up_credentials()
+                log.info("this host's credentials were renewed", until=self._identity.expires)
+        except (RemoteRefused, ConfigError, BrokerRefused) as error:
+            log.warning("this host's membership is not kept", why=str(error))
+
+    async def _take_up_credentials(self) -> None:
+        """Whoever else has written them: connections are made with what is kept, and others believe what the record
+        of this host says."""
+        kept = await asyncio.to_thread(self._home.identity)
+        if kept.pair.public == self._me.pair.public:  # else the daemon is started again
+            self._identity = kept
+            if kept.trust.account_token != self._peers.trust.account_token:
+                self._peers.trust = self._peers.trust.renewed(kept.trust.account_token)
+
+    # --- what people ask ---
+
+    async def agents(self) -> list[AgentView]:
+        """Those of the other hosts."""
+        return await self.presence.agents()
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        """What waits for a person on the other hosts, as far as they tell it."""
+        return inbox(await self.presence.records(), self.presence.state, own=self._me.name)
+
+    async def teams(self) -> dict[str, list[str]]:
+        """The members of teams on other hosts, as addresses."""
+        return await self.presence.teams()
+
+    async def status(self) -> FleetStatus:
+        return (await self._told.status()).model_copy(update={"files": self.files.under_way()[:UNDER_WAY_MAX]})
+
+    async def hosts(self) -> Sequence[FleetHost]:
+        return await self._told.hosts()
+
+    def events(
+        self, after: str | None, *, newest: bool, host: str | None = None, types: frozenset[str] | None = None
+    ) -> AsyncGenerator[FleetEvent | None]:
+        return self._hearing.follow(after, newest=newest, host=host, types=types)
+
+    async def outbox(self, host: str | None = None) -> Sequence[FleetOut]:
+        return await self._told.outbox(host)
+
+    async def quarantine(self) -> Sequence[FleetHeld]:
+        return await self._told.quarantine()
+
+    async def outbox_retry(self, row_id: str) -> bool:
+        """Publish it again now; False where there is no such row."""
+        row = await self.table.row(row_id)
+        if row is None:
+            return False
+        await self.table.again([row])
+        self._outgoing.pacing.worked(row.dst)
+        self._due.set()
+        return True
+
+    async def outbox_cancel(self, row_id: str) -> bool:
+        """Cancel the task of the row, or drop the row where it has no open task here; False for no such row."""
+        row = await self.table.row(row_id)
+        if row is None:
+            return False
+        task = await self._store.task(row.task_id)
+        if task is not None and not task.terminal and carried_by_fleet(task):
+            try:
+                await self.carrier.cancel(task)
+            except SynapsedError as error:
+                log.info("a task of the outbox is not canceled", task=task.id, why=error.message)
+            else:
+                return True
+        await self.table.change(FleetChange(closed=((row.id, row.n, row.dst),)))
+        return True

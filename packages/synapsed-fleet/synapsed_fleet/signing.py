@@ -1,0 +1,40 @@
+"""Who said it: each host signs what it says with the key that the fleet has certified; nobody goes by the subject.
+
+Signed are the fleet, the subject (so: from whom, to whom, of which kind), the id, the version and the body. So
+a message can neither be changed, nor given to another host or fleet, nor be said under another id. That it is said
+again changes nothing: the id is known by then. The broker is not believed: it can withhold, and not forge. Pure.
+"""
+
+import base64
+import binascii
+import hashlib
+from dataclasses import replace
+from typing import Final
+
+from synapsed_fleet.envelope import BadEnvelope, Envelope
+from synapsed_fleet.nkey import BadKey, KeyPair, verify
+
+_PURPOSE: Final = "synapsed fleet"
+"""What a host's key signs otherwise, the broker's nonce, never begins so."""
+
+
+def signed(envelope: Envelope, fleet: str, pair: KeyPair) -> Envelope:
+    """`envelope` with the signature of the host whose `pair` it is."""
+    signature = base64.b64encode(pair.sign(_said(envelope, fleet))).decode()
+    return replace(envelope, signature=signature)
+
+
+def check(envelope: Envelope, fleet: str, public: str) -> None:
+    """Raises BadEnvelope unless the host of the key `public` has said exactly this in this fleet."""
+    try:
+        signature = base64.b64decode(envelope.signature, validate=True)
+        right = verify(public, "user", signature, _said(envelope, fleet))
+    except (binascii.Error, ValueError, BadKey) as error:
+        raise BadEnvelope("its signature cannot be read") from error
+    if not right:
+        raise BadEnvelope("its signature is not its sender's")
+
+
+def _said(envelope: Envelope, fleet: str) -> bytes:
+    body = hashlib.sha256(envelope.body).hexdigest()
+    return "\n".join((_PURPOSE, fleet, envelope.version, envelope.subject, envelope.id, body)).encode()

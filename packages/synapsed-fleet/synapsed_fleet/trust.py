@@ -1,0 +1,118 @@
+"""Whom a member believes: keys whose token is signed by the fleet, whatever a broker says.
+
+A member knows the operator's public key and the fleet's (its account's) from its invitation. The account's token,
+signed by the operator, names the keys that sign hosts and who is revoked; a newer one replaces it. So a broker can
+withhold what is new, and forge nothing.
+
+Pure: time is an argument, in Unix seconds.
+"""
+
+from typing import Final, NamedTuple, Self
+
+from synapsed_fleet.broker_permissions import HOST, JOIN
+from synapsed_fleet.fleet_config import HOST_NAME
+from synapsed_fleet.jwt import BadToken, SignedToken, read
+
+CLOCK_S: Final = 300
+"""By so much two hosts' clocks may differ where a token has just been issued."""
+
+
+class NotTrusted(ValueError):
+    """A token that is not of this fleet, counts no more, or is of another role; says which."""
+
+
+class Revoked(NotTrusted):
+    """A token of this fleet whose `key` counts no more: its host was removed, or has another."""
+
+    def __init__(self, host: str, key: str) -> None:
+        super().__init__(f"its token is revoked: {host} was removed, or has a newer one")
+        self.key = key
+
+
+class OutOfTime(NotTrusted):
+    """A token of this fleet that counts no more, or not yet, by the clock here: its host may have another soon."""
+
+
+class Member(NamedTuple):
+    """A host as its token names it."""
+
+    host: str
+    key: str
+    expires: int | None
+
+
+class Trust:
+    """What is believed of one fleet."""
+
+    def __init__(self, *, fleet: str, operator: str, account_token: str) -> None:
+        """`fleet` and `operator` are public keys. Raises NotTrusted where the token is not the operator's for it."""
+        self.fleet = fleet
+        self.operator = operator
+        self.account_token = account_token
+        self._account = _account(account_token, fleet, operator)
+        self._keys = {
+            str(scope.get("key")): str(scope.get("role"))
+            for scope in self._account.nats.get("signing_keys") or ()
+            if isinstance(scope, dict)
+        }
+        revoked = self._account.nats.get("revocations") or {}
+        self._revoked = {str(key): int(until) for key, until in revoked.items() if type(until) is int}
+
+    @property
+    def issued(self) -> int:
+        return self._account.issued
+
+    def host(self, token: str, *, now: float) -> Member:
+        """The host that `token` names. Raises NotTrusted."""
+        return self._member(token, HOST, now)
+
+    def invited(self, token: str, *, now: float) -> Member:
+        """The same of the token in an invitation."""
+        return self._member(token, JOIN, now)
+
+    def is_revoked(self, key: str, issued: int) -> bool:
+        return issued <= max(self._revoked.get(key, 0), self._revoked.get("*", 0))
+
+    def renewed(self, account_token: str) -> Self:
+        """What is believed after that account's token was seen; self where it is the same or an older one. Raises
+        NotTrusted."""
+        newer = _account(account_token, self.fleet, self.operator)
+        if (newer.issued, account_token) <= (self.issued, self.account_token):
+            return self
+        return type(self)(fleet=self.fleet, operator=self.operator, account_token=account_token)
+
+    def _member(self, text: str, role: str, now: float) -> Member:
+        try:
+            token = read(text)
+        except BadToken as error:
+            raise NotTrusted(f"it is no token: {error}") from None
+        if token.type != "user" or token.nats.get("issuer_account") != self.fleet:
+            raise NotTrusted("its token is not of this fleet")
+        if self._keys.get(token.issuer) != role:
+            raise NotTrusted(f"its token is not signed by a key of this fleet for the role {role!r}")
+        if HOST_NAME.fullmatch(token.name) is None:
+            raise NotTrusted("its token has no name of a host")
+        if self.is_revoked(token.subject, token.issued):
+            raise Revoked(token.name, token.subject)
+        if token.expires is not None and token.expires <= now:
+            raise OutOfTime(f"its token counted until {_ago(now - token.expires)} ago by the clock of this host")
+        if token.issued > now + CLOCK_S:
+            raise OutOfTime(f"its token was issued {_ago(token.issued - now)} ahead of the clock of this host")
+        return Member(token.name, token.subject, token.expires)
+
+
+def _account(text: str, fleet: str, operator: str) -> SignedToken:
+    try:
+        token = read(text)
+    except BadToken as error:
+        raise NotTrusted(f"the fleet's own token cannot be read: {error}") from None
+    if (token.type, token.subject, token.issuer) != ("account", fleet, operator):
+        raise NotTrusted("the fleet's own token is not for this fleet, or not signed by its operator")
+    return token
+
+
+def _ago(seconds: float) -> str:
+    unit, name = next(
+        ((u, n) for u, n in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if seconds >= u), (1, "s")
+    )
+    return f"{seconds / unit:.0f} {name}"

@@ -1,0 +1,91 @@
+"""Files that are given here to be sent, in pieces, each of which says where it begins: what was cut off goes on."""
+
+import asyncio
+from typing import Final
+
+from synapsed.clock import Clock
+from synapsed.errors import Busy, InvalidRequest, TaskNotFound
+from synapsed.interfaces import KeptFile
+from synapsed_fleet.fleet_answers import FleetFile
+from synapsed_fleet.parcel_sending import Parcels
+from synapsed_fleet.parcel_spool import Parcel, Upload
+
+OPEN_MAX: Final = 8
+IDLE_S: Final = 600.0
+"""After so long without a piece it is let go, where another needs its place."""
+
+
+class Begun:
+    """One that is not whole yet."""
+
+    def __init__(self, name: str, upload: Upload, at: float) -> None:
+        self.name = name
+        self.upload = upload
+        self.at = at
+        self.lock = asyncio.Lock()
+
+
+class Uploads:
+    def __init__(self, parcels: Parcels, clock: Clock) -> None:
+        self._parcels = parcels
+        self._clock = clock
+        self._begun: dict[str, Begun] = {}
+        self._done: dict[str, FleetFile] = {}
+
+    async def begin(self, name: str) -> FleetFile:
+        """Raises Busy, InvalidRequest, StoreError."""
+        now = self._clock.monotonic()
+        idle = min(self._begun.values(), key=lambda begun: begun.at, default=None)
+        if len(self._begun) >= OPEN_MAX and idle is not None:
+            if now - idle.at < IDLE_S:
+                raise Busy(f"{OPEN_MAX} files are being given already: wait until one is whole")
+            await self._let_go(idle)
+        upload = await self._parcels.upload()
+        begun = self._begun[upload.id] = Begun(name, upload, now)
+        return _told(begun)
+
+    async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
+        """The next piece; one that is there already changes nothing. Raises TaskNotFound, InvalidRequest that tells the
+        `size` that is here, TooLarge, StoreError."""
+        if (done := self._done.get(file_id)) is not None:
+            return done
+        if (begun := self._begun.get(file_id)) is None:
+            raise TaskNotFound(f"no file {file_id[:40]!r} is being given: begin again", id=file_id[:40])
+        async with begun.lock:
+            begun.at = self._clock.monotonic()
+            size = begun.upload.size
+            if offset > size or offset + len(piece) < size:
+                raise InvalidRequest(f"offset: {size} bytes are here", field="offset", size=size)
+            await asyncio.to_thread(begun.upload.write, piece[size - offset :])
+            if not last:
+                return _told(begun)
+            parcel = await self._parcels.uploaded(begun.upload, begun.name)
+            self._begun.pop(file_id, None)
+            while len(self._done) >= OPEN_MAX:
+                del self._done[next(iter(self._done))]
+            self._done[file_id] = told = told_of(parcel)
+            return told
+
+    async def close(self) -> None:
+        for begun in list(self._begun.values()):
+            await self._let_go(begun)
+
+    async def _let_go(self, begun: Begun) -> None:
+        self._begun.pop(begun.upload.id, None)
+        await asyncio.to_thread(begun.upload.abandon)
+
+
+def _told(begun: Begun) -> FleetFile:
+    uri = KeptFile(None, begun.upload.id).uri
+    return FleetFile(id=begun.upload.id, uri=uri, name=begun.name, size=begun.upload.size, whole=False)
+
+
+def told_of(parcel: Parcel) -> FleetFile:
+    return FleetFile(
+        id=parcel.id,
+        uri=KeptFile(None, parcel.id).uri,
+        name=parcel.name,
+        size=parcel.size,
+        whole=True,
+        sha256=parcel.sha256,
+    )

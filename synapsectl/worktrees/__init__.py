@@ -1,1 +1,0 @@
-"""Folders and branches of their own for agents, by the git program."""

@@ -1,0 +1,516 @@
+"""A program's own app server: threads of turns, over JSON-RPC in WebSocket messages on a private Unix socket, to which
+the program's terminal is attached as well (`companion`).
+
+One thread is this agent's: the one that the terminal shows. The server tells everybody of threads that begin, and those
+who have resumed a thread of what happens in it. What was missed is read from the thread's turns.
+
+The server sends its questions to all of its clients: who answers first has answered. Questions that are not known here
+are left to the terminal, and so are methods.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import structlog
+
+from synapsed import __version__
+from synapsed.channels import Channel, LaunchContext, at_path
+from synapsed.clock import PastDates, SystemClock
+from synapsed.errors import ChannelAway, MessageRefused
+from synapsed.interfaces import FoundTurn, Reach, Submitted
+from synapsed.model.facts import ChannelFact, LimitsTold, SessionStarted
+from synapsed.parts.app_server.companion_log import keep_small
+from synapsed.parts.app_server.connection import REQUEST_S, AppConnection
+from synapsed.parts.app_server.items import answer_in, code_of, key_of, limits_in, user_key, words_of
+from synapsed.parts.app_server.questions import ASKED_AGAIN_S, AppQuestions
+from synapsed.parts.app_server.turns import AppTurns
+from synapsed.shared.files import write_whole
+
+RETRY_S = 0.2
+LOOK_S, LOOK_GROWS, LOOK_MAX_S = 0.1, 1.2, 2.0
+"""How soon it is looked again which thread the terminal shows, while it shows none: each so many times later, up to
+the last. So one is seen at most a fifth later than it is there."""
+GONE_S = 3.0
+"""A server that was connected and refuses connections for so long has ended."""
+MESSAGE_MAX = 64 << 20
+"""Bytes of one message of the server's."""
+WAITS = "waitingOnApproval"
+"""Flag of a thread that has asked for an approval, which a client that resumes it is asked for as well."""
+SUBSCRIBE_TRIES = 50
+"""A thread can be resumed when its first turn has been written, a moment after that began."""
+TURNS_READ = 20
+"""How many of a thread's last turns are asked for at once."""
+TURNS_MAX = 200
+"""Turns that are remembered, and how many are looked through for a message."""
+SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
+"""How long after a thread has come to rest, and then after each other, its turns are read for ends that were not told;
+a server that writes slowly tells of them last."""
+
+_log = structlog.get_logger(__name__)
+
+type _Json = dict[str, Any]
+
+
+class AppServerChannel:
+    """`interfaces.Delivering`, on `context.server_socket`."""
+
+    coming = False
+
+    def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
+        self.name = name
+        self._channel = channel
+        self._context = context
+        self._dates = PastDates(SystemClock())
+        self._emit: Callable[[ChannelFact], None] | None = None
+        self._changed: Callable[[], None] = lambda: None
+        self._told_reach: tuple[Reach, str | None] = ("away", None)
+        self._task: asyncio.Task[None] | None = None
+        self._subscribing: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
+        self._cutting: asyncio.Task[None] | None = None
+        self._retry = asyncio.Event()
+        self._server: AppConnection | None = None
+        self._greeted = False
+        """The connection has brought what is known of the thread."""
+        self._request_came = asyncio.Event()
+        self._thread: str | None = None
+        self._subscribed = False
+        self._busy = False
+        self._threads: set[str] = set()
+        """Those of the program's that were told, but for those of its own for a moment."""
+        self._turns = AppTurns(name, channel, self._say)
+        self._questions = AppQuestions(name, channel, self._say)
+        self._was_there = False
+        self._refused_since: float | None = None
+        self._gone: str | None = None
+        self._puzzled: str | None = None
+        """What was last told of in the log that is not understood."""
+
+    # --- SideChannel ---
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        """Begin; returns before the server is up."""
+        self._emit = emit
+        self._thread = self._turns.thread = await asyncio.to_thread(self._recall)
+        self._was_there = self._thread is not None
+        self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
+        self._cutting = asyncio.create_task(keep_small(self._context.companion_log))
+
+    async def poll(self) -> None:
+        self._dates.note()
+        self._retry.set()
+
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
+        """The answer to the last message that was given since then. What is dated later than now is from before the
+        clock was set back."""
+        if self._thread is None or self.reach() == "away":
+            return None
+        since, now = self._dates.of(since_ns / 1e9), self._dates.of(time.monotonic())
+        try:
+            turns = await self._read_turns(1)
+        except (ChannelAway, MessageRefused):
+            return None
+        started = at_path(turns[0], "startedAt") if turns else None
+        if not isinstance(started, int | float) or not since - 1 < started <= now + 1:
+            return None
+        if turns[0].get("status") != "completed":
+            return None
+        return answer_in(turns[0])
+
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        """A decision of the approval policy's."""
+        with suppress(ChannelAway):
+            return await self._respond(request, answer)
+        return False
+
+    async def rests(self) -> None:
+        """Nothing is told before the program rests."""
+
+    async def settled(self, at_ns: int) -> None:
+        """Nothing is kept here: the server keeps its threads itself."""
+
+    async def close(self) -> None:
+        self._emit = None
+        for task in (self._task, self._subscribing, self._settling, self._cutting):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+
+    # --- Delivering ---
+
+    @property
+    def gone(self) -> str | None:
+        return self._gone
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+
+    def reach(self) -> Reach:
+        if not self._greeted or self._thread is None:
+            return "away"
+        if self._questions.are_open:
+            return "asking"
+        return "busy" if self._busy else "idle"
+
+    def key(self, task_id: str, leg: int) -> str:
+        return key_of(task_id, leg)
+
+    async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
+        thread, known = self._thread, {*self._turns.open, *self._turns.over}
+        if thread is None:
+            raise ChannelAway("its server has no thread yet", sent=False)
+        given = [{"type": "text", "text": text}]
+        result = await self._call("turn/start", threadId=thread, input=given, clientUserMessageId=key)
+        turn = words_of(result, "turn.id")
+        if turn is None:
+            raise ChannelAway("its server began a turn without an id", sent=True)
+        self._turns.began(turn)
+        if turn in self._turns.open:
+            self._busy = True  # its pages call the turn interrupted, until it is told that the thread is active
+        if not self._subscribed:
+            self._subscribe()
+        return Submitted(turn=turn, joined=turn in known)
+
+    async def find(self, key: str) -> FoundTurn | None:
+        if self._thread is None or self._server is None:
+            raise ChannelAway("its server is not connected", sent=False)
+        for number, turn in enumerate(await self._read_turns(TURNS_MAX, until=key)):
+            if user_key(turn, key):
+                return self._became(turn, key, newest=number == 0)
+        return None
+
+    def _became(self, turn: _Json, key: str, *, newest: bool) -> FoundTurn:
+        id_, status = str(turn.get("id")), turn.get("status")
+        if status == "completed":
+            return FoundTurn(turn=id_, state="completed", answer=answer_in(turn, after=key))
+        if status == "failed":
+            code, message = code_of(self._channel, turn.get("error"))
+            return FoundTurn(turn=id_, state="failed", code=code, message=message)
+        runs = newest and self._busy and id_ not in self._turns.over  # the pages call it interrupted until it has ended
+        return FoundTurn(turn=id_, state="running" if runs else "interrupted")
+
+    async def interrupt(self, turn: str | None) -> bool:
+        turn = turn or next(reversed(self._turns.open), None)
+        if self._thread is None or turn is None:
+            return False
+        try:
+            await self._call("turn/interrupt", threadId=self._thread, turnId=turn)
+        except MessageRefused:
+            return False  # it is over
+        return True
+
+    async def answer(self, request: str, option: str) -> bool:
+        reply = self._questions.reply(request, option)
+        return reply is not None and await self._respond(request, reply)
+
+    async def _respond(self, request: str, reply: Mapping[str, Any]) -> bool:
+        if (response := self._questions.response(request, reply)) is None:
+            return False
+        await self._connected.send(response)
+        self._questions.close(request)
+        return True
+
+    # --- the disk, in a thread ---
+
+    @property
+    def _file(self) -> Path:
+        return self._context.launch_dir / f"{self.name}.thread"
+
+    def _recall(self) -> str | None:
+        with suppress(OSError, ValueError):
+            return self._file.read_text(encoding="ascii").strip() or None
+        return None
+
+    def _refuse(self) -> None:
+        """The next launches of this very program are without its server."""
+        with suppress(OSError):
+            write_whole(self._context.refused_file, self._context.program.encode(), durable=False)
+
+    def _remember(self) -> None:
+        with suppress(OSError, ValueError):
+            write_whole(self._file, (self._thread or "").encode("ascii"), durable=False)
+
+    # --- the connection ---
+
+    async def _run(self) -> None:
+        while True:
+            self.coming = True
+            try:
+                await self._listen()
+            except (aiohttp.ClientError, OSError, ValueError, ChannelAway, MessageRefused) as error:
+                self._lost(error)
+            except Exception as error:  # noqa: BLE001  # of another shape: the next connection may have a better one
+                if (told := f"{type(error).__name__}: {error}") != self._puzzled:
+                    self._puzzled = told
+                    _log.exception("its server says what is not understood", agent=self._context.agent_id)
+                self._lost(error)
+            self.coming = False
+            self._retry.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._retry.wait(), RETRY_S)
+
+    def _lost(self, error: BaseException) -> None:
+        _log.debug("no app server", agent=self._context.agent_id, error=f"{type(error).__name__}: {error}")
+        refused = isinstance(error, aiohttp.ClientConnectorError)
+        now = time.monotonic()
+        self._refused_since = (self._refused_since or now) if refused else None
+        if refused and self._was_there and self._refused_since is not None and now - self._refused_since >= GONE_S:
+            self._gone = "its server has ended"
+        self._tell()
+
+    async def _listen(self) -> None:
+        connector = aiohttp.UnixConnector(str(self._context.server_socket))
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S)
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=limit) as client,
+            client.ws_connect("ws://localhost/", max_msg_size=MESSAGE_MAX, autoping=True) as socket,
+        ):
+            self._refused_since = None
+            server = AppConnection(socket)
+            reading = asyncio.create_task(server.read(self._hear))
+            looking = None
+            try:
+                await self._greet(server)
+                if self._thread is None:
+                    looking = asyncio.create_task(self._look_for_thread(server))
+                await reading
+            finally:
+                reading.cancel()
+                if looking is not None:
+                    looking.cancel()
+                server.drop()
+                self._server, self._subscribed, self._greeted = None, False, False
+                self._tell()
+
+    async def _greet(self, server: AppConnection) -> None:
+        self._questions.connected()
+        who = {"name": "synapsed", "title": "synapsed", "version": __version__}
+        try:
+            await server.call("initialize", {"clientInfo": who, "capabilities": {"experimentalApi": True}})
+        except MessageRefused as error:
+            _log.warning("its server is not used", agent=self._context.agent_id, error=error.message)
+            await asyncio.to_thread(self._refuse)
+            raise
+        await server.send({"method": "initialized"})
+        await self._choose(server)
+        self._server, self._was_there = server, True
+        if self._thread is not None:
+            with suppress(MessageRefused):
+                await self._resume()
+        self._greeted = True
+        self._tell()
+
+    async def _look_for_thread(self, server: AppConnection) -> None:
+        """Nobody is told of a thread that the terminal goes on with, after a restart."""
+        pauses = looks_for_thread()
+        while self._thread is None:
+            await asyncio.sleep(next(pauses))
+            with suppress(ChannelAway, MessageRefused):
+                await self._choose(server)
+        if not self._subscribed:
+            self._subscribe()
+
+    async def _choose(self, server: AppConnection) -> None:
+        """The thread that the terminal shows: the one that is known, unless one has begun since."""
+        told = await server.call("thread/loaded/list", {})
+        loaded = [str(id_) for id_ in _list(told.get("data")) if isinstance(id_, str)]
+        found: list[tuple[float, str, Any]] = []
+        for id_ in loaded[-TURNS_MAX:]:
+            with suppress(MessageRefused):
+                thread = (await server.call("thread/read", {"threadId": id_})).get("thread")
+                if isinstance(thread, dict) and not thread.get("ephemeral"):
+                    created = thread.get("createdAt")
+                    found.append((created if isinstance(created, int | float) else 0, id_, thread.get("status")))
+        self._threads |= {id_ for _, id_, _ in found}
+        known = next((each for each in found if each[1] == self._thread), None)
+        newest = max(found, key=lambda each: (each[0], each[1]), default=None)
+        best = known if known is not None and newest is not None and known[0] >= newest[0] else newest
+        if best is not None:
+            self._busy = at_path(best[2], "type") == "active"
+            self._follow(best[1])
+
+    async def _call(self, method: str, **params: Any) -> _Json:
+        return await self._connected.call(method, params)
+
+    @property
+    def _connected(self) -> AppConnection:
+        """Raises ChannelAway."""
+        if self._server is None:
+            raise ChannelAway("its server is not connected", sent=False)
+        return self._server
+
+    # --- the thread ---
+
+    def _follow(self, thread: str) -> None:
+        """From now on that thread is the agent's."""
+        if thread == self._thread and self._subscribed:
+            return
+        changed = thread != self._thread
+        self._thread = self._turns.thread = thread
+        if changed:
+            self._subscribed = False
+            self._questions.forget()
+            asyncio.get_running_loop().run_in_executor(None, self._remember)
+            self._say(SessionStarted(channel=self.name, at_ns=time.monotonic_ns(), session=thread))
+        self._tell()
+
+    def _subscribe(self) -> None:
+        if self._subscribing is None or self._subscribing.done():
+            self._subscribing = asyncio.create_task(self._subscribed_soon())
+
+    async def _subscribed_soon(self) -> None:
+        for number in range(SUBSCRIBE_TRIES):
+            try:
+                await self._resume()
+            except MessageRefused:
+                await asyncio.sleep(min(0.02 * (number + 1), 0.5))
+            except ChannelAway:
+                return
+            else:
+                return
+
+    async def _resume(self) -> None:
+        """Have the server tell of what happens in the thread, and read what was missed. Raises MessageRefused for one
+        that has had no turn yet."""
+        thread = self._thread
+        result = await self._call("thread/resume", threadId=thread, excludeTurns=True)
+        if thread != self._thread:
+            return
+        self._subscribed = True
+        await self._catch_up()
+        if WAITS in _list(at_path(result, "thread.status.activeFlags")) and not self._questions.are_open:
+            self._request_came.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._request_came.wait(), ASKED_AGAIN_S)
+        self._tell()
+
+    async def _catch_up(self) -> None:
+        """Tell what the last turns have had that was not told."""
+        read = await self._read_turns(2 if self._turns.over else 1)  # what was over before is not told again
+        for turn in reversed(read):
+            ended = turn.get("status") in ("completed", "failed")
+            self._turns.read(
+                turn, runs=turn.get("status") == "inProgress" or (turn is read[0] and self._busy and not ended)
+            )
+
+    async def _read_turns(self, count: int, *, until: str | None = None) -> list[_Json]:
+        """The last `count` turns with all that is in them, the newest first; no more than those up to the one with the
+        message `until`."""
+        read: list[_Json] = []
+        cursor = None
+        while len(read) < count:
+            page = await self._call(
+                "thread/turns/list",
+                threadId=self._thread,
+                limit=min(count - len(read), TURNS_READ),
+                itemsView="full",
+                cursor=cursor,
+            )
+            turns = [turn for turn in _list(page.get("data")) if isinstance(turn, dict)]
+            read += turns
+            cursor = page.get("nextCursor")
+            if not turns or cursor is None or (until is not None and any(user_key(turn, until) for turn in turns)):
+                break
+        return read
+
+    # --- what is told ---
+
+    def _hear(self, told: _Json) -> None:
+        method, params = told.get("method"), told.get("params")
+        if not isinstance(method, str):
+            if self._thread is not None and words_of(told, "result.thread.id") == self._thread:
+                # Here, in its order among what is told, and not when whoever asked goes on.
+                self._busy = at_path(told, "result.thread.status.type") == "active"
+            return
+        params = params if isinstance(params, dict) else {}
+        thread = params.get("threadId")
+        if method == "thread/started":
+            self._hear_thread(params)
+        elif method == "account/rateLimits/updated":
+            if (windows := limits_in(params)) is not None:
+                plan = words_of(params, "rateLimits.planType")
+                self._say(LimitsTold(channel=self.name, at_ns=time.monotonic_ns(), windows=windows, plan=plan))
+        elif thread != self._thread:
+            if method == "turn/started" and thread in self._threads:  # somebody went back to it in the terminal
+                self._follow(str(thread))
+                self._subscribe()
+        elif "id" in told:
+            self._questions.hear(told["id"], method, params, thread=thread)
+            if self._questions.are_open:
+                self._request_came.set()
+        else:
+            self._hear_in_thread(method, params)
+        self._tell()
+
+    def _hear_thread(self, params: _Json) -> None:
+        thread = params.get("thread")
+        id_ = words_of(thread, "id")
+        if id_ is None or not isinstance(thread, dict) or thread.get("ephemeral") or thread.get("parentThreadId"):
+            return
+        self._threads.add(id_)
+        self._busy = at_path(thread, "status.type") == "active"
+        self._follow(id_)
+
+    def _hear_in_thread(self, method: str, params: _Json) -> None:
+        turn = words_of(params, "turnId") or words_of(params, "turn.id") or ""
+        match method:
+            case "thread/status/changed":
+                self._busy = at_path(params, "status.type") == "active"
+            case "turn/started":
+                self._busy = True
+            case "item/started":
+                self._questions.began(params.get("item"))
+            case "serverRequest/resolved":
+                self._questions.close(str(params.get("requestId")))
+            case "turn/completed":
+                self._busy = False
+                self._questions.close_turn(turn)
+        self._turns.hear(method, params, turn)
+
+    def _say(self, fact: ChannelFact) -> None:
+        if self._emit is not None:
+            self._emit(fact)
+
+    @property
+    def _unsettled(self) -> bool:
+        """A thread that rests has no open turn, and one that works has one: the end of one that began before the thread
+        was resumed may not have come."""
+        return self._subscribed and bool(self._turns.open) is not self._busy
+
+    def _settle(self) -> None:
+        if self._unsettled and (self._settling is None or self._settling.done()):
+            self._settling = asyncio.create_task(self._settled_soon())
+
+    async def _settled_soon(self) -> None:
+        for wait in SETTLE_AFTER_S:
+            await asyncio.sleep(wait)
+            if not self._unsettled:
+                return
+            with suppress(ChannelAway, MessageRefused):
+                await (self._call("thread/read", threadId=self._thread) if self._busy else self._catch_up())
+        for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
+            self._turns.end({"turn": {"status": "interrupted"}}, turn)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._settle()
+        if (told := (self.reach(), self._gone)) != self._told_reach:
+            self._told_reach = told
+            self._changed()
+
+
+def looks_for_thread() -> Iterator[float]:
+    """Seconds before each look for the thread that the terminal shows, and between two of them."""
+    pause = LOOK_S
+    while True:
+        yield pause
+        pause = min(LOOK_GROWS * pause, LOOK_MAX_S)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

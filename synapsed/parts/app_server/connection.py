@@ -1,0 +1,79 @@
+"""JSON-RPC in the messages of one WebSocket: calls that wait for their answers, and whatever the server tells."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+
+from synapsed.errors import ChannelAway, MessageRefused
+from synapsed.parts.app_server.items import words_of
+
+REQUEST_S = 10.0
+"""How long an answer may take."""
+LARGE = 64 * 1024
+"""Characters of a message that is read in a thread."""
+
+type _Json = dict[str, Any]
+
+
+class AppConnection:
+    """Around an open `socket`; `drop` it when that is closed."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._asked: dict[int, asyncio.Future[_Json]] = {}
+        self._number = 0
+
+    async def read(self, hear: Callable[[_Json], None]) -> None:
+        """Give each message to `hear`, in order; answers are given to their callers first. Returns when it ends."""
+        async for message in self._socket:
+            if message.type is not aiohttp.WSMsgType.TEXT:
+                continue
+            with suppress(ValueError, RecursionError):
+                large = len(message.data) > LARGE
+                told = await asyncio.to_thread(json.loads, message.data) if large else json.loads(message.data)
+                if isinstance(told, dict):
+                    self._answered(told)
+                    hear(told)
+
+    def _answered(self, told: _Json) -> None:
+        number = told.get("id")
+        if isinstance(told.get("method"), str) or not isinstance(number, int):
+            return
+        if (future := self._asked.get(number)) is not None and not future.done():
+            future.set_result(told)
+
+    async def call(self, method: str, params: Mapping[str, Any]) -> _Json:
+        """The server's answer. Raises ChannelAway, MessageRefused."""
+        self._number += 1
+        number, future = self._number, asyncio.get_running_loop().create_future()
+        self._asked[number] = future
+        try:
+            await self.send({"id": number, "method": method, "params": params})
+            answer: _Json = await asyncio.wait_for(future, REQUEST_S)
+        except TimeoutError:
+            raise ChannelAway(f"its server does not answer {method}", sent=True) from None
+        finally:
+            self._asked.pop(number, None)
+        if "error" in answer:
+            raise MessageRefused(f"its server refuses {method}: {words_of(answer, 'error.message') or 'no reason'}")
+        result = answer.get("result")
+        return result if isinstance(result, dict) else {}
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Raises ChannelAway."""
+        try:
+            await self._socket.send_str(json.dumps(message))
+        except (aiohttp.ClientError, OSError) as error:
+            raise ChannelAway(f"its server closed the connection: {error}", sent=True) from None
+
+    def drop(self) -> None:
+        """It is closed: no answer comes any more."""
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(ChannelAway("its server closed the connection", sent=True))
+                future.exception()  # it may be that nobody waits for it any more
+        self._asked.clear()

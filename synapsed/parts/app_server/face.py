@@ -1,0 +1,5 @@
+"""Programs' own app servers, which take messages and tell of turns: `adapter = "app-server"` in a profile."""
+
+from synapsed.kernel import Face
+
+FACE = Face(name="app_server", adapters_in="synapsed.parts.app_server.adapters")

@@ -1,0 +1,192 @@
+"""Turns of an app server's thread, and what stands in them: messages, errors, plans, limits. Pure.
+
+A turn is `{id, status, error, items: [{type, id, …}]}`; a user's message among its items has the id that its client has
+given it, `clientId`.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from synapsed.channels import Channel, ErrorCode, at_path, clean
+from synapsed.model.facts import LimitWindow
+
+OWN = "synapsed:"
+"""The ids of our messages begin so."""
+
+ERROR_MAX = 2000
+"""Characters of an error's text."""
+
+SHELLS = frozenset({"bash", "dash", "sh", "zsh"})
+
+LATEST = 4e9
+"""Unix seconds behind which nothing that a server tells is believed to be."""
+
+_STATUS: dict[Any, Literal["pending", "in_progress", "completed"]] = {
+    "inProgress": "in_progress",
+    "completed": "completed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledTool:
+    """A tool call that is one of a turn's items."""
+
+    id: str
+    tool: str
+    input: dict[str, Any]
+    output: dict[str, Any] | None
+    error: str | None
+    denied: bool
+    duration_ms: int | None
+
+
+def call_in(item: dict[str, Any], called: Mapping[str, str]) -> CalledTool | None:
+    """The tool call that the item is, None if it is something else. `called` has names for its kind."""
+    kind, status, id_ = item.get("type"), item.get("status"), item.get("id")
+    if not isinstance(id_, str):
+        return None
+    output: Any
+    given: dict[str, Any]
+    match kind:
+        case "commandExecution":
+            command = script_in(words_of(item, "command") or "")
+            given, output = {"command": command, "cwd": words_of(item, "cwd")}, item.get("aggregatedOutput")
+            name = called.get(kind, kind)
+        case "fileChange":
+            changes = [change for change in _listed(item.get("changes")) if isinstance(change, dict)]
+            given, output = {"changes": changes}, None
+            name = called.get(kind, kind)
+        case "mcpToolCall":
+            arguments = item.get("arguments")
+            given, output = arguments if isinstance(arguments, dict) else {}, item.get("result")
+            name = f"mcp__{words_of(item, 'server') or ''}__{words_of(item, 'tool') or ''}"
+        case "webSearch":
+            given, output, name = {"query": words_of(item, "query")}, None, called.get(kind, kind)
+        case _:
+            return None
+    lasted, denied = item.get("durationMs"), status == "declined"
+    failed = denied or status == "failed"
+    error = words_of(item, "error.message") or ("declined" if denied else _exit(item, output)) if failed else None
+    return CalledTool(
+        id=id_,
+        tool=name,
+        input={key: value for key, value in given.items() if value is not None},
+        output=None if failed or output in (None, "") else output if isinstance(output, dict) else {"text": output},
+        error=error,
+        denied=denied,
+        duration_ms=int(lasted) if isinstance(lasted, int | float) and 0 <= lasted < LATEST else None,
+    )
+
+
+def script_in(command: str) -> str:
+    """The script of a command line that has a shell run one, whole (`bash -lc 'ls; date'` → `ls; date`); any other as
+    it is."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    shell = words[0].rpartition("/")[2] if words else ""
+    return words[2] if len(words) == 3 and shell in SHELLS and words[1] in ("-c", "-lc") else command
+
+
+def _exit(item: dict[str, Any], output: Any) -> str:
+    code = item.get("exitCode")
+    words = clean(output) if isinstance(output, str) else ""
+    return words or (f"exit code {code}" if isinstance(code, int) else "the program does not say why")
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def key_of(task_id: str, leg: int) -> str:
+    return f"{OWN}{task_id}.{leg}"
+
+
+def is_own(key: str | None) -> bool:
+    return key is not None and key.startswith(OWN)
+
+
+def words_of(value: Any, path: str) -> str | None:
+    """The text at the dotted `path`, None where nothing stands there."""
+    found = at_path(value, path)
+    return found if isinstance(found, str) and found else None
+
+
+def user_key(turn: dict[str, Any], key: str) -> bool:
+    """Whether the turn has the message of that key."""
+    return any(item.get("clientId") == key for item in items_of(turn))
+
+
+def answer_in(turn: dict[str, Any], *, after: str | None = None) -> str:
+    """The turn's last message of the program's; behind the user's message `after`, where that is given."""
+    answer, counts = "", after is None
+    for item in items_of(turn):
+        if item.get("type") == "userMessage" and item.get("clientId") == after:
+            counts, answer = True, ""
+        elif item.get("type") == "agentMessage" and counts:
+            answer = clean(str(item.get("text") or ""))
+    return answer
+
+
+def text_of_message(item: dict[str, Any]) -> str:
+    """The text of a user's message."""
+    content = item.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = [part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)]
+    return clean("\n".join(texts))
+
+
+def code_of(channel: Channel, error: Any) -> tuple[ErrorCode, str]:
+    """The code of a failed turn's error, by the profile's table, and its words."""
+    message, info = words_of(error, "message") or "", at_path(error, "codexErrorInfo")
+    more = words_of(error, "additionalDetails") or ""
+    code = channel.error_code(f"{json.dumps(info)}\n{message}\n{more}")
+    return code, clean(_plain(message) or more or "the program says no more")[:ERROR_MAX]
+
+
+def _plain(message: str) -> str:
+    """The words of a message that is a JSON document around them."""
+    if not message.lstrip().startswith("{"):
+        return message
+    try:
+        inner = at_path(json.loads(message), "error.message")
+    except (ValueError, RecursionError):
+        return message
+    return inner if isinstance(inner, str) and inner else message
+
+
+def plan_in(params: dict[str, Any]) -> tuple[tuple[str, Literal["pending", "in_progress", "completed"]], ...]:
+    steps = params.get("plan")
+    found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return tuple((clean(str(step.get("step") or "")), _STATUS.get(step.get("status"), "pending")) for step in found)
+
+
+def limits_in(params: dict[str, Any]) -> tuple[LimitWindow, ...] | None:
+    """The windows of an account's limits; None where none is told."""
+    found = []
+    for name in ("primary", "secondary"):
+        window = at_path(params, f"rateLimits.{name}")
+        share = at_path(window, "usedPercent")
+        if isinstance(share, int | float):
+            resets, minutes = at_path(window, "resetsAt"), at_path(window, "windowDurationMins")
+            believed = isinstance(resets, int | float) and 0 < resets < LATEST
+            known = isinstance(minutes, int) and 0 <= minutes < LATEST
+            found.append(
+                LimitWindow(
+                    name=name,
+                    used=float(share),
+                    minutes=minutes if known else None,
+                    resets_at=float(resets) if believed else None,
+                )
+            )
+    return tuple(found) or None
+
+
+def items_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    """The turn's items."""
+    items = turn.get("items")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

@@ -1,0 +1,119 @@
+"""What an app server asks its clients, until one of them has answered: its requests in, facts and replies out.
+Pure, but for the clock."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from synapsed.channels import Channel, about_of, options_of, question_of, reply_of, tool_of
+from synapsed.model.facts import ChannelFact, PermissionAsked, PermissionOver
+from synapsed.parts.app_server.items import script_in, words_of
+
+ASKED_AGAIN_S = 1.0
+"""What comes so soon after the connection began, and does not say when it was asked, was asked before."""
+
+EDITS_MAX = 20
+"""Edits that have begun; the oldest are forgotten."""
+
+type _Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    id: Any
+    """The server's own, of whatever type."""
+    method: str
+    params: _Json
+
+
+class AppQuestions:
+    """Those of a thread; `say` is given the facts. A question is known by the server's id as text."""
+
+    def __init__(self, name: str, channel: Channel, say: Callable[[ChannelFact], None]) -> None:
+        self._name = name
+        self._channel = channel
+        self._say = say
+        self._open: dict[str, _Question] = {}
+        self._edits: dict[str, _Json] = {}
+        self._since = 0.0
+        self._connected = 0.0
+        """The same by the monotonic clock."""
+
+    def began(self, item: object) -> None:
+        """An item of a turn began: an edit is told there, and asked about by its id."""
+        if isinstance(item, dict) and item.get("type") == "fileChange":
+            self._edits[str(item.get("id"))] = item
+            while len(self._edits) > EDITS_MAX:
+                del self._edits[next(iter(self._edits))]
+
+    @property
+    def are_open(self) -> bool:
+        return bool(self._open)
+
+    def connected(self) -> None:
+        """A connection begins: it brings the questions that are open again."""
+        self._since, self._connected = time.time(), time.monotonic()
+
+    def forget(self) -> None:
+        """They were another thread's."""
+        self._open.clear()
+
+    def hear(self, id_: Any, method: str, params: _Json, *, thread: str | None) -> None:
+        """A request of the server's. One that the profile has no decisions for is left to the terminal."""
+        spec, request = self._channel.decisions.get(method), str(id_)
+        if spec is None or request in self._open:
+            return
+        if (command := words_of(params, "command")) is not None:
+            params = {**params, "command": script_in(command)}
+        if (item := self._edits.get(str(params.get("itemId")))) is not None:
+            params = {**params, "item": item}
+        told = about_of(spec, params)
+        self._open[request] = _Question(id_, method, params)
+        self._say(
+            PermissionAsked(
+                channel=self._name,
+                at_ns=time.monotonic_ns(),
+                session=thread,
+                turn=words_of(params, "turnId"),
+                tool=tool_of(spec, params),
+                input={key: value for key, value in params.items() if key in ("command", "cwd", "reason")},
+                request=request,
+                event=method,
+                told=params,
+                question=question_of(spec, params),
+                options=options_of(spec, params),
+                command=told.command,
+                diff=told.diff,
+                again=self._was_asked(params),
+            )
+        )
+
+    def _was_asked(self, params: _Json) -> bool:
+        """Whether that was asked before this connection began: it is asked again of each that comes."""
+        at_ms = params.get("startedAtMs")
+        if isinstance(at_ms, int | float):
+            return at_ms < self._since * 1000
+        return time.monotonic() - self._connected < ASKED_AGAIN_S
+
+    def reply(self, request: str, option: str) -> Mapping[str, Any] | None:
+        """What the server is told where the option of that key is chosen; None if nothing is asked any more, or there
+        is no such option."""
+        asked = self._open.get(request)
+        spec = self._channel.decisions.get(asked.method) if asked is not None else None
+        return reply_of(spec, asked.params, option) if asked is not None and spec is not None else None
+
+    def response(self, request: str, reply: Mapping[str, Any]) -> _Json | None:
+        """The message that answers an open question; None if it is open no more."""
+        asked = self._open.get(request)
+        return {"id": asked.id, "result": dict(reply)} if asked is not None else None
+
+    def close(self, request: str) -> None:
+        """Somebody has answered it."""
+        if self._open.pop(request, None) is not None:
+            self._say(PermissionOver(channel=self._name, at_ns=time.monotonic_ns(), request=request))
+
+    def close_turn(self, turn: str) -> None:
+        """The turn that asked is over."""
+        for request in [request for request, asked in self._open.items() if asked.params.get("turnId") == turn]:
+            self.close(request)

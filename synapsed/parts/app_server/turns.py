@@ -1,0 +1,248 @@
+"""The turns of an app server's thread: what it tells of them in, facts out. Pure, but for the clock.
+
+What was missed is read from the thread's own turns, and told by the same facts; nothing is told twice.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from synapsed.channels import Channel, at_path, clean, used
+from synapsed.model.facts import (
+    AssistantSaid,
+    AssistantSaying,
+    ChannelFact,
+    DiffTold,
+    PlanTold,
+    PromptAccepted,
+    ToolBegan,
+    ToolOver,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+    TurnUsed,
+)
+from synapsed.parts.app_server.items import (
+    CalledTool,
+    answer_in,
+    call_in,
+    code_of,
+    is_own,
+    items_of,
+    plan_in,
+    text_of_message,
+    words_of,
+)
+
+KNOWN_MAX = 200
+"""Turns, and messages, that are remembered."""
+USED_MAX = 1000
+"""Requests of one turn whose use is added up."""
+
+MESSAGE_MAX = 2000
+"""Characters of an error's text."""
+
+type _Json = dict[str, Any]
+
+
+class _Turn:
+    """What was told of a turn that is not over."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, str] | None = None
+        """Id and text of the last message of the program's."""
+        self.used: list[_Json] = []
+        self.begun: str | None = None
+        """Id of the message that is being said, if it was heard from its beginning."""
+        self.refused: str | None = None
+        """Why a hook of the person's has refused its prompt."""
+
+
+class AppTurns:
+    """`say` is given the facts."""
+
+    def __init__(self, name: str, channel: Channel, say: Callable[[ChannelFact], None]) -> None:
+        self._name = name
+        self._channel = channel
+        self._say = say
+        self.thread: str | None = None
+        self.open: dict[str, _Turn] = {}
+        """Turns that are not over, by id."""
+        self.over: dict[str, None] = {}
+        """Turns whose end was told."""
+        self._accepted: dict[str, None] = {}
+        """User's messages that were told, by their items' ids."""
+
+    def began(self, turn: str) -> None:
+        if turn not in self.over:
+            self.open.setdefault(turn, _Turn())
+
+    def read(self, turn: _Json, *, runs: bool) -> None:
+        """Tell what of a turn, read from its thread, was not told before; `runs`: it is not over."""
+        id_ = str(turn.get("id"))
+        if id_ in self.over:
+            return
+        self.began(id_)
+        for item in items_of(turn):
+            self._hear_item("item/completed", {"item": item}, id_)
+        if not runs:
+            self.end({"turn": turn}, id_)
+
+    def hear(self, method: str, params: _Json, turn: str) -> None:
+        """The server tells of a turn."""
+        match method:
+            case "turn/started":
+                self.began(turn)
+            case "item/started" | "item/completed":
+                self._hear_item(method, params, turn)
+            case "item/agentMessage/delta":
+                self._hear_piece(params, turn)
+            case "thread/tokenUsage/updated":
+                known = self.open.get(turn)
+                if known is not None and len(known.used) < USED_MAX:
+                    known.used.append(params)
+            case "hook/completed":
+                self._hear_hook(params, turn)
+            case "turn/plan/updated" | "turn/diff/updated":
+                self._hear_work(method, params, turn)
+            case "turn/completed":
+                self.end(params, turn)
+
+    def _hear_hook(self, params: _Json, turn: str) -> None:
+        """A prompt that one refuses is in no item: the turn is completed without a word."""
+        run = params.get("run")
+        if words_of(run, "eventName") == "userPromptSubmit" and words_of(run, "status") in ("blocked", "stopped"):
+            entries = at_path(run, "entries")
+            words = (
+                [text for entry in entries if (text := words_of(entry, "text"))] if isinstance(entries, list) else []
+            )
+            self.open.setdefault(turn, _Turn()).refused = clean("\n".join(words)) or "a hook has refused the prompt"
+
+    def _hear_item(self, method: str, params: _Json, turn: str) -> None:
+        item = params.get("item")
+        if not isinstance(item, dict):
+            return
+        match item.get("type"):
+            case "userMessage":
+                self._accept(item, turn)
+            case "agentMessage" if method == "item/started":
+                self.open.setdefault(turn, _Turn()).begun = str(item.get("id"))
+            case "agentMessage":
+                self._said(str(item.get("id")), clean(str(item.get("text") or "")), turn)
+            case _ if (call := call_in(item, self._channel.called)) is not None:
+                self._hear_call(method, call, turn)
+
+    def _hear_call(self, method: str, call: CalledTool, turn: str) -> None:
+        common: dict[str, Any] = {
+            "channel": self._name,
+            "at_ns": time.monotonic_ns(),
+            "session": self.thread,
+            "turn": turn or None,
+            "call": call.id,
+            "tool": call.tool,
+            "input": call.input,
+        }
+        if method == "item/started":
+            self._say(ToolBegan(**common))
+        else:
+            self._say(
+                ToolOver(
+                    **common, output=call.output, error=call.error, denied=call.denied, duration_ms=call.duration_ms
+                )
+            )
+
+    def _accept(self, item: _Json, turn: str) -> None:
+        id_ = str(item.get("id"))
+        if id_ in self._accepted:
+            return
+        _keep(self._accepted, id_)
+        self.open.setdefault(turn, _Turn()).last = None  # what was said before it answers another message
+        key = words_of(item, "clientId")
+        own = is_own(key)
+        self._say(
+            PromptAccepted(
+                channel=self._name,
+                at_ns=time.monotonic_ns(),
+                session=self.thread,
+                turn=turn,
+                prompt=text_of_message(item),
+                key=key if own else None,
+                own=own,
+            )
+        )
+
+    def _said(self, id_: str, text: str, turn: str) -> None:
+        """A message is whole: the one before it was not the last."""
+        known = self.open.setdefault(turn, _Turn())
+        if known.last is not None and known.last[0] != id_ and known.last[1]:
+            now = time.monotonic_ns()
+            self._say(
+                AssistantSaid(
+                    channel=self._name,
+                    at_ns=now,
+                    session=self.thread,
+                    turn=turn,
+                    message_id=known.last[0],
+                    text=known.last[1],
+                )
+            )
+        known.last = (id_, text)
+
+    def _hear_piece(self, params: _Json, turn: str) -> None:
+        known, piece, id_ = self.open.get(turn), params.get("delta"), str(params.get("itemId"))
+        if known is None or known.begun != id_ or not isinstance(piece, str):
+            return  # its beginning was not heard
+        now = time.monotonic_ns()
+        self._say(
+            AssistantSaying(
+                channel=self._name, at_ns=now, session=self.thread, turn=turn, message_id=id_, piece=clean(piece)
+            )
+        )
+
+    def _hear_work(self, method: str, params: _Json, turn: str) -> None:
+        now = time.monotonic_ns()
+        if method == "turn/plan/updated":
+            steps, note = plan_in(params), words_of(params, "explanation")
+            self._say(PlanTold(channel=self._name, at_ns=now, session=self.thread, turn=turn, steps=steps, note=note))
+        elif isinstance(diff := params.get("diff"), str):
+            self._say(DiffTold(channel=self._name, at_ns=now, session=self.thread, turn=turn, diff=clean(diff)))
+
+    def end(self, params: _Json, turn: str) -> None:
+        """It is over: told once."""
+        if turn in self.over:
+            return
+        _keep(self.over, turn)
+        known = self.open.pop(turn, _Turn())
+        common: dict[str, Any] = {
+            "channel": self._name,
+            "at_ns": time.monotonic_ns(),
+            "session": self.thread,
+            "turn": turn,
+        }
+        line = self._channel.usage
+        if line is not None and (found := used(known.used, line)) is not None:
+            self._say(TurnUsed(**common, **found))
+        match at_path(params, "turn.status"):
+            case "completed" if known.refused is not None and known.last is None:
+                self._say(TurnFailed(**common, code="UNDELIVERED", message=known.refused[:MESSAGE_MAX]))
+            case "completed":
+                self._say(TurnEnded(**common, answer=known.last[1] if known.last is not None else _summary(params)))
+            case "failed":
+                code, message = code_of(self._channel, at_path(params, "turn.error"))
+                self._say(TurnFailed(**common, code=code, message=message))
+            case _:
+                self._say(TurnInterrupted(**common))
+
+
+def _summary(params: _Json) -> str | None:
+    """The answer as the end of a turn has it, None where it has none: the turn's messages are then asked for."""
+    turn = params.get("turn")
+    if not isinstance(turn, dict) or turn.get("itemsView") == "notLoaded":
+        return "" if isinstance(turn, dict) and turn.get("items") == [] else None
+    return answer_in(turn)
+
+
+def _keep(kept: dict[str, None], id_: str) -> None:
+    kept[id_] = None
+    while len(kept) > KNOWN_MAX:
+        del kept[next(iter(kept))]

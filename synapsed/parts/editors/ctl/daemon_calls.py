@@ -1,0 +1,248 @@
+"""What an editor's session asks of the daemon: calls that wait, and streams that are followed over its kills.
+
+Every function here may block; each is called in a thread of its own.
+"""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from synapsectl.client import Client, agent_path, task_path
+from synapsectl.context import CommandContext
+from synapsectl.daemon import ensure_daemon
+from synapsectl.errors import ApiError, CtlError, MaybeAccepted, NoDaemon, TimedOut
+from synapsed.parts.editors.ctl.wire import LINE_MAX
+
+AWAY_MAX: Final = 30.0
+"""Seconds that a daemon may be away before prompts that it works on are given up."""
+
+RETRY: Final = 0.1
+RETRY_MAX: Final = 2.0
+"""Seconds between two attempts to reach it: at first, and at most."""
+
+TICK: Final = 5.0
+"""Seconds of silence after which a stream is asked whether it is still wanted."""
+
+WHOLE_MAX: Final = 256 * 1024
+"""Characters up to which what an event's stream has left out of it is read."""
+
+_BUSY: Final = frozenset({"QUEUE_FULL", "BUSY", "NOT_READY"})
+"""Codes of refusals of a stream that are over after a while."""
+_READ_WHOLE: Final = frozenset({"toolExecution", "turnSeen", "plan", "diff"})
+
+
+class Reach:
+    """The daemon that has an agent, and its address there. `spawn`: one is started where none runs."""
+
+    def __init__(self, ctx: CommandContext, address: str, *, spawn: bool) -> None:
+        self._ctx = ctx
+        self._spawn = spawn
+        self.address = address
+        self.client: Client = ctx.client
+
+    def send(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The task that a message has become, once, whatever happens to the daemon meanwhile. Raises CtlError."""
+        key, give_up = os.urandom(16).hex(), time.monotonic() + AWAY_MAX
+        given = False
+        while True:
+            try:
+                task: dict[str, Any] = self.client.post(agent_path(self.address, "tasks/send"), body, key=key)["task"]
+            except (NoDaemon, TimedOut) as error:
+                given = given or not _never_reached(error)
+                if time.monotonic() > give_up:
+                    raise _unsure(error) if given else error from None
+                if not given:
+                    ensure_daemon(self._ctx, spawn=self._spawn)
+                time.sleep(RETRY)
+            else:
+                return task
+
+    def task(self, task: str) -> dict[str, Any]:
+        """The task, whole; waits for a daemon that is away. Raises CtlError."""
+        give_up = time.monotonic() + AWAY_MAX
+        while True:
+            try:
+                found: dict[str, Any] = self.client.get(task_path(task))["task"]
+            except (NoDaemon, TimedOut):
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(RETRY)
+            except ApiError as error:
+                if error.code != "BUSY" or time.monotonic() > give_up:
+                    raise
+                time.sleep(RETRY)
+            else:
+                return found
+
+    def cancel(self, task: str) -> None:
+        """Cancel it. Raises ApiError where the program did not stop, or the task was over before."""
+        give_up = time.monotonic() + AWAY_MAX
+        while True:
+            try:
+                self.client.post(task_path(task, "cancel"))
+            except (NoDaemon, TimedOut):
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(RETRY)
+            else:
+                return
+
+    def asks(self) -> dict[str, Any] | None:
+        """What the agent asks now, with the task in which it does as `task`. Raises CtlError."""
+        agent = self.client.get(agent_path(self.address, "status"), {"detail": 1})
+        prompt: dict[str, Any] | None = agent.get("prompt")
+        return None if prompt is None else {**prompt, "task": agent.get("task")}
+
+    def answer(self, task: str | None, prompt_id: str, key: str) -> None:
+        """Give the program `key` if it still asks that. Raises ApiError."""
+        body = {"input": key, "prompt_id": prompt_id}
+        if task is not None:
+            try:
+                self.client.post(task_path(task, "input"), body)
+            except ApiError as error:
+                if error.code != "NOT_WAITING":
+                    raise
+            else:
+                return
+        self.client.post(agent_path(self.address, "input", control=True), body)
+
+
+def newest(client: Client) -> int:
+    """The cursor after everything that has happened so far. Raises CtlError."""
+    try:
+        client.get("/events/0")
+    except ApiError as error:
+        last = error.details.get("last_id")
+        if error.code != "EVENT_NOT_FOUND" or not isinstance(last, int):
+            raise
+        return last
+    return 0
+
+
+class Stream:
+    """Follows server-sent events at `path` in a thread of its own, over kills of the daemon, until `close`.
+
+    `take` is given each event's name, data and id, `news` the word `away` with the error, once, when the daemon has
+    been away for `AWAY_MAX`, `back` whenever it is there again, `busy` where it has no room for another stream now,
+    and `gone` where there is nothing to follow."""
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        after: int,
+        *,
+        take: Callable[[str, dict[str, Any], int], None],
+        news: Callable[[str, CtlError | None], None],
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._cursor = str(after)
+        self._take = take
+        self._news = news
+        self._closed = False
+        self._away = False
+        self._was_there = False
+        self._thread = threading.Thread(target=self._run, name=f"acp {path}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Nothing more is told; the thread ends within `TICK` seconds."""
+        self._closed = True
+
+    def _run(self) -> None:
+        since, pause = time.monotonic(), RETRY
+        while not self._closed:
+            error: CtlError | None = None
+            try:
+                if self._follow():
+                    since, pause = time.monotonic(), RETRY
+            except ApiError as refused:
+                if refused.code == "INVALID_REQUEST":
+                    error = self._begin_anew()
+                elif refused.code in _BUSY:
+                    self._tell("busy", refused)
+                else:
+                    self._tell("gone", refused)
+                    return
+            except (NoDaemon, TimedOut) as lost:
+                error = lost
+            if error is not None and not self._away and time.monotonic() - since > AWAY_MAX:
+                self._away = True
+                self._tell("away", error)
+            time.sleep(pause)
+            pause = min(2 * pause, RETRY_MAX)
+
+    def _follow(self) -> bool:
+        """Take what comes until the stream ends; whether anything did."""
+        any_came = False
+        with self._client.stream(self._path, {"after": self._cursor}) as stream:
+            self._away = False
+            if self._was_there:
+                self._tell("back", None)
+            self._was_there = True
+            for event in stream.events(lambda: TICK):
+                if self._closed:
+                    return True
+                if event is not None:
+                    if event.event == "truncated":
+                        break
+                    any_came = True
+                    self._take(event.event, json.loads(event.data), int(event.id or 0))
+                    self._cursor = event.id or self._cursor
+        return any_came
+
+    def _begin_anew(self) -> CtlError | None:
+        """The log has no such cursor (its database is another one): go on with what comes next."""
+        try:
+            self._cursor = str(newest(self._client))
+        except CtlError as error:
+            return error
+        self._tell("back", None)
+        return None
+
+    def _tell(self, news: str, error: CtlError | None) -> None:
+        if not self._closed:
+            self._news(news, error)
+
+
+def single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The event, or those that it has in it."""
+    if event["event"] == "batchEvents":
+        yield from event["data"]
+    else:
+        yield event
+
+
+def whole(client: Client, event: dict[str, Any]) -> dict[str, Any]:
+    """The event with what its stream has left out, where that is worth it and not too much."""
+    if event["event"] not in _READ_WHOLE:
+        return event
+    left_out = [value for value in event["data"].values() if isinstance(value, dict) and value.get("truncated") is True]
+    if not left_out or sum(int(value.get("size", LINE_MAX)) for value in left_out) > WHOLE_MAX:
+        return event
+    try:
+        found: dict[str, Any] = client.get(f"/events/{event['id']}")
+    except CtlError:
+        return event
+    return found
+
+
+def _never_reached(error: CtlError) -> bool:
+    """Whether nothing can have been given to a daemon."""
+    return type(error) is NoDaemon
+
+
+def _unsure(error: CtlError) -> MaybeAccepted:
+    return MaybeAccepted(f"{error}: the message may have been accepted: load the session again to see")
+
+
+def in_folder(agents: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
+    """The agents of this host whose working directory `folder` is."""
+    real = os.path.realpath(folder)
+    return [agent for agent in agents if not agent.get("host") and os.path.realpath(agent["cwd"]) == real]

@@ -1,0 +1,503 @@
+"""One agent, as a session of an editor: what an editor asks and what the daemon tells go in, commands come out. Pure.
+
+A prompt is a task. It is over when the agent's own events say so and the task, read whole after that, has been told:
+what came before (pieces of text, tool calls) is in order with its end, whatever was lost on the way. Turns of others
+are told too, but never within a prompt: an editor takes every text in there for the answer. They wait for its end.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from synapsectl.errors import ApiError, CtlError
+from synapsed.parts.editors.ctl import asking
+from synapsed.parts.editors.ctl.content import id_for
+from synapsed.parts.editors.ctl.order import EndPart, Part, PiecePart, UpdatesPart
+from synapsed.parts.editors.ctl.tools import EditorCalls
+from synapsed.parts.editors.ctl.turn import Turn, is_shown, seen
+from synapsed.parts.editors.ctl.wire import AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, Id
+
+PROMPTS_MAX: Final = 32
+"""Prompts of a session at once."""
+
+LATER_MAX: Final = 4 * 1024 * 1024
+"""Characters of other turns that wait for the end of a prompt; more are left out, and it is said that they were."""
+
+TURNS_MAX: Final = 64
+"""Tasks of others of which something is known."""
+
+ASKED_MAX: Final = 3
+"""Times that the editor is asked the same: the program may not have taken an answer."""
+
+TERMINAL: Final = frozenset({"completed", "failed", "canceled", "rejected"})
+_CODES: Final = {
+    "AUTH_REQUIRED": AUTH_REQUIRED,
+    "UNKNOWN_AGENT": NOT_FOUND,
+    "TASK_NOT_FOUND": NOT_FOUND,
+    "INVALID_REQUEST": INVALID_PARAMS,
+    "TOO_LARGE": INVALID_PARAMS,
+}
+"""JSON-RPC's codes, where ours has one."""
+_ASKS: Final = frozenset({"inputRequired", "inputAnswered", "attention", "taskStatus", "activity", "agentState"})
+"""Events after which it is looked at what the agent asks."""
+
+
+class Update(NamedTuple):
+    """A `session/update`."""
+
+    update: dict[str, Any]
+
+
+class Reply(NamedTuple):
+    id: Id
+    result: dict[str, Any]
+
+
+class Fail(NamedTuple):
+    id: Id
+    code: int
+    message: str
+    data: dict[str, Any]
+
+
+class Send(NamedTuple):
+    """Give the agent the message of the prompt that `message_id` stands for."""
+
+    message_id: str
+    body: dict[str, Any]
+
+
+class Cancel(NamedTuple):
+    task: str
+
+
+class ReadTask(NamedTuple):
+    """Read the task."""
+
+    task: str
+
+
+class FollowTask(NamedTuple):
+    """Follow what is said in the task, from its beginning."""
+
+    task: str
+
+
+class LeaveTask(NamedTuple):
+    task: str
+
+
+class AskWhat(NamedTuple):
+    """Look at what the agent asks."""
+
+
+class AskEditor(NamedTuple):
+    """Ask the editor for permission; the answer comes under `prompt_id`."""
+
+    prompt_id: str
+    params: dict[str, Any]
+
+
+class Withdraw(NamedTuple):
+    """The request for `prompt_id` is over: it was answered elsewhere."""
+
+    prompt_id: str
+
+
+class GiveAnswer(NamedTuple):
+    """Give the program what was chosen."""
+
+    prompt_id: str
+    key: str
+
+
+type Command = (
+    Update
+    | Reply
+    | Fail
+    | Send
+    | Cancel
+    | ReadTask
+    | FollowTask
+    | LeaveTask
+    | AskWhat
+    | AskEditor
+    | Withdraw
+    | GiveAnswer
+)
+
+
+class OpenPrompt:
+    """One `session/prompt`. `task` is None until the daemon has it."""
+
+    __slots__ = ("canceled", "id", "message_id", "task")
+
+    def __init__(self, id_: Id, message_id: str) -> None:
+        self.id = id_
+        self.message_id = message_id
+        self.task: str | None = None
+        self.canceled = False
+
+
+class EditorSession:
+    """`session_id` is the editor's name for it, `name` the agent's for a person."""
+
+    def __init__(self, session_id: str, *, name: str, cwd: str) -> None:
+        self.session_id = session_id
+        self.name = name
+        self._tools = EditorCalls(cwd)
+        self._prompts: dict[str, OpenPrompt] = {}
+        """By the id of their message."""
+        self._unsent: deque[tuple[str, dict[str, Any]]] = deque()
+        self._sending: str | None = None
+        """The message that the daemon is being given."""
+        self._turns: dict[str, Turn] = {}
+        self._strange: set[str] = set()
+        """Tasks that are being read, and those that are no turns."""
+        self._later: deque[dict[str, Any]] = deque()
+        self._later_size = 0
+        self._left_out = False
+        self._asked: dict[str, Any] | None = None
+        """What the agent asks, and the editor has been told of."""
+        self._times: dict[str, int] = {}
+        self._answering: str | None = None
+        """The prompt whose answer is being given: that it still stands means nothing."""
+        self._done: str | None = None
+        """The prompt that was answered last: it may stand a moment longer in what the agent shows, until it is told to
+        be asked again."""
+        self._looking = False
+        self._look_again = False
+        self._look_later = False
+        """The editor is asked when it has been told all that came before the question."""
+        self._newest = 0
+        """How far the agent's events were read."""
+
+    def begin(self, shown: Iterable[str], task: str | None, newest: int) -> Iterator[Command]:
+        """Where the agent stands when the session begins: the tasks that the editor is `shown` already, the one that it
+        works on, and the newest of its events."""
+        self._newest = newest
+        self._strange.update(shown)
+        if task is not None and task not in self._strange:
+            self._strange.add(task)
+            yield ReadTask(task)
+
+    # --- what the editor asks -----------------------------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes no further prompt."""
+        return len(self._prompts) >= PROMPTS_MAX
+
+    def prompt(self, id_: Id, message_id: str, body: dict[str, Any]) -> Iterator[Command]:
+        self._prompts[message_id] = OpenPrompt(id_, message_id)
+        self._unsent.append((message_id, body))
+        yield from self._send_next()
+
+    def _send_next(self) -> Iterator[Command]:
+        """One after the other: what is asked first is first in the mailbox."""
+        while self._unsent and self._sending is None:
+            message_id, body = self._unsent.popleft()
+            if message_id in self._prompts:
+                self._sending = message_id
+                yield Send(message_id, body)
+
+    def cancel(self, only: Id | None = None) -> Iterator[Command]:
+        """Cancel what this editor has asked for, or of that the prompt `only`."""
+        for prompt in list(self._prompts.values()):
+            if only is not None and prompt.id != only:
+                continue
+            prompt.canceled = True
+            if prompt.task is not None:
+                yield Cancel(prompt.task)
+            elif prompt.message_id != self._sending:
+                del self._prompts[prompt.message_id]
+                yield Reply(prompt.id, {"stopReason": "cancelled"})
+
+    def has(self, id_: Id) -> bool:
+        """Whether `id_` is a prompt that is not over."""
+        return any(prompt.id == id_ for prompt in self._prompts.values())
+
+    # --- what became of it --------------------------------------------------------------------------------------------
+
+    def accepted(self, message_id: str, task: Mapping[str, Any]) -> Iterator[Command]:
+        """The daemon has made a task of the prompt that was sent."""
+        self._sending = None
+        if (prompt := self._prompts.get(message_id)) is not None:
+            yield from self._became(prompt, task)
+        yield from self._send_next()
+
+    def _became(self, prompt: OpenPrompt, task: Mapping[str, Any]) -> Iterator[Command]:
+        if prompt.task is not None:
+            return
+        prompt.task = task["id"]
+        self._strange.discard(task["id"])
+        self._turns[task["id"]] = Turn(task["id"])
+        yield FollowTask(task["id"])
+        if prompt.canceled:
+            yield Cancel(task["id"])
+        yield from self._ask_what()
+        if task["status"] in TERMINAL:
+            yield ReadTask(task["id"])
+
+    def refused(self, message_id: str, error: CtlError) -> Iterator[Command]:
+        """The daemon did not take the prompt, or nobody knows what becomes of it."""
+        if message_id == self._sending:
+            self._sending = None
+        yield from self._send_next()
+        prompt = self._prompts.pop(message_id, None)
+        if prompt is None:
+            return
+        if prompt.canceled:
+            yield Reply(prompt.id, {"stopReason": "cancelled"})
+        else:
+            yield Fail(prompt.id, *failure_of(error))
+        yield from self._calm()
+
+    def unknown(self, task: str, error: CtlError) -> Iterator[Command]:
+        """The task could not be read."""
+        prompt = self._of(task)
+        self._strange.discard(task)
+        if prompt is not None:
+            yield from self.refused(prompt.message_id, error)
+
+    def read(self, document: Mapping[str, Any]) -> Iterator[Command]:
+        """A task, whole."""
+        task, over = document["id"], document["status"] in TERMINAL
+        prompt = self._of(task) or self._prompts.get((document.get("message") or {}).get("message_id", ""))
+        if prompt is not None:
+            yield from self._became(prompt, {**document, "status": "submitted"})
+        turn = self._turns.get(task)
+        if turn is None:
+            if task not in self._strange or not is_shown(document):
+                return  # it was told before, or is no turn
+            turn = self._turns[task] = Turn(task)
+            self._strange.discard(task)
+            yield from self._tell(turn.asked(document))
+            if not over:
+                yield FollowTask(task)
+                self._bound()
+        if over:
+            yield from self._go_on(turn, turn.order.then(EndPart(document)))
+
+    def _over(self, turn: Turn, document: Mapping[str, Any]) -> Iterator[Command]:
+        if turn.task not in self._turns:
+            return  # it was read twice
+        prompt = self._of(turn.task)
+        yield from self._tell(turn.end(document), own=prompt is not None)
+        self._turns.pop(turn.task, None)
+        self._tools.end(turn.task)
+        self._seen_to(turn.task)
+        yield LeaveTask(turn.task)
+        if prompt is None:
+            return
+        self._prompts.pop(prompt.message_id, None)
+        yield _end_of(prompt, document)
+        yield from self._calm()
+
+    # --- what the daemon tells ----------------------------------------------------------------------------------------
+
+    def piece(self, task: str, id_: int, told: Mapping[str, Any] | None) -> Iterator[Command]:
+        """The stream of a task that is watched has come to `id_`: an `artifact`, or (None) something else."""
+        if (turn := self._turns.get(task)) is not None:
+            yield from self._go_on(turn, turn.order.piece(id_, told, newest=self._newest))
+
+    def unwatched(self, task: str) -> Iterator[Command]:
+        """The stream of a task does not come: nothing waits for it."""
+        if (turn := self._turns.get(task)) is not None:
+            yield from self._go_on(turn, turn.order.give_up())
+
+    def _go_on(self, turn: Turn, parts: Iterable[Part]) -> Iterator[Command]:
+        for part in parts:
+            own = self._of(turn.task) is not None
+            match part:
+                case PiecePart(told):
+                    yield from self._tell(turn.piece(told), own=own)
+                case UpdatesPart(updates):
+                    yield from self._tell(updates, own=own)
+                case EndPart(document):
+                    yield from self._over(turn, document)
+        if self._look_later and not self._behind:
+            yield from self._ask_what()
+
+    @property
+    def _behind(self) -> bool:
+        """Whether the editor has not been told all of its prompts that has happened."""
+        turns = [self._turns.get(prompt.task) for prompt in self._prompts.values() if prompt.task is not None]
+        return any(turn is not None and turn.order.waits for turn in turns)
+
+    def event(self, event: Mapping[str, Any]) -> Iterator[Command]:
+        """Something happened to the agent."""
+        kind, task = event["event"], event.get("task")
+        self._newest = max(self._newest, event.get("id") or 0)
+        turn = self._turns.get(task) if task is not None else None
+        if kind in ("toolExecution", "plan", "diff"):
+            updates = list(self._tools.updates(event) if kind == "toolExecution" else self._tools.told(event))
+            yield from self._tell(updates) if turn is None else self._go_on(turn, turn.order.then(UpdatesPart(updates)))
+        elif kind == "taskArtifact" and turn is not None:
+            yield from self._go_on(turn, turn.order.place(event["id"]))
+        elif kind == "turnSeen":
+            yield from self._tell(seen(event))
+        elif kind == "gap":
+            yield from self.resume()
+        elif task is not None and kind in ("taskStatus", "taskDelivered"):
+            yield from self._moved(task, str(event["data"].get("state", "working")))
+        elif kind == "inputAnswered":
+            self._done = event["data"]["prompt_id"]
+        elif kind == "inputRequired":
+            self._done = None
+        if kind in _ASKS and self._prompts:
+            yield from self._ask_what()
+
+    def _moved(self, task: str, state: str) -> Iterator[Command]:
+        if state in TERMINAL:
+            if task in self._turns:
+                yield ReadTask(task)
+            self._seen_to(task)
+        elif state == "working" and task not in self._turns and task not in self._strange:
+            self._strange.add(task)
+            self._bound()
+            yield ReadTask(task)
+
+    def resume(self) -> Iterator[Command]:
+        """Events may have been missed: everything that is open is read again."""
+        for turn in list(self._turns.values()):
+            yield from self._go_on(turn, turn.order.release())
+            yield ReadTask(turn.task)
+        yield from self._ask_what()
+
+    def away(self, error: CtlError) -> Iterator[Command]:
+        """The daemon stays away: nobody knows when a prompt would end."""
+        for prompt in [prompt for prompt in self._prompts.values() if prompt.task is not None]:
+            yield from self.refused(prompt.message_id, error)
+
+    def closed(self) -> Iterator[Command]:
+        """The editor is done with it: what it has asked for is canceled, and the agent goes on."""
+        yield from self.cancel()
+        for prompt in self._prompts.values():
+            yield Reply(prompt.id, {"stopReason": "cancelled"})
+        self._prompts.clear()
+        self._unsent.clear()
+        if self._asked is not None:
+            yield Withdraw(self._asked["prompt_id"])
+        for task in self._turns:
+            yield LeaveTask(task)
+
+    # --- what the agent asks ------------------------------------------------------------------------------------------
+
+    def asks(self, prompt: Mapping[str, Any] | None) -> Iterator[Command]:
+        """What the agent asks now; only while a prompt of this editor waits for it, the editor is asked."""
+        self._looking = False
+        if self._look_again:
+            yield from self._ask_what()  # something has happened since: what was seen may be over
+            return
+        self._look_later = self._behind and prompt is not None
+        if self._answering is not None or self._look_later:
+            return
+        asked = prompt is not None and prompt["prompt_id"] != self._done
+        now = dict(prompt) if prompt is not None and asked and self._prompts else None
+        before = self._asked
+        if before is not None and now is not None and before["prompt_id"] == now["prompt_id"]:
+            return
+        self._asked = now
+        if before is not None:
+            yield from self._no_more(before)
+        if now is None:
+            return
+        times = self._times[now["prompt_id"]] = self._times.get(now["prompt_id"], 0) + 1
+        if times > ASKED_MAX:
+            return
+        if asking.can_be_asked(now):
+            call = next((self._tools.only_open(prompt.task) for prompt in self._prompts.values() if prompt.task), None)
+            yield AskEditor(now["prompt_id"], asking.request(now, self.session_id, call))
+        else:
+            yield Update(asking.waits(now, self.name))
+
+    def _no_more(self, prompt: Mapping[str, Any]) -> Iterator[Command]:
+        yield Withdraw(prompt["prompt_id"]) if asking.can_be_asked(prompt) else Update(asking.over(prompt))
+
+    def cannot_tell(self) -> Iterator[Command]:
+        """Nobody can say now what the agent asks: what was told of it stands."""
+        self._looking = self._look_again = False
+        return iter(())
+
+    def chosen(self, prompt_id: str, key: str | None) -> Iterator[Command]:
+        """What the editor's person has chosen; None: nothing, so that others may answer it."""
+        if key is None:
+            self._times[prompt_id] = ASKED_MAX
+        elif self._asked is not None and self._asked["prompt_id"] == prompt_id:
+            self._asked, self._answering = None, prompt_id
+            yield GiveAnswer(prompt_id, key)
+
+    def answered(self) -> Iterator[Command]:
+        """An answer was given, or refused."""
+        self._answering = None
+        yield from self._ask_what()
+
+    def _ask_what(self) -> Iterator[Command]:
+        self._look_again = self._looking
+        if not self._looking:
+            self._looking = True
+            yield AskWhat()
+
+    # --- what waits ---------------------------------------------------------------------------------------------------
+
+    def _tell(self, updates: Iterable[dict[str, Any]], *, own: bool = False) -> Iterator[Command]:
+        """Updates of a prompt at once; those of other turns after it."""
+        for update in updates:
+            if own or not self._prompts:
+                yield Update(update)
+            elif self._later_size <= LATER_MAX:
+                self._later.append(update)
+                self._later_size += len(str(update.get("content", ""))) + 100
+            else:
+                self._left_out = True
+
+    def _calm(self) -> Iterator[Command]:
+        """Where no prompt is left, what has waited for that is told."""
+        if self._prompts:
+            return
+        if self._asked is not None:
+            asked, self._asked = self._asked, None
+            yield from self._no_more(asked)
+        self._times.clear()
+        while self._later:
+            yield Update(self._later.popleft())
+        if self._left_out:
+            note = {"type": "text", "text": "(turns of others were left out here: load the session again for them)"}
+            message = id_for(self.session_id, "left out", self._later_size)
+            yield Update({"sessionUpdate": "user_message_chunk", "messageId": message, "content": note})
+        self._later_size, self._left_out = 0, False
+
+    def _of(self, task: str) -> OpenPrompt | None:
+        return next((prompt for prompt in self._prompts.values() if prompt.task == task), None)
+
+    def _seen_to(self, task: str) -> None:
+        self._strange.discard(task)
+
+    def _bound(self) -> None:
+        """At most `TURNS_MAX` tasks of others are known."""
+        while len(self._strange) > TURNS_MAX:
+            self._strange.pop()
+
+
+def _end_of(prompt: OpenPrompt, document: Mapping[str, Any]) -> Command:
+    """The answer to a prompt whose task is over."""
+    status, task = document["status"], document["id"]
+    if status == "completed":
+        told = {"task": task} | ({"exact": False} if document.get("exact") is False else {})
+        return Reply(prompt.id, {"stopReason": "end_turn", "_meta": {"synapsed": told}})
+    if status == "canceled" or prompt.canceled:
+        return Reply(prompt.id, {"stopReason": "cancelled", "_meta": {"synapsed": {"task": task}}})
+    error = document.get("error") or {"code": status.upper(), "message": f"the message was {status}"}
+    return Fail(prompt.id, *_failure(str(error["code"]), str(error["message"])), {"code": error["code"], "task": task})
+
+
+def failure_of(error: CtlError) -> tuple[int, str, dict[str, Any]]:
+    """What an error of the daemon, or of reaching it, is in JSON-RPC."""
+    code, message = _failure(error.code, str(error))
+    details = error.details if isinstance(error, ApiError) else {}
+    return code, message, {"code": error.code} | ({"details": details} if details else {})
+
+
+def _failure(code: str, message: str) -> tuple[int, str]:
+    return _CODES.get(code, INTERNAL_ERROR), f"{code}: {message}"

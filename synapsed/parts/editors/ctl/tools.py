@@ -1,0 +1,162 @@
+"""Tool calls of an agent's program, as an editor shows them: by what a call was given, whichever program made it.
+
+Pure.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from synapsed.parts.editors.ctl.content import id_for
+
+TITLE_MAX = 200
+"""Characters of a tool call's title."""
+
+OPEN_MAX = 256
+"""Calls that have begun and of which no end was told: the oldest is forgotten."""
+
+OUTPUT_MAX = 8000
+"""Characters of what a call gave back, as text."""
+
+_KINDS = (
+    ("execute", ("bash", "shell", "exec", "command", "terminal")),
+    ("edit", ("edit", "write", "patch", "replace")),
+    ("delete", ("delete", "remove")),
+    ("move", ("move", "rename")),
+    ("fetch", ("fetch", "http", "browse")),
+    ("search", ("search", "grep", "glob", "find", "list")),
+    ("read", ("read", "view", "open")),
+    ("think", ("think", "plan", "todo", "task")),
+)
+"""What a tool does, by words that its name has in it: the protocol's kinds, the first that fits."""
+
+_ABOUT = ("command", "cmd", "file_path", "filePath", "absolute_path", "path", "pattern", "query", "url", "description")
+"""What a call is about, by names that programs give it, the most telling first."""
+
+_PATHS = ("file_path", "filePath", "absolute_path", "path", "filename")
+_OLD = ("old_string", "oldString", "old_str", "old_text")
+_NEW = ("new_string", "newString", "new_str", "new_text", "content")
+_STEPS = ("todos", "plan")
+_STEP = ("content", "step", "description")
+_STATES = {"in_progress": "in_progress", "active": "in_progress", "completed": "completed", "done": "completed"}
+_PRIORITIES = frozenset({"high", "medium", "low"})
+
+
+class EditorCalls:
+    """The calls of one agent. `cwd` is its folder, for paths that are not absolute."""
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._open: dict[str, str] = {}
+        """What began and has not ended: the task, by the call's id."""
+        self._diffs: set[str] = set()
+        """The newest turn's changes, if they were told."""
+
+    def only_open(self, task: str | None) -> str | None:
+        """The call of `task` that is under way, where that is one alone: what its program asks about."""
+        found = [call for call, of in self._open.items() if of == (task or "")]
+        return found[0] if len(found) == 1 else None
+
+    def end(self, task: str) -> None:
+        """The task is over: what of it is still open will not be told of."""
+        self._open = {call: of for call, of in self._open.items() if of != task}
+
+    def updates(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """What an editor is told of a `toolExecution`."""
+        data, task = event["data"], event.get("task") or ""
+        call = str(data.get("call_id") or id_for("call", event.get("id"), task))
+        given = data.get("input")
+        given = given if isinstance(given, dict) and not given.get("truncated") else {}
+        if data["status"] == "started":
+            self._open[call] = task
+            if len(self._open) > OPEN_MAX:
+                del self._open[next(iter(self._open))]
+            yield {"sessionUpdate": "tool_call", **self._begun(call, data, given), "status": "in_progress"}
+            if plan := plan_of(given):
+                yield {"sessionUpdate": "plan", "entries": plan}
+            return
+        done = {"status": data["status"], **_output(data)}
+        if self._open.pop(call, None) is None:
+            yield {"sessionUpdate": "tool_call", **self._begun(call, data, given), **done}
+        else:
+            yield {"sessionUpdate": "tool_call_update", "toolCallId": call, **done}
+
+    def told(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """What an editor is told of a `plan`, or of the `diff` of a turn."""
+        data = event["data"]
+        if event["event"] == "plan" and isinstance(data.get("steps"), list):
+            steps = [step for step in data["steps"] if step.get("text")]
+            entries = [{"content": s["text"], "status": s["status"], "priority": "medium"} for s in steps]
+            yield {"sessionUpdate": "plan", "entries": entries}
+        elif event["event"] == "diff" and isinstance(data.get("diff"), str) and data["diff"]:
+            call = id_for("diff", event.get("agent"), event.get("task") or "", data.get("turn_id"))
+            cut = data["diff"] if len(data["diff"]) <= OUTPUT_MAX else f"{data['diff'][:OUTPUT_MAX]}…"
+            words = {"type": "text", "text": f"```diff\n{cut}\n```"}
+            content = [{"type": "content", "content": words}]
+            kind = "tool_call_update" if call in self._diffs else "tool_call"
+            self._diffs = {call}
+            about = {"title": "what this turn has changed", "kind": "edit", "status": "completed", "content": content}
+            yield {"sessionUpdate": kind, "toolCallId": call, **about}
+
+    def _begun(self, call: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        name = str(data.get("tool_name") or "tool")
+        told: dict[str, Any] = {"toolCallId": call, "title": title(name, given), "kind": kind_of(name)}
+        if given:
+            told["rawInput"] = given
+        path = _first(given, _PATHS)
+        if path is not None:
+            path = path if path.startswith("/") else f"{self._cwd.rstrip('/')}/{path}"
+            told["locations"] = [{"path": path}]
+            new = _first(given, _NEW, empty=True)
+            if new is not None and told["kind"] == "edit":
+                old = _first(given, _OLD, empty=True)
+                told["content"] = [{"type": "diff", "path": path, "oldText": old, "newText": new}]
+        return told
+
+
+def kind_of(name: str) -> str:
+    """The protocol's kind of a tool of this name."""
+    lowered = name.lower()
+    return next((kind for kind, words in _KINDS if any(word in lowered for word in words)), "other")
+
+
+def title(name: str, given: Mapping[str, Any]) -> str:
+    about = _first(given, _ABOUT)
+    told = f"{name}: {' '.join(about.split())}" if about else name
+    return told if len(told) <= TITLE_MAX else f"{told[: TITLE_MAX - 1]}…"
+
+
+def plan_of(given: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The steps of a plan that a call keeps; empty for any other call."""
+    steps: list[Any] = next((given[name] for name in _STEPS if isinstance(given.get(name), list)), [])
+    found = []
+    for step in steps:
+        words = _first(step, _STEP) if isinstance(step, dict) else None
+        if words is None:
+            return []
+        priority = step.get("priority")
+        found.append(
+            {
+                "content": words,
+                "status": _STATES.get(str(step.get("status")), "pending"),
+                "priority": priority if priority in _PRIORITIES else "medium",
+            }
+        )
+    return found
+
+
+def _output(data: Mapping[str, Any]) -> dict[str, Any]:
+    output = data.get("output")
+    told = data.get("error") if data["status"] == "failed" and data.get("error") else output
+    words = told.get("text") if isinstance(told, dict) else told
+    found: dict[str, Any] = {}
+    if isinstance(words, str) and words:
+        cut = words if len(words) <= OUTPUT_MAX else f"{words[:OUTPUT_MAX]}…"
+        found["content"] = [{"type": "content", "content": {"type": "text", "text": cut}}]
+    elif isinstance(output, dict) and not output.get("truncated"):
+        found["rawOutput"] = output
+    return found
+
+
+def _first(given: Mapping[str, Any], names: tuple[str, ...], *, empty: bool = False) -> str | None:
+    values = (given.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and (value or empty)), None)

@@ -1,0 +1,579 @@
+"""A program's own HTTP server: sessions of messages, and a stream of server-sent events that says what happens to them.
+
+The stream tells when to look, the messages say what is: a turn is a message of the user's, its answer is the last
+assistant message whose `parentID` it is. When the connection was lost the messages say what was missed.
+"""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import structlog
+
+from synapsed.aio import TaskSet
+from synapsed.channels import (
+    Channel,
+    ErrorCode,
+    LaunchContext,
+    about_of,
+    at_path,
+    clean,
+    options_of,
+    question_of,
+    tool_fact,
+    tool_line,
+    used,
+)
+from synapsed.clock import PastDates, SystemClock
+from synapsed.model.about import About
+from synapsed.model.facts import (
+    AssistantSaid,
+    AssistantSaying,
+    ChannelFact,
+    PermissionAsked,
+    PromptAccepted,
+    SessionStarted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+    TurnUsed,
+)
+from synapsed.parts.session_server.messages import (
+    Message,
+    completed_ms,
+    created_ms,
+    how_it_ended,
+    id_of,
+    number,
+    object_in,
+    objects,
+    parent_of,
+    replies_to,
+    role_of,
+    text_of,
+    word,
+)
+from synapsed.shared.files import write_whole
+from synapsed.shared.sse_parser import SseParser
+
+HELLO_SECONDS = 1.0
+"""A connection made while the program starts may never be answered: try another after so long."""
+SILENCE_SECONDS = 30.0
+"""The server sends a heartbeat every 10 s."""
+REQUEST_SECONDS = 10.0
+RETRY_SECONDS = 0.5
+PLUGIN_SECONDS = 0.5
+"""A plugin may go on with a turn once that is over; the program shows nothing of it before."""
+BEGIN_SECONDS = 10.0
+"""By then the program has begun with a prompt that it has."""
+EVENT_MAX_BYTES = 32 << 20
+ANSWER_MAX_BYTES = 64 << 20
+MESSAGES_FIRST = 20
+"""How many messages are asked for first; all, where the turn is longer."""
+TURNS_OPEN_MAX = 50
+TEXTS_MAX = 1000
+MESSAGE_MAX = 2000
+"""Characters of an error's text."""
+DATE_MAX_MS = 1 << 53
+"""The latest date that a program may give, in Unix milliseconds; a later one is cut to it."""
+COMPACTION = "compaction"
+"""Type of the part by which the program begins to make a conversation shorter that the model finds too long."""
+SILENT = "the program ended the turn without a word"
+BEHIND = (
+    ": the clock was set back, and its conversation has messages that are dated later than now; "
+    "'synapsectl send --new-conversation' begins another one"
+)
+AHEAD_MS = 1000
+"""By so much a message may be dated later than now without such a reason."""
+ABORTED = "MessageAbortedError"
+"""The server's name for a turn that a person stopped."""
+
+_REQUEST_ID = re.compile(r"[\w-]{1,100}")
+_TROUBLE = (aiohttp.ClientError, OSError, ValueError)
+_log = structlog.get_logger(__name__)
+
+
+class SessionServerChannel:
+    """One agent's server, found on `context.port`. Looks nothing up in the past but the conversation it knows."""
+
+    def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
+        self.name = name
+        self._channel = channel
+        self._context = context
+        self._dates = PastDates(SystemClock())
+        self._base = f"http://127.0.0.1:{context.port}"
+        self._emit: Callable[[ChannelFact], None] | None = None
+        self._client: aiohttp.ClientSession | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._retry = asyncio.Event()
+        self._looks = TaskSet()
+        self._session: str | None = None
+        """The program's conversation, which has its id from the program. Kept in a file, for the next daemon."""
+        self._given: tuple[str, str] | None = None
+        """The message that was given last, ours where that can be told, and the session that it was given to; in the
+        same file."""
+        self._remembered = ""
+        self._children: set[str] = set()
+        """Sessions of subagents: not this agent's turns."""
+        self._open: dict[str, str] = {}
+        """Turns accepted and not known to be over: id of the user's message → session."""
+        self._waiting: dict[str, str] = {}
+        """User's messages whose text has not come yet."""
+        self._compacting: str | None = None
+        """The turn in which the conversation is being made shorter."""
+        self._plugged = True
+        """It may have plugins, which prompt it, too."""
+        self._rested: tuple[str, str] | None = None
+        """The session that is idle, and its last turn, while a plugin may go on with that."""
+        self._continued: dict[str, list[str]] = {}
+        """User's messages that the program made by itself to go on with a turn."""
+        self._known: dict[str, None] = {}
+        """User's messages that were told: their records are sent again later."""
+        self._texts: dict[str, dict[str, str]] = {}
+        """Text parts by assistant message."""
+        self._growing: tuple[str, str] | None = None
+        """The text part that is being written, by message and part."""
+        self._grown: str | None = None
+        """The part of which a piece was told last."""
+        self._said: set[str] = set()
+        self._error: dict[str, Any] = {}
+        """The turn's error, which is told before its message has it."""
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        """Begin; returns before the program's server is up."""
+        self._emit = emit
+        self._session = await asyncio.to_thread(self._recall)
+        self._client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
+        self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
+
+    async def poll(self) -> None:
+        """Connect now, if that was waiting."""
+        self._dates.note()
+        self._retry.set()
+
+    def _ns_at(self, wall_ms: int) -> int:
+        """A time of the program's (Unix milliseconds, cut off: counted to their end) on the monotonic clock; now for
+        0."""
+        return (
+            round(self._dates.instant((min(wall_ms, DATE_MAX_MS) + 1) / 1000) * 1e9) if wall_ms else time.monotonic_ns()
+        )
+
+    async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
+        """The answer to the last prompt given since `since_ns`, ours if it can be told apart. What is dated later than
+        now is from before the clock was set back."""
+        session = self._session
+        if session is None:
+            return None
+        since_ms, now_ms = (int(self._dates.of(at) * 1000) for at in (since_ns / 1e9, time.monotonic()))
+        try:
+            messages = await self._messages(session, None)
+        except _TROUBLE as error:
+            _log.debug("no answer to be had", agent=self._context.agent_id, error=str(error))
+            return None
+        users = [m for m in messages if role_of(m) == "user" and since_ms <= created_ms(m) <= now_ms + AHEAD_MS]
+        ours = [m for m in users if is_ours(text_of(m))]
+        if not ours and len(users) != 1:
+            return None
+        users = ours or users
+        replies = replies_to(messages, id_of(users[-1]))
+        return text_of(replies[-1]) if replies and how_it_ended(replies[-1]) == "answered" else None
+
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        if self._client is None or not _REQUEST_ID.fullmatch(request):
+            return False
+        try:
+            async with self._client.post(f"{self._base}/permission/{request}/reply", json=answer) as response:
+                return response.ok
+        except _TROUBLE as error:
+            _log.warning("a decision was not taken", agent=self._context.agent_id, error=str(error))
+            return False
+
+    async def rests(self) -> None:
+        """Nothing is told before the program rests."""
+
+    async def settled(self, at_ns: int) -> None:
+        """Nothing is kept here: the program keeps its messages itself."""
+
+    async def close(self) -> None:
+        self._emit = None
+        await self._looks.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._client is not None:
+            await self._client.close()
+
+    # --- the disk, in a thread ---------------------------------------------------------------------------------------
+
+    @property
+    def _file(self) -> Path:
+        return self._context.launch_dir / f"{self.name}.session"
+
+    def _recall(self) -> str | None:
+        with suppress(OSError, ValueError):
+            session, *given = self._file.read_text(encoding="ascii").split()
+            if len(given) == 2:
+                self._given = (given[0], given[1])
+            return session
+        return None
+
+    def _kept(self) -> str:
+        return " ".join((self._session or "", *(self._given or ())))
+
+    def _remember(self) -> None:
+        with suppress(OSError, ValueError):
+            self._remembered = kept = self._kept()
+            write_whole(self._file, kept.encode("ascii"), durable=False)
+
+    # --- the connection ----------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except _TROUBLE as error:
+                _log.debug("event stream ended", agent=self._context.agent_id, error=str(error))
+            self._retry.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._retry.wait(), RETRY_SECONDS)
+
+    async def _listen(self) -> None:
+        assert self._client is not None
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=HELLO_SECONDS, sock_read=SILENCE_SECONDS)
+        request = self._client.get(f"{self._base}/event", timeout=limit)
+        response = await asyncio.wait_for(request, HELLO_SECONDS)
+        async with response:
+            response.raise_for_status()
+            stream = SseParser(EVENT_MAX_BYTES)
+            caught_up = False
+            async for data in response.content.iter_any():
+                for event in filter(None, map(object_in, stream.feed(data))):
+                    if not caught_up:  # connected: from here on nothing is missed
+                        caught_up = True
+                        await self._catch_up()
+                    await self._hear(event)
+
+    async def _get(self, path: str, **params: str) -> Any:
+        assert self._client is not None
+        async with self._client.get(f"{self._base}{path}", params=params) as response:
+            response.raise_for_status()
+            body = bytearray()
+            async for data in response.content.iter_any():
+                body += data
+                if len(body) > ANSWER_MAX_BYTES:
+                    raise ValueError(f"{path}: more than {ANSWER_MAX_BYTES} bytes")
+            return json.loads(body)
+
+    async def _messages(self, session: str, user: str | None) -> list[Message]:
+        """The session's messages, oldest first: at least from the message `user` on, where that is given."""
+        answer = await self._get(f"/session/{session}/message", limit=str(MESSAGES_FIRST))
+        if user is None or not any(id_of(message) == user for message in objects(answer)):
+            answer = await self._get(f"/session/{session}/message")
+        return objects(answer)
+
+    def _chosen(self, found: dict[str, dict[str, Any]]) -> str | None:
+        """The session that the person's own arguments choose: the one that they name, else the last one, as the
+        terminal chooses; None if they choose none, or there are no sessions."""
+        args = self._context.chosen_by
+        own = {id_: session for id_, session in found.items() if id_ not in self._children}
+        named = next((id_ for id_ in own if any(id_ in arg for arg in args)), None)
+        return named or (max(own, key=lambda id_: _updated(own[id_])) if args and own else None)
+
+    async def _catch_up(self) -> None:
+        """What happened while nobody listened, in the conversation that is known."""
+        self._rested = None
+        self._plugged = await self._has_plugins()
+        found = {str(s.get("id")): s for s in objects(await self._get("/session"))}
+        self._children |= {id_ for id_, s in found.items() if s.get("parentID")}
+        session = self._session or self._chosen(found) or self._context.conversation
+        if session not in found:
+            return
+        ours, self._session = self._session is not None, session
+        messages = await self._messages(session, None)
+        users = [m for m in messages if role_of(m) == "user"]
+        for user in (user for user in self._newest(messages, users) if id_of(user) not in self._known):
+            self._accept(session, id_of(user), text_of(user), created_ms(user))
+        if users and ours:  # not of a conversation that is taken over: its tools ran before it was
+            for part in (
+                part for reply in replies_to(messages, id_of(users[-1])) for part in objects(reply.get("parts"))
+            ):
+                self._hear_tool("message.part.updated", {"part": part}, session)
+        status = at_path(await self._get("/session/status"), session)
+        if self._open and at_path(status, "type") in (None, "idle"):
+            await self._end_turns(session, told=False)
+            if self._open:
+                self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
+
+    def _newest(self, messages: list[Message], users: list[Message]) -> list[Message]:
+        """The last prompt, and the one that was given last, if it has no reply: a clock that was set back puts it
+        before older ones."""
+        given = [user for user in users[:-1] if self._given is not None and id_of(user) == self._given[0]]
+        return [*(user for user in given if not replies_to(messages, id_of(user))), *users[-1:]]
+
+    async def _has_plugins(self) -> bool:
+        """Also where the program does not say so."""
+        try:
+            return bool(at_path(await self._get("/config"), "plugin"))
+        except _TROUBLE:
+            return True
+
+    async def _idle(self, session: str) -> None:
+        turn = self._last_open(session)
+        if self._plugged and turn is not None:
+            self._rested = rested = (session, turn)
+            self._looks.spawn(self._rest(rested), name=f"{self._context.agent_id} rest")
+        else:
+            await self._end_turns(session)
+
+    async def _rest(self, rested: tuple[str, str]) -> None:
+        """Ends the session's turns unless a plugin goes on with the last one."""
+        await asyncio.sleep(PLUGIN_SECONDS)
+        with suppress(*_TROUBLE):  # its answer comes behind what a plugin has begun, however slow it is
+            status = at_path(await self._get("/session/status"), rested[0])
+            if self._rested is rested and at_path(status, "type") in (None, "idle"):
+                self._rested = None
+                await self._end_turns(rested[0])
+
+    async def _look_again(self, session: str) -> None:
+        """Ends turns that had no reply when they were found, and have not begun since."""
+        found = [user for user, of in self._open.items() if of == session]
+        await asyncio.sleep(BEGIN_SECONDS)
+        with suppress(*_TROUBLE):
+            status = at_path(await self._get("/session/status"), session)
+            if at_path(status, "type") in (None, "idle") and all(user in self._open for user in found):
+                await self._end_turns(session)
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    async def _hear(self, event: Mapping[str, Any]) -> None:
+        given = event.get("properties")
+        if not isinstance(given, dict):
+            return
+        session = word(given, "sessionID") or word(given, "info.sessionID") or word(given, "part.sessionID") or ""
+        if word(given, "info.parentID") and word(given, "info.id") == session:
+            self._children.add(session)
+        if event.get("type") == "permission.asked":  # a subagent's, too, is the agent's person's to answer
+            self._hear_permission(given)
+        self._hear_tool(str(event.get("type")), given, session)
+        if session in self._children:
+            return
+        match event.get("type"):
+            case "message.updated" | "message.part.updated" | "message.part.delta" as kind:
+                self._hear_text(kind, given, session)
+            case "session.error":
+                error = given.get("error")
+                self._error = error if isinstance(error, dict) else {}
+            case "session.compacted":
+                self._compacting, self._error = None, {}
+            case "session.idle":
+                await self._idle(session)
+        if self._session is not None and self._remembered != self._kept():
+            await asyncio.to_thread(self._remember)
+
+    def _hear_tool(self, event: str, given: Mapping[str, Any], session: str) -> None:
+        """A subagent's tools, too, are the agent's."""
+        if (line := tool_line(self._channel.tools, event, given)) is None:
+            return
+        at_ns = self._ns_at(number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
+        turn = self._last_open(session)
+        self._say(tool_fact(line, given, channel=self.name, at_ns=at_ns, session=self._session, turn=turn))
+
+    def _last_open(self, session: str) -> str | None:
+        return next((user for user, of in reversed(self._open.items()) if of == session), None)
+
+    def _hear_text(self, kind: str, given: Mapping[str, Any], session: str) -> None:
+        match kind:
+            case "message.updated":
+                self._hear_message(given, session)
+            case "message.part.updated":
+                self._hear_part(given)
+            case _:
+                self._hear_piece(given, session)
+
+    def _hear_permission(self, given: dict[str, Any], *, again: bool = False) -> None:
+        metadata = given.get("metadata")
+        spec = self._channel.decisions.get("permission.asked")
+        offers = self._channel.delivers and spec is not None
+        about = about_of(spec, given) if offers and spec is not None else About()
+        self._say(
+            PermissionAsked(
+                channel=self.name,
+                at_ns=time.monotonic_ns(),
+                turn=next(reversed(self._open), None),
+                tool=word(given, "permission") or "",
+                input=metadata if isinstance(metadata, dict) else {},
+                request=word(given, "id"),
+                event="permission.asked",
+                told=given,
+                question=question_of(spec, given) if offers and spec is not None else "",
+                options=options_of(spec, given) if offers and spec is not None else (),
+                command=about.command,
+                diff=about.diff,
+                again=again,
+            )
+        )
+
+    def _hear_message(self, given: Mapping[str, Any], session: str) -> None:
+        message = {"info": given.get("info")}
+        id_, role = id_of(message), role_of(message)
+        if role == "user" and id_ not in self._known:
+            self._waiting[id_] = session
+        elif role == "assistant" and how_it_ended(message) == "goes on":
+            text = "\n\n".join(self._texts.pop(id_, {}).values())
+            self._progress(id_, text, completed_ms(message), session, parent_of(message))
+
+    def _hear_part(self, given: Mapping[str, Any]) -> None:
+        part = given.get("part")
+        if not isinstance(part, dict):
+            return
+        message = str(part.get("messageID"))
+        if part.get("type") == COMPACTION and message in self._waiting:
+            self._compacting = next(reversed(self._open), None)
+        if part.get("type") != "text" or not isinstance(part.get("text"), str):
+            return
+        going_on = self._compacting or self._goes_on(message)
+        if going_on is not None and message in self._waiting:
+            # What it, or a plugin, then says in the person's name goes on with the same turn.
+            del self._waiting[message]
+            self._known[message] = None
+            self._rested = None
+            self._continued.setdefault(going_on, []).append(message)
+        elif (session := self._waiting.pop(message, None)) is not None:
+            self._accept(session, message, clean(part["text"]), number(given.get("time")))
+        elif message in self._known:
+            return
+        elif not part["text"]:
+            self._growing = (message, str(part.get("id")))
+        else:
+            if len(self._texts) >= TEXTS_MAX:
+                self._texts.clear()
+            self._texts.setdefault(message, {})[str(part.get("id"))] = clean(part["text"])
+
+    def _goes_on(self, message: str) -> str | None:
+        """The turn that a plugin goes on with by `message`, if it does."""
+        if self._rested is None or self._waiting.get(message) != self._rested[0] or self._is_own(message):
+            return None
+        return self._rested[1]
+
+    def _hear_piece(self, given: Mapping[str, Any], session: str) -> None:
+        """A piece of a part of which the beginning was heard too; other parts (reasoning) grow in the same way."""
+        message, part = str(given.get("messageID")), str(given.get("partID"))
+        piece = given.get("delta")
+        if (message, part) != self._growing or given.get("field") != "text" or not isinstance(piece, str):
+            return
+        between = "\n\n" if self._texts.get(message) and self._grown != part else ""
+        self._grown = part
+        self._say(
+            AssistantSaying(
+                channel=self.name,
+                at_ns=time.monotonic_ns(),
+                session=session,
+                turn=self._last_open(session),
+                message_id=message,
+                piece=between + clean(piece),
+            )
+        )
+
+    def _accept(self, session: str, id_: str, text: str, created_ms: int) -> None:
+        self._error = {}
+        self._known[id_] = None
+        self._open[id_] = session
+        for kept in (self._known, self._open):
+            while len(kept) > TURNS_OPEN_MAX:
+                del kept[next(iter(kept))]
+        if session != self._session:
+            self._session = session
+            self._say(SessionStarted(channel=self.name, at_ns=self._ns_at(created_ms), session=session))
+        own = self._is_own(id_)
+        if own is None:
+            self._given = (id_, session)
+        self._say(
+            PromptAccepted(
+                channel=self.name,
+                at_ns=self._ns_at(created_ms),
+                session=session,
+                turn=id_,
+                prompt=text,
+                key=id_ if own else None,
+                own=own,
+            )
+        )
+
+    def _is_own(self, message: str) -> bool | None:
+        """Whether synapsed gave the program that message; None where it is not known."""
+        return None
+
+    async def _end_turns(self, session: str, *, told: bool = True) -> None:
+        """The session does nothing more: what became of its open turns. Where that was not `told` but found, one that
+        has no reply may be about to begin: it is left open, and looked at again."""
+        for user in [user for user, of in self._open.items() if of == session]:
+            messages = await self._messages(session, user)
+            if not told and not replies_to(messages, user):
+                continue
+            replies = replies_to(messages, user, *self._continued.pop(user, ()))
+            self._open.pop(user, None)
+            for reply in replies[:-1]:
+                self._progress(id_of(reply), text_of(reply), completed_ms(reply), session, user)
+            line = self._channel.usage
+            if line is not None and (found := used(replies, line)) is not None:
+                now = time.monotonic_ns()
+                self._say(TurnUsed(channel=self.name, at_ns=now, session=session, turn=user, **found))
+            ahead = max(map(created_ms, messages), default=0) > self._dates.of(time.monotonic()) * 1000 + AHEAD_MS
+            self._end_turn(session, user, replies, silent=SILENT + BEHIND if ahead else SILENT)
+        self._texts.clear()
+
+    def _end_turn(self, session: str, user: str, replies: list[Message], *, silent: str) -> None:
+        last = replies[-1] if replies else {}
+        at_ns = self._ns_at(completed_ms(last)) if completed_ms(last) else time.monotonic_ns()
+        error = at_path(last, "info.error") or self._error
+        if how_it_ended(last) == "answered" and not error:
+            self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=text_of(last)))
+        elif (failure := self._failure(error)) is not None or not (replies or error):
+            code, text = failure or ("MODEL_ERROR", silent)
+            self._say(TurnFailed(channel=self.name, at_ns=at_ns, session=session, turn=user, code=code, message=text))
+        else:
+            refused = not error and self._was_refused(last)
+            self._say(TurnInterrupted(channel=self.name, at_ns=at_ns, session=session, turn=user, refused=refused))
+
+    def _failure(self, error: Any) -> tuple[ErrorCode, str] | None:
+        """Code and words of the program's `error`; None without one, and for one that says that somebody stopped the
+        turn."""
+        if not error or word(error, "name") == ABORTED:
+            return None
+        name, message = word(error, "name") or "", word(error, "data.message") or ""
+        code = self._channel.error_code(f"{name}\n{at_path(error, 'data.statusCode')}\n{message}")
+        return code, (message or name)[:MESSAGE_MAX]
+
+    def _was_refused(self, message: Message) -> bool:
+        """Whether a call of the message was refused by a decision from here."""
+        patterns = [spec.deny_error for spec in self._channel.decisions.values() if spec.deny_error is not None]
+        errors = [word(part, "state.error") or "" for part in objects(message.get("parts"))]
+        return any(pattern.search(error) for pattern in patterns for error in errors)
+
+    def _progress(self, id_: str, text: str, at_ms: int, session: str, turn: str | None) -> None:
+        if not text or id_ in self._said:
+            return
+        if len(self._said) >= TEXTS_MAX:
+            self._said.clear()
+        self._said.add(id_)
+        self._say(
+            AssistantSaid(
+                channel=self.name, at_ns=self._ns_at(at_ms), session=session, turn=turn, message_id=id_, text=text
+            )
+        )
+
+    def _say(self, fact: ChannelFact) -> None:
+        if self._emit is not None:
+            self._emit(fact)
+
+
+def _updated(session: dict[str, Any]) -> float:
+    """When something was last said in it, milliseconds since 1970; 0 if that is not told."""
+    at = at_path(session, "time.updated")
+    return at if isinstance(at, int | float) else 0

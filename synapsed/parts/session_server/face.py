@@ -1,0 +1,5 @@
+"""Programs' own HTTP servers, which take messages and tell of sessions: `adapter = "session-server"` in a profile."""
+
+from synapsed.kernel import Face
+
+FACE = Face(name="session_server", adapters_in="synapsed.parts.session_server.adapters")

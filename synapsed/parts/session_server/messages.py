@@ -1,0 +1,72 @@
+"""Messages of a program's session, as its server tells them: `{"info": {id, role, parentID, finish, error, time:
+{created, completed}}, "parts": [{type, text}]}`. Pure, but for the clock.
+"""
+
+import json
+import math
+from contextlib import suppress
+from typing import Any
+
+from synapsed.channels import at_path, clean
+from synapsed.shared.sse_parser import SseEvent
+
+type Message = dict[str, Any]
+
+
+def id_of(message: Message) -> str:
+    return word(message, "info.id") or ""
+
+
+def role_of(message: Message) -> str:
+    return word(message, "info.role") or ""
+
+
+def parent_of(message: Message) -> str | None:
+    return word(message, "info.parentID")
+
+
+def created_ms(message: Message) -> int:
+    return number(at_path(message, "info.time.created"))
+
+
+def completed_ms(message: Message) -> int:
+    return number(at_path(message, "info.time.completed"))
+
+
+def how_it_ended(message: Message) -> str:
+    """`answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or never came to an end."""
+    reason = word(message, "info.finish")
+    if reason is None or at_path(message, "info.error") is not None:
+        return "stopped"
+    return "goes on" if reason == "tool-calls" else "answered"
+
+
+def text_of(message: Message) -> str:
+    parts = objects(message.get("parts"))
+    texts = [p["text"] for p in parts if p.get("type") == "text" and not p.get("synthetic") and p.get("text")]
+    return clean("\n\n".join(text for text in texts if isinstance(text, str)))
+
+
+def replies_to(messages: list[Message], *users: str) -> list[Message]:
+    return [m for m in messages if role_of(m) == "assistant" and parent_of(m) in users]
+
+
+def object_in(event: SseEvent) -> dict[str, Any] | None:
+    """The JSON object that an event carries, None if its data is no such thing."""
+    with suppress(ValueError, RecursionError):
+        if isinstance(found := json.loads(event.data), dict):
+            return found
+    return None
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def word(value: Any, path: str) -> str | None:
+    found = at_path(value, path)
+    return found if isinstance(found, str) and found else None
+
+
+def number(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0

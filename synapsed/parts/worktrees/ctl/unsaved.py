@@ -1,0 +1,96 @@
+"""What would be lost with a folder: work that is in no commit, and commits that nothing else has.
+
+An agent may have written the repository's configuration and its index, so a file counts as changed also where these
+have git not look at it."""
+
+import filecmp
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from synapsectl.output import named
+from synapsed.parts.worktrees.ctl.git import Git
+
+IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+"""Files of git's that say that something is half done."""
+STATUS = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty", "--untracked-files=normal")
+GITLINK = "160000"
+"""The mode in an index by which a submodule is known."""
+SHOWN = 3
+"""Names of files that a message has."""
+
+
+def uncommitted(git: Git) -> list[str]:
+    """Paths with changes that are in no commit, files that git does not know and submodules with such among them."""
+    inside = ((name, Git(git.folder / name)) for name in submodules(git))
+    changed = [name for name, inner in inside if os.path.lexists(inner.folder / ".git") and uncommitted(inner)]
+    return list(dict.fromkeys([*_own_uncommitted(git), *changed]))
+
+
+def _own_uncommitted(git: Git) -> list[str]:
+    marked = [entry[2:] for entry in git.names("ls-files", "-v", "-z") if entry[0] == "S" or entry[0].islower()]
+    there = b"".join(os.fsencode(name) + b"\0" for name in marked if os.path.lexists(git.folder / name))
+    if not there:
+        return [entry[3:] for entry in git.names(*STATUS)]
+    with tempfile.TemporaryDirectory(prefix="synapsectl-") as folder:
+        copied = git.copy_index(Path(folder))
+        for mark in ("--no-assume-unchanged", "--no-skip-worktree"):
+            git.ask("update-index", mark, "-z", "--stdin", stdin=there, index=copied)
+        return [entry[3:] for entry in git.names(*STATUS, index=copied)]
+
+
+def half_done(git: Git) -> str | None:
+    """The file that says that a merge, a rebase or the like is not over."""
+    private = Path(git.line("rev-parse", "--path-format=absolute", "--git-dir"))
+    return next((name for name in IN_PROGRESS if (private / name).exists()), None)
+
+
+def submodules(git: Git) -> list[str]:
+    entries = (entry.partition("\t") for entry in git.names("ls-files", "--stage", "-z"))
+    return [name for facts, _, name in entries if facts.startswith(GITLINK)]
+
+
+def inner_work(git: Git) -> str | None:
+    """Why a repository inside of this checkout, a submodule or one that is ignored, has work that is nowhere else."""
+    for name in [*submodules(git), *_ignored_repositories(git)]:
+        inner = Git(git.folder / name)
+        if not os.path.lexists(inner.folder / ".git"):
+            continue
+        if changed := uncommitted(inner):
+            return f"{name} in it has changes that are not committed ({some(changed)})"
+        if inner.says("show-ref", "--quiet", "--verify", "refs/stash"):
+            return f"{name} in it has a stash"
+        head = ["HEAD"] if inner.says("rev-parse", "--verify", "--quiet", "HEAD") else []
+        count = int(inner.line("rev-list", "--count", *head, "--branches", "--not", "--remotes", "--tags"))
+        if count:
+            return f"{name} in it has {count} commits that are in no remote"
+        if deeper := inner_work(inner):
+            return f"{deeper}, in {name}"
+    return None
+
+
+def changed_copies(git: Git, names: Sequence[str], sources: Sequence[Path]) -> list[str]:
+    """Which of these ignored files are as in none of the folders that they may have been copied from."""
+    return [name for name in names if not any(_same(git.folder / name, source / name) for source in sources)]
+
+
+def some(names: Sequence[str]) -> str:
+    shown = ", ".join(map(named, names[:SHOWN]))
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
+
+
+def _ignored_repositories(git: Git) -> Iterator[str]:
+    listed = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    for name in git.names(*listed):
+        if name.endswith("/"):
+            for folder, folders, files in os.walk(git.folder / name):
+                if ".git" in folders or ".git" in files:
+                    yield os.path.relpath(folder, git.folder)
+                    folders.clear()
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+    return other.is_file() and filecmp.cmp(one, other, shallow=False)
