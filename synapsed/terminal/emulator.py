@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from synapsed.model.outer_terminal import Rgb
-from synapsed.terminal.emulator_rows import Row, RowReader
+from synapsed.terminal.emulator_rows import RowReader, ScreenRow
 from synapsed.terminal.ghostty import CURSOR, DATA, FORMAT, OPTION, check, ffi, lib, sized
 from synapsed.terminal.redraw import Extras
 from synapsed.terminal.snapshot import ANSI, DEC, Cell, Modes
 
-__all__ = ["Emulator", "Row"]
+__all__ = ["Emulator", "ScreenRow"]
 
 _SCROLLBACK_BYTES_PER_CELL = 12
 """What is kept is less than what is asked for, by as much as pages are not full."""
@@ -138,14 +138,14 @@ class Emulator:
         """The styles that rows name by their index, each as a blank cell."""
         return self._reader.styles
 
-    def read(self) -> tuple[Row, ...]:
+    def read(self) -> tuple[ScreenRow, ...]:
         """Returns the visible rows. A row that shows what it showed is the same object, also after it moved."""
         rows = self._reader.read(self._rows)
         self.colors = self._reader.colors()
         return rows
 
     def forget_styles(self) -> None:
-        """Begins `styles` anew; the next rows are no longer those of before."""
+        """Forgets the styles, and all rows with them."""
         self._reader = RowReader(self._terminal)
 
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 A row is read as the 64 bits of each of its cells. The library marks every row as changed when one is scrolled, so what
 was made of a row is found again by these bits: what they tell by themselves is worked out once (`_Layout`), and the
-styles, which a page numbers anew as it likes, are asked for once a look and page.
+styles, which a page numbers as it likes, are asked for once a look and page.
 """
 
 import codecs
@@ -46,7 +46,7 @@ _GRAPHEME_BYTES = 1024
 """Of what stands in a cell; more is asked for once more."""
 
 
-class Row:
+class ScreenRow:
     """One visible row: what stands in each column, the columns that it takes and the index of its style.
 
     `wrapped`: it goes on in the next one. `head`: its last column is blank, because a wide character did not fit.
@@ -108,9 +108,9 @@ class _Layout:
             kinds = bytes(_parts(number & widths, WIDTH_AT, length, "B"))
             self.graphemes = ["" if kind == TAIL else text for kind, text in zip(kinds, self.graphemes, strict=True)]
             self.widths, self.head = kinds.translate(_COLUMNS), kinds[-1] == HEAD
-        self.known: dict[tuple[bool, tuple[int, ...], tuple[str, ...]], Row] = {}
+        self.known: dict[tuple[bool, tuple[int, ...], tuple[str, ...]], ScreenRow] = {}
 
-        self.plain: tuple[Row, ...] = ()
+        self.plain: tuple[ScreenRow, ...] = ()
         if not (self.named or self.painted or self.joined):
             self.plain = self.row((), (), (), wrapped=False), self.row((), (), (), wrapped=True)
 
@@ -130,9 +130,11 @@ class _Layout:
         """Returns the styles of the columns, as the row's page has them."""
         return _parts(int.from_bytes(self.cells, "little"), STYLE_AT, len(self.cells), "H")
 
-    def row(self, styles: Sequence[int], painted: Sequence[int], clusters: Sequence[str], *, wrapped: bool) -> Row:
+    def row(
+        self, styles: Sequence[int], painted: Sequence[int], clusters: Sequence[str], *, wrapped: bool
+    ) -> ScreenRow:
         """Makes the row; `clusters` are what stands in `joined` columns."""
-        row = Row(self, styles, painted, wrapped=wrapped)
+        row = ScreenRow(self, styles, painted, wrapped=wrapped)
         if self.joined:
             whole = [*self.graphemes]
             for column, cluster in zip(self.joined, clusters, strict=True):
@@ -188,7 +190,7 @@ class RowReader:
         self._colors, self._cursor = sized("GhosttyRenderStateColors"), sized("GhosttyRenderStateCursor")
         self._color_bytes = ffi.buffer(self._colors)
         self._colors_told: tuple[bytes, tuple[Rgb, Rgb, bytes]] = (b"", ((0, 0, 0), (0, 0, 0), b""))
-        self.rows: list[Row] = []
+        self.rows: list[ScreenRow] = []
         self.styles = [Cell(" ")]
         self._indexes = {self.styles[0]: 0}
         self._told: dict[bytes, int] = {}
@@ -198,7 +200,7 @@ class RowReader:
         self._layouts: dict[bytes, _Layout] = {}
         self._entered = False
 
-    def read(self, count: int) -> tuple[Row, ...]:
+    def read(self, count: int) -> tuple[ScreenRow, ...]:
         """Returns the rows, of which there are `count`."""
         check(lib.ghostty_render_state_update(self._state, self._terminal), "render_state_update")
         self._get("DIRTY", self._dirty)
@@ -239,7 +241,7 @@ class RowReader:
     def _get(self, what: str, out: Any) -> None:
         check(lib.ghostty_render_state_get(self._state, STATE_DATA[what], out), what)
 
-    def _row(self) -> Row:
+    def _row(self) -> ScreenRow:
         """Returns the row that the iterator stands at."""
         check(_row_get_multi(self._iterator, 3, self._row_keys, self._row_values, _NULL), "row")
         cells = ffi.buffer(self._view.ptr, self._view.len * CELL_BYTES)[:]

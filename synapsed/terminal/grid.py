@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from synapsed.model.picture import Rgb
 from synapsed.terminal import redraw
-from synapsed.terminal.emulator import Emulator, Row
+from synapsed.terminal.emulator import Emulator, ScreenRow
 from synapsed.terminal.rows import CellRun, written
 from synapsed.terminal.snapshot import BOLD, OTHER, PLAIN, Cell, Color, ScreenSnapshot
 
@@ -60,7 +60,7 @@ class Grid:
         self._start()
 
     def _start(self) -> None:
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[ScreenRow, ...] = ()
         self._lines: list[_Line] = []
         self.cursor = (0, 0)
         """(row, column), from 0, as of the last `refresh`."""
@@ -156,7 +156,7 @@ class Grid:
             out.append(line.row)
         return out
 
-    def _pieces(self, row: Row) -> Iterator[CellRun]:
+    def _pieces(self, row: ScreenRow) -> Iterator[CellRun]:
         graphemes, place, at = redraw.graphemes_of(row), 0, 0
         for style, run in groupby(row.styles):
             at += sum(1 for _ in run)
@@ -224,7 +224,7 @@ def _is_ordinary(color: Color) -> bool:
     return color is None or (max(color) - min(color) <= _HUE and (min(color) >= _LIGHT or max(color) <= _DARK))
 
 
-def _derive(row: Row) -> _Line:
+def _derive(row: ScreenRow) -> _Line:
     graphemes = redraw.graphemes_of(row)
     text = graphemes if isinstance(graphemes, str) else "".join(graphemes)
     line = row.derived = _Line(text, text.rstrip(" "))

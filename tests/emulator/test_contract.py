@@ -115,7 +115,7 @@ KEPT_BEFORE = {
 
 @pytest.mark.parametrize("text", KEPT_BEFORE)
 def test_a_checkpoint_of_another_emulator_is_drawn(text: str) -> None:
-    """An upgrade finds agents that run, and screens that were kept: a redraw is nobody's own format."""
+    """An upgrade finds agents that run, and screens that were kept: a redraw is no emulator's own format."""
     screen = Screen(40, 10)
     screen.feed(KEPT_BEFORE[text])
     if screen.snapshot().alternate:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.ghostty_abi import TARGET, compiled
-from synapsed.terminal.emulator import Emulator, Row
+from synapsed.terminal.emulator import Emulator, ScreenRow
 from synapsed.terminal.snapshot import Cell
 
 COLS, ROWS = 40, 10
@@ -20,7 +20,7 @@ def emulator() -> Emulator:
     return Emulator(COLS, ROWS, scrollback_lines=1000)
 
 
-def text(row: Row) -> str:
+def text(row: ScreenRow) -> str:
     return "".join(row.graphemes).rstrip(" ")
 
 
