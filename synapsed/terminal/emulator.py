@@ -30,6 +30,9 @@ _SHAPE_NUMBERS = {CURSOR[name]: numbers for name, numbers in _SHAPES.items()}
 """DECSCUSR's numbers of each shape that a program can set, blinking and not."""
 
 _SETS = re.compile(rb"\x1b\[\?(?=[\d;]*?(?:1049|40))(?P<modes>[\d;]+)h")
+_BEGINS = re.compile(rb"(?:\x1b\[[\d;:]*m)*+(?P<first>.)", re.DOTALL)
+_JOINS_FROM = 0xC0
+"""Any character beyond ASCII may join another, in clusters."""
 _ANSI = 1 << 15
 _MODES = [*DEC, *(number + _ANSI for number in ANSI)]
 
@@ -56,11 +59,15 @@ class Emulator:
         # Programs cannot ask for this one: so that it is told whether they have asked for another.
         self._set("DEFAULT_CURSOR_STYLE", ffi.new("int*", CURSOR["BLOCK_HOLLOW"]))
         self._main_cursor = (0, 0)
+        self._just_read, self._joined = True, False
+        """Nothing but pens was fed since the rows were read; what came then may join what had been printed."""
         self._reader = RowReader(self._terminal)
         self.colors: tuple[Rgb, Rgb, bytes] = ((0, 0, 0), (0, 0, 0), b"")
         """Foreground, background and palette, as of the last `read`."""
 
     def feed(self, data: bytes) -> None:
+        if self._just_read and (begins := _BEGINS.match(data)):
+            self._just_read, self._joined = False, begins["first"][0] >= _JOINS_FROM
         done = 0
         for found in _SETS.finditer(data):
             self._write(data[done : found.start()])
@@ -140,6 +147,9 @@ class Emulator:
 
     def read(self) -> tuple[ScreenRow, ...]:
         """Returns the visible rows. A row that shows what it showed is the same object, also after it moved."""
+        if self._joined:
+            self._reader.begin()  # what joins a character does not mark its row as changed
+        self._just_read, self._joined = True, False
         rows = self._reader.read(self._rows)
         self.colors = self._reader.colors()
         return rows

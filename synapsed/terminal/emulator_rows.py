@@ -169,9 +169,6 @@ class RowReader:
 
     def __init__(self, terminal: Any) -> None:
         self._terminal = terminal
-        made = ffi.new("GhosttyRenderState*")
-        check(lib.ghostty_render_state_new(ffi.NULL, made), "render_state_new")
-        self._state = ffi.gc(made[0], lib.ghostty_render_state_free)
         self._rows_out = ffi.new("GhosttyRenderStateRowIterator*")
         check(lib.ghostty_render_state_row_iterator_new(ffi.NULL, self._rows_out), "row_iterator_new")
         self._iterator = ffi.gc(self._rows_out[0], lib.ghostty_render_state_row_iterator_free)
@@ -199,6 +196,14 @@ class RowReader:
         """The same by page and number: these hold until something is fed."""
         self._layouts: dict[bytes, _Layout] = {}
         self._entered = False
+        self.begin()
+
+    def begin(self) -> None:
+        """All rows are read the next time, as if they had not been."""
+        made = ffi.new("GhosttyRenderState*")
+        check(lib.ghostty_render_state_new(ffi.NULL, made), "render_state_new")
+        self._state = ffi.gc(made[0], lib.ghostty_render_state_free)
+        self.rows = []
 
     def read(self, count: int) -> tuple[ScreenRow, ...]:
         """Returns the rows, of which there are `count`."""

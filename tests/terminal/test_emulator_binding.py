@@ -117,6 +117,21 @@ def test_clusters_of_any_length(emulator: Emulator) -> None:
     assert emulator.read()[0].graphemes[0] == "a\u0300", "the cell is bit for bit the same"
 
 
+@pytest.mark.parametrize("before", [b"", b"\x1b[?2027h"], ids=["marks", "clusters"])
+@pytest.mark.parametrize("pens", [(), (b"\x1b[31m", b"\x1b[1m")], ids=["at once", "behind pens"])
+def test_what_joins_a_character_that_was_read_is_seen(
+    emulator: Emulator, before: bytes, pens: tuple[bytes, ...]
+) -> None:
+    """The library does not mark the row as changed."""
+    emulator.feed(before + b"\x1b[4;1Hn")
+    assert emulator.read()[3].graphemes[0] == "n"
+    for piece in (*pens, "\u0303".encode()):
+        emulator.feed(piece)
+    assert emulator.read()[3].graphemes[0] == "n\u0303"
+    emulator.feed("\u0323".encode())
+    assert emulator.read()[3].graphemes[0] == "n\u0303\u0323"
+
+
 def test_a_cluster_larger_than_the_buffer(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synapsed.terminal.emulator_rows._GRAPHEME_BYTES", 4)
     emulator.forget_styles()
