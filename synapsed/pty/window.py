@@ -2,8 +2,8 @@
 whether that terminal is dark or light.
 
 What a program draws in a window as narrow as its prompt cannot be read, by us or by a person. So the window is never
-smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be; a smaller terminal shows a part of it, a larger
-one all of it in a corner.
+smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be (`snapshot.bounded`); a smaller terminal shows a
+part of it, a larger one all of it in a corner.
 
 A full-screen program keeps nothing of what leaves its screen: an answer that is longer than the window is read without
 its beginning. So while no terminal is attached, its window has the profile's `answer.rows`. Who attaches gets a window
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from synapsed.model.outer_terminal import OuterTerminal, is_light
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import LookNow, Pause, Press, Resize, Steps
+from synapsed.terminal import snapshot
 from synapsed.terminal.look import Look
 from synapsed.terminal.queries import scheme
 from synapsed.terminal.unreadable import is_as_drawn, is_defaced
@@ -52,7 +53,6 @@ class Theme:
 
 
 COLS_MIN, ROWS_MIN = 20, 5
-COLS_MAX = ROWS_MAX = 1000
 """As of a profile's `cols` and `rows`."""
 
 NUDGE_COLS = 1
@@ -71,7 +71,7 @@ not understood. It is asked again only when that changes."""
 
 def bounded(cols: int, rows: int) -> tuple[int, int]:
     """The size that a window has where this one is wanted."""
-    return min(max(cols, COLS_MIN), COLS_MAX), min(max(rows, ROWS_MIN), ROWS_MAX)
+    return snapshot.bounded(max(cols, COLS_MIN), max(rows, ROWS_MIN))
 
 
 class Window:
@@ -104,28 +104,33 @@ class Window:
     def give_back(self) -> Steps[None]:
         """The program gets its own size again, unless somebody may type. A tall window is its own."""
         cols, rows = self._own
-        if not self._writers() and self.size not in (self._own, (cols, self._rows)):
+        if not self._writers() and self.size not in (self._own, (cols, self._tall(cols))):
             yield from self.resize(cols, rows)
 
     def join(self, cols: int, rows: int) -> Steps[None]:
         """Somebody who only looks comes: a tall window becomes theirs, where nobody else has one."""
-        if 0 < self._rows <= self.size[1]:
+        if 0 < self._tall(self.size[0]) <= self.size[1]:
             yield from self.resize(cols, rows)
 
     def wants_rows(self, look: Look) -> bool:
         """Whether the window is to become tall."""
         shown = look.screen
-        return shown.alternate and shown.rows < self._rows and not self._attached() and not self._stretching
+        short = shown.alternate and shown.rows < self._tall(shown.cols)
+        return short and not self._attached() and not self._stretching
 
     def stretch(self) -> Steps[None]:
         """Make it tall, unless somebody has come."""
         self._stretching = True
         try:
             cols, rows = self.size
-            if not self._attached() and rows < self._rows:
+            if not self._attached() and rows < self._tall(cols):
                 yield from self.resize(cols, self._rows)
         finally:
             self._stretching = False
+
+    def _tall(self, cols: int) -> int:
+        """Returns the rows of a tall window; 0 if it never becomes tall."""
+        return bounded(cols, self._rows)[1] if self._rows else 0
 
     def may_want_redraw(self, last: Look | None, now: float, *, hurry: bool) -> bool:
         """Whether a look is worth it: see `wants_redraw`."""

@@ -43,9 +43,6 @@ IDLE_MS = 10
 ALIVE_S = 0.3
 """So often something is said while there is work."""
 
-PICTURE_CELLS_MAX = 200_000
-"""Of a screen that is drawn as a picture: each costs 5 us, and nothing else is done meanwhile."""
-
 READ_BYTES = 256 * 1024
 
 _PR_SET_PDEATHSIG = 1
@@ -297,7 +294,7 @@ def _ends_before(frame: ScreenFrame, offset: int) -> bool:
 
 
 def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
-    """Text and blob of the answer; neither for a picture that has too many cells."""
+    """Text and blob of the answer."""
     match form:
         case "coloured":
             return b"", screen.coloured()
@@ -306,8 +303,7 @@ def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
         case "json":
             return protocol.write_document(document(screen)), b""
         case "picture":
-            now = screen.snapshot()
-            return (protocol.write_picture(picture(screen)) if now.cols * now.rows <= PICTURE_CELLS_MAX else b""), b""
+            return protocol.write_picture(picture(screen)), b""
         case "rows":
             return protocol.write_rows(screen.page_rows()), b""
     return b"", protocol.write_text(screen.text(scrollback=form == "scrollback"))

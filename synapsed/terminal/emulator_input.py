@@ -43,8 +43,6 @@ _REPEAT = re.compile(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
 _REPEAT_MAX = 65535
 """What terminals take a larger parameter for."""
 
-_ROW_ERASED, _TO_ITS_END = b"\x1b[2K", b"\x1b[K"
-
 
 def fewer_repeats(data: bytes, cols: int, rows: int) -> bytes:
     """``data`` with no character repeated (REP) more often than fills the screen: 65,535 times take milliseconds, for
@@ -56,9 +54,3 @@ def fewer_repeats(data: bytes, cols: int, rows: int) -> bytes:
         return found[0] if count <= cells else b"\x1b[%d" % (cells + (count - cells) % cols)
 
     return _REPEAT.sub(bounded, data)
-
-
-def ending_wraps(data: bytes) -> bytes:
-    """``data`` in which a row that is erased as a whole is erased to its end too: the same, but that the row does not
-    go on in the next one any more. Else the emulator would join what is written in both, once the screen is wider."""
-    return data.replace(_ROW_ERASED, _ROW_ERASED + _TO_ITS_END)

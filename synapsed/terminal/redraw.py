@@ -13,16 +13,14 @@ from itertools import compress, groupby
 from operator import itemgetter
 from typing import Protocol
 
-import evp
-
-from synapsed.terminal.snapshot import DEC, DEC_DEFAULT, Modes
+from synapsed.terminal.snapshot import DEC, DEC_DEFAULT, Cell, Modes
 
 RESET = b"\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[r\x1b(B\x0f\x1b[m"
 """Puts a terminal into the state in which `Grid.paint` is right: margins, modes, character set and pen as at first."""
 
 _ATTRIBUTES = (
     ("bold", b"1"),
-    ("faint", b"2"),
+    ("dim", b"2"),
     ("italic", b"3"),
     ("blink", b"5"),
     ("inverse", b"7"),
@@ -32,14 +30,14 @@ _ATTRIBUTES = (
 )
 
 
-def sgr(style: evp.Style) -> bytes:
+def sgr(style: Cell) -> bytes:
     """The sequence that sets the pen to ``style`` from any other; palette indexes stay indexes."""
     parts = [b"0"]
     parts += [code for name, code in _ATTRIBUTES if getattr(style, name)]
     if style.underline:
         parts.append(b"4" if style.underline == 1 else b"4:%d" % style.underline)
-    parts += _color(style.foreground, 30, b"38")
-    parts += _color(style.background, 40, b"48")
+    parts += _color(style.fg, 30, b"38")
+    parts += _color(style.bg, 40, b"48")
     # Only the colon form is safe here: terminals without underline colours would read 58;5;n as three attributes.
     match style.underline_color:
         case int(index):
@@ -64,7 +62,7 @@ def _color(color: int | tuple[int, int, int] | None, base: int, extended: bytes)
 
 
 class Cells(Protocol):
-    """A row of the emulator (`evp.Row`), or a part of one."""
+    """A row of the emulator, or a part of one."""
 
     @property
     def graphemes(self) -> Sequence[str]: ...
@@ -136,67 +134,9 @@ class Extras:
     margins: tuple[int, int] | None = None
 
 
-_STATE = re.compile(
-    rb"(?P<before>(?:\x1b\[[\d;:=]*[mu]|\x1b\[\d\"q|\x1b[()*+].|[\x0e\x0f]|\x1b[no|}~])*+)"
-    rb"\x1b\[\d+;\d+H"
-    rb"(?P<after>(?:\x1b\[[\d;>]*[rsgGm]|\x1bH)*+)\Z"
-)
-_STATE_BYTES = 16 * 1024
-"""More than the formatter writes behind the cells: tab stops take the most, 8 bytes for each."""
-_PLACE = re.compile(rb"\x1b\[\d+;\d+H")
-_BEFORE_PLACE = 512
-"""More than it writes between the cells and the cursor's position. Looking through more for it is what takes time."""
-
 _PEN = re.compile(rb"\x1b\[[\d;:]*m")
-_PROTECTION = re.compile(rb'\x1b\[1"q')
-_CHARSETS = re.compile(rb"\x1b[()*+].|[\x0e\x0f]|\x1b[no|}~]")
-_DEFAULT_CHARSETS = frozenset({b"\x1b(B", b"\x1b)B", b"\x1b*B", b"\x1b+B", b"\x0f"})
-_FLAGS = re.compile(rb"\x1b\[=\d+;\d+u")
-_MODIFY_KEYS = re.compile(rb"\x1b\[>4;\d+m")
-_TABS = re.compile(rb"\x1b\[3g(?P<stops>(?:\x1b\[\d+G\x1bH)*)")
-_REGION = re.compile(rb"\x1b\[(\d+);(\d+)r")
-_MARGINS = re.compile(rb"\x1b\[(\d+);(\d+)s")
-_TAB_WIDTH = 8
-
-
-def read_terminal(terminal: evp.Terminal, cols: int) -> tuple[bytes, Extras]:
-    """What the formatter writes: the active screen below its scrollback, wrapped rows joined, and the state around it.
-
-    Both in one: formatting all the scrollback is what it costs. The state comes last, around the cursor's position.
-    """
-    formatter = evp.Formatter(
-        terminal,
-        format=evp.FormatterFormat.VT,
-        unwrap=True,
-        scrolling_region=True,
-        tabstops=True,
-        keyboard=True,
-        cursor=True,
-        style=True,
-        protection=True,
-        kitty_keyboard=True,
-        charsets=True,
-    )
-    written = formatter.format().encode("utf-8", "replace")
-    place = max(len(written) - _STATE_BYTES, 0)
-    for found in _PLACE.finditer(written, place):
-        place = found.start() - _BEFORE_PLACE
-    state = _STATE.search(written, max(place, 0))
-    if state is None:
-        return written, Extras()
-    before, after = state["before"], state["after"]
-    pen = b"".join(_PEN.findall(before))
-    tabs = _TABS.search(after)
-    default_tabs = b"".join(b"\x1b[%dG\x1bH" % (column + 1) for column in range(_TAB_WIDTH, cols - 1, _TAB_WIDTH))
-    return written[: state.start()], Extras(
-        pen=pen[pen.rfind(b"\x1b[0m") :].removeprefix(b"\x1b[0m"),
-        protection=b"".join(_PROTECTION.findall(before)),
-        charsets=b"".join(part for part in _CHARSETS.findall(before) if part not in _DEFAULT_CHARSETS),
-        keyboard=b"".join(_FLAGS.findall(before) + _MODIFY_KEYS.findall(after)),
-        tabs=tabs[0] if tabs and tabs["stops"] != default_tabs else b"",
-        region=_bounds(_REGION.search(after)),
-        margins=_bounds(_MARGINS.search(after)),
-    )
+_BLANKS_BYTES = 16 * 1024
+"""The end of content in which rows of spaces are looked for."""
 
 
 def blank_rows_below(content: bytes, cols: int, used: int) -> int:
@@ -204,7 +144,7 @@ def blank_rows_below(content: bytes, cols: int, used: int) -> int:
 
     ``used`` is how many columns the text of the row before them takes.
     """
-    tail, blank = content[-_STATE_BYTES:], b""
+    tail, blank = content[-_BLANKS_BYTES:], b""
     while tail:
         text = tail.rstrip(b" \r\n")
         blank = tail[len(text) :] + blank
@@ -216,10 +156,6 @@ def blank_rows_below(content: bytes, cols: int, used: int) -> int:
     lengths = [len(spaces) for spaces in blank.split(b"\r\n")]
     lengths[0] += used
     return len(lengths) - 1 + sum(max(length - 1, 0) // cols for length in lengths)
-
-
-def _bounds(match: re.Match[bytes] | None) -> tuple[int, int] | None:
-    return (int(match[1]) - 1, int(match[2]) - 1) if match else None
 
 
 _DRAWN_FIRST = frozenset({6, 25, 69, 2027})
@@ -283,27 +219,3 @@ def colors(
             if entry != usual_palette[3 * index : 3 * index + 3]:
                 out.append(b"\x1b]4;%d;rgb:%02x/%02x/%02x\x1b\\" % (index, *entry))
     return b"".join(out)
-
-
-_TOKEN = re.compile(
-    rb"(?P<keeps>\x1b\[[\d;:]*m|\x1b\[\?[\d;]*[hl]|\x1b\[[=>]?[\d;]*[uq]|\x1b\[\d* q"
-    rb"|\x1b\][^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)|\x1b[()*+].|[\x00\x05\x07\x0e\x0f]+)"
-    rb"|(?P<moves>\x1b\[[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]|[\x01-\x1f]+)"
-    rb"|(?P<prints>[\x20-\x7e\x80-\xff]+)",
-    re.DOTALL,
-)
-
-
-def last_printed(tail: bytes) -> str:
-    """The last character that ``tail`` prints, if nothing after it moves the cursor; else an empty string.
-
-    A terminal whose last column has just been printed in waits there and wraps at the next character. The emulator
-    does not say whether it waits.
-    """
-    last = b""
-    for token in _TOKEN.finditer(tail):
-        if token["prints"]:
-            last = token["prints"]
-        elif token["moves"]:
-            last = b""
-    return last[-16:].decode("utf-8", "replace")[-1:]

@@ -41,6 +41,19 @@ class Modes:
         return number in on if number in known else None
 
 
+COLS_MAX = ROWS_MAX = 1000
+ROWS_MIN = 3
+CELLS_MAX = 30_000
+"""The sizes in which the emulator is known to outlive its output (docs/adr/0062-the-emulator-again.md): 36,000 cells
+are too many, and two rows too few."""
+
+
+def bounded(cols: int, rows: int) -> tuple[int, int]:
+    """Returns the columns and rows of a screen where these are wanted: of too many cells it has fewer rows."""
+    cols = min(max(cols, 1), COLS_MAX)
+    return cols, min(max(rows, ROWS_MIN), ROWS_MAX, CELLS_MAX // cols)
+
+
 PLAIN, BOLD, OTHER = ".", "b", "x"
 """How a character is drawn: as ordinary text (in the default colour, or one nearly white or black), in bold, or in
 another way."""

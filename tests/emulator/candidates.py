@@ -1,8 +1,8 @@
 """The emulators that the contract is run against, each behind the same few methods.
 
-``evp`` is the one in use, through `synapsed.terminal.emulated_screen`; ``par-term`` (par-term-emu-core-rust) is what it
-was chosen over. What a candidate is known to fail stands in `FAULTS`: the decision rests on it
-(docs/adr/0001-terminal-emulator.md).
+``ghostty`` is the one in use, through `synapsed.terminal.emulated_screen`; ``par-term`` (par-term-emu-core-rust) is
+what its like was chosen over. What a candidate is known to fail stands in `FAULTS`: the decision rests on it
+(docs/adr/0001-terminal-emulator.md, docs/adr/0062-the-emulator-again.md).
 """
 
 import importlib
@@ -55,7 +55,7 @@ class Candidate(Protocol):
     def redraw(self) -> bytes: ...
 
 
-class Evp:
+class InUse:
     """The emulator in use."""
 
     def __init__(self, cols: int, rows: int) -> None:
@@ -146,8 +146,8 @@ def _module(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-CANDIDATES: dict[str, Callable[[int, int], Candidate]] = {"evp": Evp, "par-term": ParTerm}
-PACKAGES = {"evp": "evp", "par-term": "par_term_emu_core_rust"}
+CANDIDATES: dict[str, Callable[[int, int], Candidate]] = {"ghostty": InUse, "par-term": ParTerm}
+PACKAGES = {"ghostty": "synapsed.terminal.emulated_screen", "par-term": "par_term_emu_core_rust"}
 
 FAULTS: dict[tuple[str, str], str] = {
     ("par-term", "redraw"): "export_styled() writes neither attributes nor the cursor nor modes",

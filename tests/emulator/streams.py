@@ -76,5 +76,11 @@ _MADE = {
     "cursor shape": b"\x1b[5 q\x1b[?25l",
     "invalid UTF-8": b"\xff\xfe\xc3 \xe2\x82 \x1b]2;\xff\x07\x1b]7;file://\xff\x07\x1b]8;;\xff\x07link\x1b]8;;\x07",
     "132 columns": b"\x1b[?40h\x1b[?3hstill forty",
+    "132 columns, in other ways": b"\x1b[?040;3hstill\x1b[?40s\x1b[?40r\x1b[?3h forty" + b"x" * 50,
+    "a wide one that did not fit": ("a" * 39 + "漢\x1b[41m\r\n" + "b" * 39 + "字\x1b[m").encode(),
+    "its place written over": ("a" * 39 + "漢\x1b[1;40Hz\x1b[2;1Hy").encode(),
+    "waiting at a margin": b"\x1b[?69h\x1b[5;20s\x1b[2;5H\x1b[7m" + b"m" * 16,
+    "several in one cell": "e\u0301\u0323x n\u0303".encode(),
+    "blanks of a colour": b"\x1b[48;2;255;255;216m\x1b[K\r\n\x1b[45mx\x1b[K\r\n\x1b[m\x1b[44m\x1b[2J",
     "reset": b"\x1b[?2004h\x1b[31mx\x1bcy",
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.ghostty_abi import ffi
 from tests.emulator.streams import Stream, recordings
 from tests.emulator.tmux import TmuxScreen
 from tests.support.gated import chosen
@@ -42,19 +43,19 @@ def fed(data: bytes, folder: Path, cols: int, rows: int) -> tuple[Screen, TmuxSc
 
 def all_rows(screen: Screen) -> tuple[int, list[str]]:
     """How many rows are above the screen, and those with its own, right-stripped, blank ones at the end left out."""
-    screen.snapshot()
-    history = screen._grid._state.history().rows
-    rows = ["".join(row.graphemes).rstrip(" ") for row in (*history, *screen._grid._rows)]
+    emulator, above = screen._emulator, ffi.new("size_t*")
+    emulator._get_into("SCROLLBACK_ROWS", above)
+    rows = [row.rstrip(" ") for row in emulator._format("PLAIN", trim=True, unwrap=False).decode().split("\n")]
     while rows and not rows[-1]:
         del rows[-1]
-    return len(history), rows
+    return above[0], rows
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_reflow_and_cursor(name: str, folder: Path) -> None:
     """Rows and cursor, counted from the oldest row kept: which of the rows are on the screen is each one's own choice.
 
-    (tmux scrolls when lines are wrapped again, even where rows below are free; evp uses those first.)
+    (tmux scrolls when lines are wrapped again, even where rows below are free; ours uses those first.)
     """
     screen, reference = fed(TEXTS[name], folder, COLS, ROWS)
     with reference as tmux:

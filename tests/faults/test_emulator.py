@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 MakeHouse = Callable[..., House]
 
 POISONED = """
-import os, synapsed.terminal.emulated_screen as screens
-apply = screens.Screen._apply
-screens.Screen._apply = lambda self, data: os.abort() if b"POI" b"SON" in data else apply(self, data)
+import os, synapsed.terminal.emulator as emulators
+feed = emulators.Emulator.feed
+emulators.Emulator.feed = lambda self, data: os.abort() if b"POI" b"SON" in data else feed(self, data)
 """
 """Output with a certain word ends the process in which it is fed to an emulator."""
 

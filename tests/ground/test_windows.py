@@ -74,7 +74,7 @@ WINDOWS = (
     Window(name="two by two", sizes=((2, 2),), seen=FLOOR, ours=False),
     Window(name="9 columns", sizes=((9, 24),), seen=(20, 24), ours=False),
     Window(name="10,000 columns", sizes=((10_000, 24),), seen=(1000, 24)),
-    Window(name="the largest that the kernel knows", sizes=((65_535, 65_535),), seen=(1000, 1000)),
+    Window(name="the largest that the kernel knows", sizes=((65_535, 65_535),), seen=(1000, 30)),
     Window(name="one row", sizes=((80, 1),), seen=(80, 5)),
     Window(name="one column, and very many rows", sizes=((1, 5_000),), seen=(20, 1000)),
     Window(name="no size", sizes=((0, 0),), seen=(80, 24)),

@@ -227,22 +227,22 @@ async def test_a_viewer_of_another_size_is_drawn_and_never_fed() -> None:
     program = Program()
     await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
     program.prints(b"0123456789abcdefghij\r\n" * 3 + b"> ")
-    looker = await program.viewers.join(cols=8, rows=2, read_only=True)
-    terminal = Screen(8, 2)
+    looker = await program.viewers.join(cols=8, rows=3, read_only=True)
+    terminal = Screen(8, 3)
     passed: list[bytes] = []
     looker.pass_to(passed.append, lambda: True)
     terminal.feed(await looker.redraw())
-    assert rows(terminal) == ("01234567", ">")
+    assert rows(terminal) == ("01234567", "01234567", ">")
     output = looker.output()
     for number in range(100):
         program.prints(b"%d" % (number % 10))
     terminal.feed(await anext(output))
-    assert rows(terminal) == tuple(row[:8] for row in rows(program.screen)[-2:]), "the cursor is in it"
+    assert rows(terminal) == tuple(row[:8] for row in rows(program.screen)[-3:]), "the cursor is in it"
     assert program.panes == 2, "a hundred pieces, one picture"
     assert not passed
     program.prints(b"\r\n\x1b[2J\x1b[Hnew")
     terminal.feed(await anext(output))
-    assert rows(terminal) == ("new", "")
+    assert rows(terminal) == ("new", "", "")
 
 
 async def test_whoever_types_gets_the_window_and_the_stream() -> None:

@@ -1,11 +1,15 @@
 """The size of a program's window, step by step."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec
 from synapsed.pty.keyboard import Pause, Resize
 from synapsed.pty.window import NUDGE_EVERY_S, NUDGE_S, Window
+from synapsed.terminal.look import Look
 
 PROFILE = Profile(name="p", command="p", answer=AnswerSpec(mode="blocks", start="^> ", rows=200))
 
@@ -55,6 +59,17 @@ def test_a_window_is_made_tall_once_and_only_while_nobody_looks() -> None:
     assert list(window(attached=1).stretch()) == []
 
 
+def test_a_wide_window_is_made_as_tall_as_a_screen_may_be() -> None:
+    one = window()
+    list(one.resize(200, 50))
+    assert list(one.stretch()) == [Resize(200, 150)]
+    assert list(one.stretch()) == []
+    for rows in (149, 150):
+        look = cast("Look", SimpleNamespace(screen=SimpleNamespace(alternate=True, cols=200, rows=rows)))
+        assert one.wants_rows(look) is (rows < 150)
+    assert list(one.join(100, 30)) == [Resize(100, 30)]
+
+
 @pytest.mark.parametrize(
     ("wanted", "becomes"),
     [
@@ -62,6 +77,8 @@ def test_a_window_is_made_tall_once_and_only_while_nobody_looks() -> None:
         ((19, 30), (20, 30)),
         ((100, 4), (100, 5)),
         ((10_000, 24), (1000, 24)),
+        ((10_000, 65_535), (1000, 30)),
+        ((500, 200), (500, 60)),
         ((1, 65_535), (20, 1000)),
     ],
 )

@@ -16,9 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from evp import RenderState
-from evp import Terminal as Emulator
-
+from synapsed.terminal.emulated_screen import Screen
 from tests.support.daemon import PATIENCE_S
 
 __all__ = ["Mark", "Terminal", "render", "statuses_in", "titles_in"]
@@ -66,8 +64,7 @@ class Terminal:
         self.started_at = time.time()  # Unix seconds, for what has only those
         self._answered = _QUERIES if answer_7501 else _QUERIES[:-1]
         self._changed = threading.Condition()
-        self._emulator = Emulator(COLUMNS, ROWS)
-        self._view = RenderState(self._emulator)
+        self._emulator = Screen(COLUMNS, ROWS)
         self._last_output = 0.0
         self._seen = 0  # bytes in which queries were looked for
         self.raw = bytearray()
@@ -92,7 +89,7 @@ class Terminal:
     def screen(self) -> str:
         """The visible screen as text, without trailing blanks."""
         with self._changed:
-            return _lines(self._view)
+            return _lines(self._emulator)
 
     def title(self) -> str:
         return self.titles()[-1] if self.titles() else ""
@@ -108,7 +105,7 @@ class Terminal:
     def mode(self, number: int) -> bool:
         """Whether this DEC private mode is set."""
         with self._changed:
-            return self._emulator.mode(number)
+            return number in self._emulator.snapshot().modes.dec
 
     def mark(self, label: str) -> None:
         with self._changed:
@@ -123,7 +120,7 @@ class Terminal:
         """Pastes the text, waits until its end is on the screen and all is quiet, and presses Enter."""
         end = text[-ECHO_CHARS:]
         self.send(b"\x1b[200~" + text.encode() + b"\x1b[201~")
-        self.wait(lambda: end in re.sub(r"\s*\n\s*", " ", _lines(self._view)), "an echo of the paste")
+        self.wait(lambda: end in re.sub(r"\s*\n\s*", " ", _lines(self._emulator)), "an echo of the paste")
         self.settle(PASTE_SETTLED)
         self.send("\r")
 
@@ -137,10 +134,10 @@ class Terminal:
 
     def wait_screen(self, pattern: str, *, timeout: float = PATIENCE_S) -> None:
         """Waits until the screen has this regular expression."""
-        self.wait(lambda: re.search(pattern, _lines(self._view)) is not None, pattern, timeout=timeout)
+        self.wait(lambda: re.search(pattern, _lines(self._emulator)) is not None, pattern, timeout=timeout)
 
     def wait_gone(self, pattern: str, *, timeout: float = PATIENCE_S) -> None:
-        self.wait(lambda: re.search(pattern, _lines(self._view)) is None, f"no more {pattern}", timeout=timeout)
+        self.wait(lambda: re.search(pattern, _lines(self._emulator)) is None, f"no more {pattern}", timeout=timeout)
 
     def settle(self, quiet: float = 0.4, *, at_most: float = 15.0) -> None:
         """Waits until nothing was written for `quiet` seconds from now on, or `at_most` seconds have passed."""
@@ -206,8 +203,9 @@ class Terminal:
         self._seen = len(self.raw)
 
     def _cursor(self) -> tuple[int, int]:
-        cursor = self._view.frame().cursor
-        return (cursor[0], cursor[1]) if cursor else (0, 0)
+        """(column, row), from 0."""
+        row, column = self._emulator.snapshot().cursor
+        return column, row
 
 
 def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> tuple[int, int]:
@@ -240,10 +238,10 @@ def statuses_in(raw: bytes) -> list[str]:
 
 def render(raw: bytes) -> str:
     """The screen after these bytes, as text."""
-    emulator = Emulator(COLUMNS, ROWS)
-    emulator.feed(raw)
-    return _lines(RenderState(emulator))
+    screen = Screen(COLUMNS, ROWS)
+    screen.feed(raw)
+    return _lines(screen)
 
 
-def _lines(view: RenderState) -> str:
-    return "\n".join("".join(row.graphemes).rstrip() for row in view.frame().rows).rstrip("\n")
+def _lines(screen: Screen) -> str:
+    return "\n".join(line.rstrip() for line in screen.snapshot().lines).rstrip("\n")

@@ -125,13 +125,13 @@ def poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from there; the file that does it."""
     (tmp_path / "site").mkdir()
     lines = [
-        "import os, synapsed.terminal.emulated_screen as screens",
-        "apply = screens.Screen._apply",
+        "import os, synapsed.terminal.emulator as emulators",
+        "feed = emulators.Emulator.feed",
         "def poisoned(self, data):",
         "    if b'POISON' in data: os.abort()",
         "    while b'CIRCLES' in data: pass",
-        "    apply(self, data)",
-        "screens.Screen._apply = poisoned",
+        "    feed(self, data)",
+        "emulators.Emulator.feed = poisoned",
     ]
     file = tmp_path / "site" / "sitecustomize.py"
     file.write_text("\n".join(lines))

@@ -8,7 +8,7 @@ from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.pane import UNDO, part_of
 
 TEXT = st.text(alphabet="ab漢字é👍🏽 \t", max_size=60)
-SIZES = st.tuples(st.integers(1, 30), st.integers(1, 12))
+SIZES = st.tuples(st.integers(1, 30), st.integers(3, 12))
 
 
 def shown(screen: Screen, cols: int, rows: int) -> Screen:

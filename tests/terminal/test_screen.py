@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from synapsed.terminal.emulated_screen import MAX_COLUMNS, Screen
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.emulator_input import fewer_repeats
-from synapsed.terminal.snapshot import Cell
+from synapsed.terminal.snapshot import CELLS_MAX, COLS_MAX, ROWS_MAX, ROWS_MIN, Cell
 from synapsed.terminal.tokenizer import MAX_SEQUENCE
 
 
@@ -182,9 +182,17 @@ def test_the_program_cannot_change_the_size(columns: bytes) -> None:
 
 
 def test_sizes_are_bounded() -> None:
+    """By columns and rows, and by cells: too many, or fewer rows than three, end the emulator."""
     screen = Screen(0, 10**9)
-    screen.resize(10**9, -1)
-    assert (screen.snapshot().cols, screen.snapshot().rows) == (MAX_COLUMNS, 1)
+    assert (screen.snapshot().cols, screen.snapshot().rows) == (1, ROWS_MAX)
+    for wanted, becomes in (
+        ((10**9, -1), (COLS_MAX, ROWS_MIN)),
+        ((10**9, 10**9), (COLS_MAX, 30)),
+        ((500, 200), (500, 60)),
+    ):
+        screen.resize(*wanted)
+        assert (screen.snapshot().cols, screen.snapshot().rows) == becomes
+        assert becomes[0] * becomes[1] <= CELLS_MAX
 
 
 def test_a_gradient_does_not_grow_memory_for_ever() -> None:
@@ -192,7 +200,7 @@ def test_a_gradient_does_not_grow_memory_for_ever() -> None:
     for number in range(9000):
         screen.feed(b"\x1b[1;1H\x1b[38;2;%d;%d;7mx" % (number % 256, number // 256))
         screen.snapshot()
-    assert len(screen._grid._styles) < 5000
+    assert len(screen._emulator.styles) < 5000
     assert screen.row_cells(0)[0].fg == (8999 % 256, 8999 // 256, 7)
 
 

@@ -1,0 +1,345 @@
+"""The visible rows of a terminal of libghostty-vt, each worked out once while it shows the same.
+
+A row is read as the 64 bits of each of its cells. The library marks every row as changed when one is scrolled, so what
+was made of a row is found again by these bits: what they tell by themselves is worked out once (`_Layout`), and the
+styles, which a page numbers as it likes, are asked for once a look and page.
+"""
+
+import codecs
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from synapsed.model.outer_terminal import Rgb
+from synapsed.terminal.ghostty import (
+    CELL_BYTES,
+    CELLS_DATA,
+    COLOR,
+    CONTENT_AT,
+    DIRTY,
+    HEAD,
+    JOINED,
+    OUT_OF_SPACE,
+    PALETTE,
+    ROW_DATA,
+    STATE_DATA,
+    STYLE_AT,
+    TAIL,
+    WIDTH_AT,
+    WRAPPED,
+    check,
+    ffi,
+    lib,
+    sized,
+)
+from synapsed.terminal.snapshot import Cell, Color
+
+codecs.lookup("utf-32-le")  # now: a process that has given up its rights cannot load it
+
+_COLUMNS = bytes([1, 2, 0, 1]) + bytes(252)
+"""The columns that a cell of each width takes."""
+
+_LAYOUTS, _VARIANTS, _TOLD = 32, 8, 4096
+"""Rows remembered beside those that are shown, and beside as many again; how many of each; styles of the library."""
+
+_GRAPHEME_BYTES = 1024
+"""Of what stands in a cell; more is asked for once more."""
+
+
+class ScreenRow:
+    """One visible row: what stands in each column, the columns that it takes and the index of its style.
+
+    `wrapped`: it goes on in the next one. `head`: its last column is blank, because a wide character did not fit.
+    """
+
+    __slots__ = ("_made_of", "_styles", "cells", "derived", "graphemes", "head", "widths", "wrapped")
+
+    def __init__(self, layout: "_Layout", styles: Sequence[int], painted: Sequence[int], *, wrapped: bool) -> None:
+        """`styles` are the indexes of the layout's `named` styles, `painted` those of its painted columns."""
+        self.cells = layout.cells
+        self.graphemes = layout.graphemes
+        self.widths = layout.widths
+        self.head = layout.head
+        self.wrapped = wrapped
+        self.derived: Any = None
+        """What whoever reads the rows has made of this one."""
+        self._styles: Sequence[int] = ()
+        self._made_of = layout, styles, painted
+
+    @property
+    def styles(self) -> Sequence[int]:
+        if not self._styles:  # they are not looked at as often as the text
+            layout, styles, painted = self._made_of
+            columns = [0] * len(self.widths)
+            if layout.named:
+                indexes = dict(zip(layout.named, styles, strict=True))
+                columns = [*map(indexes.__getitem__, layout.numbers())]
+            for column, style in zip(layout.painted, painted, strict=True):
+                columns[column] = style
+            self._styles = columns
+        return self._styles
+
+
+class _Layout:
+    """What the cells of a row tell by themselves; the same cells may be of other styles, or hold other clusters.
+
+    `named` are the styles that are met, as the row's page has them; `painted` columns have nothing but that background;
+    in `joined` columns there is more than a code point. `known` are the rows that were made of it; `plain` is the row,
+    and the same one wrapped, where it can be no other.
+    """
+
+    __slots__ = ("cells", "graphemes", "head", "joined", "known", "named", "painted", "plain", "widths")
+
+    def __init__(self, cells: bytes) -> None:
+        self.cells = cells
+        length = len(cells)
+        number = int.from_bytes(cells, "little")  # one operation for all cells
+        codes, tags, styles, widths = _masks(length)
+        # Of each cell two characters, of which the second is nothing.
+        text = (number >> CONTENT_AT & codes).to_bytes(length, "little").decode("utf-32-le", "replace")[::2]
+        self.graphemes: Sequence[str] = text.replace("\0", " ")
+        self.named = (*{*self.numbers()},) if number & styles else ()
+        self.painted: dict[int, Color] = {}
+        self.joined: list[int] = []
+        if number & tags:
+            self._look_closer(number, _parts(number & tags, 0, length, "B"))
+        self.widths, self.head = b"\1" * (length // CELL_BYTES), False
+        if number & widths:
+            kinds = bytes(_parts(number & widths, WIDTH_AT, length, "B"))
+            self.graphemes = ["" if kind == TAIL else text for kind, text in zip(kinds, self.graphemes, strict=True)]
+            self.widths, self.head = kinds.translate(_COLUMNS), kinds[-1] == HEAD
+        self.known: dict[tuple[bool, tuple[int, ...], tuple[str, ...]], ScreenRow] = {}
+
+        self.plain: tuple[ScreenRow, ...] = ()
+        if not (self.named or self.painted or self.joined):
+            self.plain = self.row((), (), (), wrapped=False), self.row((), (), (), wrapped=True)
+
+    def _look_closer(self, number: int, tags: Sequence[int]) -> None:
+        graphemes = [*self.graphemes]
+        for column, tag in enumerate(tags):
+            if tag == JOINED:
+                self.joined.append(column)
+            elif tag:
+                content = number >> 64 * column + CONTENT_AT
+                red, green, blue = content & 0xFF, content >> 8 & 0xFF, content >> 16 & 0xFF
+                self.painted[column] = red if tag == PALETTE else (red, green, blue)
+                graphemes[column] = " "
+        self.graphemes = graphemes
+
+    def numbers(self) -> list[int]:
+        """Returns the styles of the columns, as the row's page has them."""
+        return _parts(int.from_bytes(self.cells, "little"), STYLE_AT, len(self.cells), "H")
+
+    def row(
+        self, styles: Sequence[int], painted: Sequence[int], clusters: Sequence[str], *, wrapped: bool
+    ) -> ScreenRow:
+        """Makes the row; `clusters` are what stands in `joined` columns."""
+        row = ScreenRow(self, styles, painted, wrapped=wrapped)
+        if self.joined:
+            whole = [*self.graphemes]
+            for column, cluster in zip(self.joined, clusters, strict=True):
+                whole[column] = cluster
+            row.graphemes = whole
+        return row
+
+
+@lru_cache(8)
+def _masks(length: int) -> tuple[int, int, int, int]:
+    """Returns, for the cells of a row as one number, where code points (when it is shifted to them), tags, styles and
+    widths are."""
+    parts = (0x1FFFFF, 3, 0xFFFF << STYLE_AT, 3 << WIDTH_AT)
+    codes, tags, styles, widths = (
+        int.from_bytes(part.to_bytes(CELL_BYTES, "little") * (length // CELL_BYTES), "little") for part in parts
+    )
+    return codes, tags, styles, widths
+
+
+def _parts(number: int, at: int, length: int, form: Literal["B", "H"]) -> list[int]:
+    """Returns of each cell the part, of the size of `form`, that begins at bit `at`."""
+    view = memoryview((number >> at).to_bytes(length, "little")).cast(form)
+    parts: list[int] = view[:: CELL_BYTES // view.itemsize].tolist()
+    return parts
+
+
+_row_get_multi, _NULL = lib.ghostty_render_state_row_get_multi, ffi.NULL
+
+
+class RowReader:
+    """Reads the visible rows of a terminal, of which it keeps what they were."""
+
+    def __init__(self, terminal: Any) -> None:
+        self._terminal = terminal
+        self._rows_out = ffi.new("GhosttyRenderStateRowIterator*")
+        check(lib.ghostty_render_state_row_iterator_new(ffi.NULL, self._rows_out), "row_iterator_new")
+        self._iterator = ffi.gc(self._rows_out[0], lib.ghostty_render_state_row_iterator_free)
+        self._cells_out = ffi.new("GhosttyRenderStateRowCells*")
+        check(lib.ghostty_render_state_row_cells_new(ffi.NULL, self._cells_out), "row_cells_new")
+        self._cells = ffi.gc(self._cells_out[0], lib.ghostty_render_state_row_cells_free)
+        self._dirty, self._y = ffi.new("int*"), ffi.new("uint16_t*")
+        self._view, self._raw = ffi.new("GhosttyCellsView*"), ffi.new("uint64_t*")
+        self._id = ffi.new("GhosttyRenderStateRowId*")
+        self._page = ffi.buffer(self._id, ffi.sizeof("uint64_t"))  # of a row's name that of its page comes first
+        self._row_keys = ffi.new("int[]", [ROW_DATA["CELLS_RAW"], ROW_DATA["RAW"], ROW_DATA["ID"]])
+        self._row_values = ffi.new("void*[]", [self._view, self._raw, self._id])
+        self._style = sized("GhosttyStyle")
+        self._style_bytes = ffi.buffer(self._style)
+        self._buffer, self._bytes = ffi.new("GhosttyBuffer*"), ffi.new("uint8_t[]", _GRAPHEME_BYTES)
+        self._colors, self._cursor = sized("GhosttyRenderStateColors"), sized("GhosttyRenderStateCursor")
+        self._color_bytes = ffi.buffer(self._colors)
+        self._colors_told: tuple[bytes, tuple[Rgb, Rgb, bytes]] = (b"", ((0, 0, 0), (0, 0, 0), b""))
+        self.rows: list[ScreenRow] = []
+        self.styles = [Cell(" ")]
+        self._indexes = {self.styles[0]: 0}
+        self._told: dict[bytes, int] = {}
+        """The indexes of styles, as the library writes them."""
+        self._named: dict[bytes, dict[int, int]] = {}
+        """The same by page and number: these hold until something is fed."""
+        self._layouts: dict[bytes, _Layout] = {}
+        self._entered = False
+        self.begin()
+
+    def begin(self) -> None:
+        """All rows are read the next time, as if they had not been."""
+        made = ffi.new("GhosttyRenderState*")
+        check(lib.ghostty_render_state_new(ffi.NULL, made), "render_state_new")
+        self._state = ffi.gc(made[0], lib.ghostty_render_state_free)
+        self.rows = []
+
+    def read(self, count: int) -> tuple[ScreenRow, ...]:
+        """Returns the rows, of which there are `count`."""
+        check(lib.ghostty_render_state_update(self._state, self._terminal), "render_state_update")
+        self._get("DIRTY", self._dirty)
+        if self._dirty[0] == DIRTY["FALSE"] and len(self.rows) == count:
+            return tuple(self.rows)
+        self._named.clear()
+        self._rows_out[0] = self._iterator
+        self._get("ROW_ITERATOR", self._rows_out)
+        if self._dirty[0] == DIRTY["FULL"] or len(self.rows) != count:
+            rows = []
+            while lib.ghostty_render_state_row_iterator_next(self._iterator):
+                rows.append(self._row())
+            self.rows = rows
+        else:
+            while lib.ghostty_render_state_row_iterator_next_dirty(self._iterator, self._y):
+                self.rows[self._y[0]] = self._row()
+        check(lib.ghostty_render_state_clean(self._state), "render_state_clean")
+        if len(self._layouts) > 2 * count + _LAYOUTS:
+            self._layouts = {row.cells: self._layouts[row.cells] for row in self.rows if row.cells in self._layouts}
+        return tuple(self.rows)
+
+    def shape(self) -> tuple[int, bool]:
+        """Returns the cursor's shape, and whether it blinks."""
+        self._get("CURSOR", self._cursor)
+        return self._cursor.visual_style, self._cursor.blinking
+
+    def colors(self) -> tuple[Rgb, Rgb, bytes]:
+        """Returns foreground, background and palette."""
+        self._get("COLORS", self._colors)
+        told = self._color_bytes[:]
+        if told != self._colors_told[0]:
+            self._colors_told = (
+                told,
+                (_rgb(self._colors.foreground), _rgb(self._colors.background), ffi.buffer(self._colors.palette)[:]),
+            )
+        return self._colors_told[1]
+
+    def _get(self, what: str, out: Any) -> None:
+        check(lib.ghostty_render_state_get(self._state, STATE_DATA[what], out), what)
+
+    def _row(self) -> ScreenRow:
+        """Returns the row that the iterator stands at."""
+        check(_row_get_multi(self._iterator, 3, self._row_keys, self._row_values, _NULL), "row")
+        cells = ffi.buffer(self._view.ptr, self._view.len * CELL_BYTES)[:]
+        wrapped = bool(self._raw[0] & WRAPPED)
+        layout = self._layouts.get(cells)
+        if layout is None:
+            layout = self._layouts[cells] = _Layout(cells)
+        if layout.plain:
+            return layout.plain[wrapped]
+        self._entered = False
+        page = self._page[:]
+        named = self._named.get(page)
+        if named is None:
+            named = self._named[page] = {0: 0}
+        try:
+            styles = (*map(named.__getitem__, layout.named),)
+        except KeyError:
+            styles = (*(self._index_of(named, number, layout) for number in layout.named),)
+        clusters = (*map(self._cluster, layout.joined),)
+        key = (wrapped, styles, clusters)
+        row = layout.known.get(key)
+        if row is None:
+            if len(layout.known) >= _VARIANTS:
+                layout.known.clear()
+            painted = [self._index(Cell(" ", bg=color)) for color in layout.painted.values()]
+            row = layout.known[key] = layout.row(styles, painted, clusters, wrapped=wrapped)
+        return row
+
+    def _index_of(self, named: dict[int, int], number: int, layout: _Layout) -> int:
+        """Returns the index of a style of this row."""
+        index = named.get(number)
+        if index is None:
+            self._enter(layout.numbers().index(number))
+            check(lib.ghostty_render_state_row_cells_get(self._cells, CELLS_DATA["STYLE"], self._style), "style")
+            told = self._style_bytes[:]
+            index = self._told.get(told)
+            if index is None:
+                if len(self._told) >= _TOLD:
+                    self._told.clear()
+                index = self._told[told] = self._index(_cell_of(self._style))
+            named[number] = index
+        return index
+
+    def _index(self, style: Cell) -> int:
+        index = self._indexes.setdefault(style, len(self.styles))
+        if index == len(self.styles):
+            self.styles.append(style)
+        return index
+
+    def _cluster(self, column: int) -> str:
+        """Returns what stands in a column of this row, of more than one code point."""
+        self._enter(column)
+        buffer = self._buffer
+        buffer.ptr, buffer.cap, buffer.len = self._bytes, len(self._bytes), 0
+        result = lib.ghostty_render_state_row_cells_get(self._cells, CELLS_DATA["GRAPHEMES_UTF8"], buffer)
+        if result == OUT_OF_SPACE:
+            self._bytes = ffi.new("uint8_t[]", buffer.len)
+            return self._cluster(column)
+        check(result, "graphemes")
+        cluster: bytes = ffi.buffer(buffer.ptr, buffer.len)[:]
+        return cluster.decode("utf-8", "replace")
+
+    def _enter(self, column: int) -> None:
+        if not self._entered:
+            self._cells_out[0] = self._cells
+            check(lib.ghostty_render_state_row_get(self._iterator, ROW_DATA["CELLS"], self._cells_out), "cells")
+            self._entered = True
+        check(lib.ghostty_render_state_row_cells_select(self._cells, column), "select")
+
+
+def _cell_of(style: Any) -> Cell:
+    return Cell(
+        text=" ",
+        fg=_color(style.fg_color),
+        bg=_color(style.bg_color),
+        bold=style.bold,
+        dim=style.faint,
+        italic=style.italic,
+        underline=style.underline,
+        underline_color=_color(style.underline_color),
+        blink=style.blink,
+        inverse=style.inverse,
+        invisible=style.invisible,
+        strikethrough=style.strikethrough,
+        overline=style.overline,
+    )
+
+
+def _color(color: Any) -> Color:
+    if color.tag == COLOR["PALETTE"]:
+        return int(color.value.palette)
+    return _rgb(color.value.rgb) if color.tag == COLOR["RGB"] else None
+
+
+def _rgb(color: Any) -> Rgb:
+    return color.r, color.g, color.b
