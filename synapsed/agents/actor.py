@@ -263,6 +263,7 @@ class Actor:
                 call.future.set_result(result)
         finally:
             self._asked = False
+            del call  # an error has this frame: a message that is refused would be in a circle with it
 
     def _log_failure(self, done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:

@@ -1,6 +1,9 @@
 """The actor of an agent: how it ends."""
 
 import asyncio
+import contextlib
+import gc
+import weakref
 
 import pytest
 
@@ -51,6 +54,29 @@ async def test_what_was_begun_is_finished_and_what_it_begins(actor: Actor) -> No
     assert done == ["written", "recorded"]
     with pytest.raises(NotReady):
         await actor.report(recorded)
+    await actor.close()
+
+
+async def test_what_a_refused_call_was_asked_with_is_let_go_of(actor: Actor) -> None:
+    """At once, and not when the collector looks for circles: it may be a message of megabytes."""
+
+    class Asked:
+        pass
+
+    async def refuse(_asked: Asked) -> None:
+        raise NotReady("not now")
+
+    asked = Asked()
+    held = weakref.ref(asked)
+    gc.disable()
+    try:
+        with contextlib.suppress(NotReady):
+            await actor.call(refuse, asked)
+        del asked
+        await asyncio.sleep(0)
+        assert held() is None
+    finally:
+        gc.enable()
     await actor.close()
 
 
