@@ -240,11 +240,15 @@ class Actor:
             await self._pace.turn()
             if isinstance(item, Call):
                 await self._perform(item)
-                continue
-            try:
-                await self._handle(item)
-            except Exception:  # a defect costs one fact of one agent, never its actor: supervision goes on
-                self.log.exception("a fact could not be handled", fact=type(item.event).__name__)
+            else:
+                await self._take(item)
+            del item  # the next may be long in coming
+
+    async def _take(self, fact: Fact) -> None:
+        try:
+            await self._handle(fact)
+        except Exception:  # a defect costs one fact of one agent, never its actor: supervision goes on
+            self.log.exception("a fact could not be handled", fact=type(fact.event).__name__)
 
     async def _perform(self, call: Call) -> None:
         if call.future.cancelled():
