@@ -22,7 +22,7 @@ type Drawn = tuple[str, str | bytes]
 
 class ScreenDrawing(Protocol):
     def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
-        """Blocks: call it in a thread. Raises NotReady where a library is missing, TooLarge."""
+        """Blocks: call it in a thread. Raises NotReady where a library is missing."""
         ...
 
 

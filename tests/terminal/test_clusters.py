@@ -103,7 +103,7 @@ def test_what_is_left_out() -> None:
     assert bounded("a" + ACUTE + "\x1b[5b.") == "a" + ACUTE + "."
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_every_character_that_the_emulator_appends_is_known() -> None:
     """A newer emulator may know more characters: they have to be in the tables here."""

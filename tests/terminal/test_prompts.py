@@ -172,8 +172,8 @@ def test_a_question_in_words_that_no_pattern_knows(line: str, asks: bool) -> Non
 @pytest.mark.timeout(60)
 def test_a_dialog_about_a_command_built_to_make_the_expressions_backtrack() -> None:
     rule = "─" * 998 + "x"
-    text = "\r\n".join([*[rule] * 30, " Do you want to proceed?", *[rule] * 30, " ❯ 1. Yes", "   3. No"])
-    prompt = ask(Prompts(dialogs=[PERMISSION]), text, cols=1000, rows=70)
+    text = "\r\n".join([*[rule] * 13, " Do you want to proceed?", *[rule] * 13, " ❯ 1. Yes", "   3. No"])
+    prompt = ask(Prompts(dialogs=[PERMISSION]), text, cols=1000, rows=30)
     assert prompt is not None
     assert rule in prompt.prompt.prompt
 

@@ -26,7 +26,7 @@ class Pictures(Running):
 
 
 def _png(shown: Picture) -> bytes:
-    """Raises NotReady, TooLarge."""
+    """Raises NotReady."""
     try:
         from synapsed.parts.pictures.png import png
     except ImportError:

@@ -15,7 +15,6 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-from synapsed.errors import TooLarge
 from synapsed.interfaces import Glyph, Picture, Rgb
 from synapsed.parts.pictures.boxes import Area, figures
 
@@ -97,14 +96,12 @@ def _match(pattern: str) -> tuple[str, int] | None:
 SIZE, SMALL_SIZE = 20, 12
 """Height of a character in pixels; the small one for screens of more than LARGE_CELLS."""
 LARGE_CELLS = 16_000
-PIXELS_MAX = 16_000_000
-"""48 MB while it is drawn."""
 PADDING = 10
 CURVE_STEPS = 8
 
 
 def png(shown: Picture) -> bytes:
-    """The file. Raises TooLarge."""
+    """The file. The largest screen (`terminal.snapshot.CELLS_MAX`) takes some 20 MB while it is drawn."""
     fonts = Fonts(SIZE if shown.cols * shown.rows <= LARGE_CELLS else SMALL_SIZE)
     return _Painter(shown, fonts).file()
 
@@ -117,12 +114,6 @@ class _Painter:
         self._width = max(1, round(fonts.base.getlength("M")))
         self._height = self._ascent + descent
         size = (shown.cols * self._width + 2 * PADDING, shown.rows * self._height + 2 * PADDING)
-        if size[0] * size[1] > PIXELS_MAX:
-            raise TooLarge(
-                f"a screen of {shown.cols} by {shown.rows} is too large for a PNG; take format=svg",
-                cols=shown.cols,
-                rows=shown.rows,
-            )
         self._image = Image.new("RGB", size, shown.background)
         self._draw = ImageDraw.Draw(self._image)
         self._line = max(1, self._height // 14)

@@ -5,7 +5,6 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from synapsed.errors import TooLarge
 from synapsed.model.picture import Picture
 from synapsed.parts.pictures import png as fonts
 from synapsed.parts.pictures.png import PADDING, png
@@ -78,11 +77,6 @@ def test_lines_below_and_through_characters() -> None:
     for style in ("4", "4:2", "4:3", "4:4", "4:5", "9", "53"):
         drawn = Drawn(shown(f"\x1b[{style}m  \x1b[0m\x1b[?25l"))
         assert drawn.colors(0, 0) == {drawn.it.foreground, drawn.it.background}, style
-
-
-def test_a_screen_that_is_too_large_is_refused() -> None:
-    with pytest.raises(TooLarge, match="format=svg"):
-        png(shown("", cols=1000, rows=1000))
 
 
 def test_without_fontconfig_it_is_drawn_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
