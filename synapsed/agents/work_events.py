@@ -293,6 +293,8 @@ class ToolEvents:
         if fact.own is False:
             self._typed.accepted(fact)
             return
+        if fact.own and (seen := self._typed.over(fact)) is not None:  # a message joined it: its answer is the task's
+            await self._tell([NewEvent(self._agent_id, seen)])
         if task is not None and fact.at_ns >= self._since * 1e9:
             self._used.belongs(fact, task)
             return

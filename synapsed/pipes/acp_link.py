@@ -95,11 +95,13 @@ class AcpLink:
         self._clock = clock
         self._rounds = rounds
         self._told_to = transcript.told_to(launch.launch_id)
+        known, known_at = self._known()
         self._session = AcpSession(
             profile,
             cwd=cwd,
             conversation=conversation,
-            known=self._known(),
+            known=known,
+            known_at=known_at,
             told_to=self._told_to,
             opening=opening,
         )
@@ -117,14 +119,16 @@ class AcpLink:
         self._turn_over.set()
         self._viewers = Viewers(screen, self, self, now=clock.monotonic, outer=OuterTerminal())
 
-    def _known(self) -> str | None:
-        """The session that an earlier daemon opened in this launch."""
+    def _known(self) -> tuple[str | None, int]:
+        """The session that an earlier daemon opened in this launch, and where in the program's output it was ready."""
         try:
             kept = json.loads((self._folder / STATE_FILE).read_bytes())
         except (OSError, ValueError):
-            return None
-        ours = isinstance(kept, dict) and kept.get("launch") == self.launch.launch_id
-        return str(kept["session"]) if ours and isinstance(kept.get("session"), str) else None
+            return None, 0
+        if not isinstance(kept, dict) or kept.get("launch") != self.launch.launch_id:
+            return None, 0
+        session, at = kept.get("session"), kept.get("at")
+        return session if isinstance(session, str) else None, at if isinstance(at, int) else 0
 
     # --- life ---
 
@@ -268,8 +272,8 @@ class AcpLink:
                     self._show(self._transcript.said(text))
                 case ShowLine(text, bold):
                     self._show(self._transcript.line(text, bold=bold))
-                case Saved(session):
-                    self._save(session)
+                case Saved(session, at):
+                    self._save(session, at)
             shown = True
         if self._session.turn is None:
             self._turn_over.set()
@@ -293,15 +297,15 @@ class AcpLink:
             pass  # that is told otherwise
         else:
             if command.message.get("method") == "session/prompt" and command.input_id is not None:
-                self._delivered(command.input_id, written.offset)
+                self._delivered(command.input_id, written.offset, at=written.offset)
 
-    def _delivered(self, prompt_id: str, offset: int) -> None:
-        """The program has the prompt: its turn began at `offset` of its output."""
+    def _delivered(self, prompt_id: str, offset: int, *, at: int = 0) -> None:
+        """The program has the prompt: its turn began at `offset` of its output or before, not before `at`."""
         record = self._record
         if record is not None and record.link.get("prompt") == prompt_id and "submit_offset" not in record.link:
             self._record = record.model_copy(update={"link": {**record.link, "submit_offset": offset}})
             self._emit(LinkTurnRecord(self._record))
-        self._perform(self._session.accepted(prompt_id, time.monotonic_ns()))
+        self._perform(self._session.accepted(prompt_id, time.monotonic_ns(), at=at))
 
     def _show(self, data: bytes) -> None:
         if not data:
@@ -310,8 +314,8 @@ class AcpLink:
         self._screen.feed(at, data, self._clock.monotonic())
         self._viewers.push(at, data)
 
-    def _save(self, session: str) -> None:
-        content = json.dumps({"launch": self.launch.launch_id, "session": session}).encode()
+    def _save(self, session: str, at: int) -> None:
+        content = json.dumps({"launch": self.launch.launch_id, "session": session, "at": at}).encode()
         try:
             write_whole(self._folder / STATE_FILE, content, durable=False)
         except OSError as error:

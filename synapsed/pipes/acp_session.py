@@ -58,7 +58,14 @@ ALONE_S: Final = 3.0
 """A program that says or does something while no prompt is open works by itself, until it has been quiet for so long:
 one whose conversation a set clock has confused asked its model two thousand times."""
 
+REST_S: Final = 1.0
+"""A program that goes on with a conversation tells what was said in it, some also behind its answer to that: it has
+told all when it has told nothing for so long."""
+
 WORK: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
+
+TOLD: Final = WORK | {"user_message_chunk", "plan"}
+"""What a conversation of before is told by."""
 
 NOT_OPENED: Final = "NO_SESSION"
 """Code of the alert: the program runs, and takes no messages."""
@@ -69,6 +76,7 @@ class AcpStage(StrEnum):
 
     STARTING = "starting"
     OPENING = "opening"
+    TELLING = "telling what was said before"
     READY = "ready"
     FAILED = "failed"
 
@@ -106,7 +114,7 @@ class SessionOpening:
 
 class AcpSession:
     """`cwd` is the agent's folder, `conversation` the one to go on with. `known`: the session that an earlier daemon
-    opened in this launch."""
+    opened in this launch, `known_at`: where in the program's output it was ready."""
 
     def __init__(
         self,
@@ -115,6 +123,7 @@ class AcpSession:
         cwd: str,
         conversation: str | None,
         known: str | None = None,
+        known_at: int = 0,
         told_to: int = 0,
         opening: SessionOpening | None = None,
     ) -> None:
@@ -128,6 +137,9 @@ class AcpSession:
         self.stage = AcpStage.READY if known is not None else AcpStage.STARTING
         self.problem = ""
         self.session = known
+        self._begins_at = known_at
+        """Up to there the output is of before the turn."""
+        self._read_to = 0
         self.turn: _Prompted | None = None
         self._heard = _Prompted("", None)
         """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
@@ -136,6 +148,10 @@ class AcpSession:
         self._requests: dict[str, OpenRequest] = {}
         self._calls = ProgramCalls()
         self._loads = False
+        self._tells = False
+        """Something of the conversation of before came since time was looked at."""
+        self._told_since = -math.inf
+        """The time at which the last of that was seen."""
         self._out: deque[PipesCommand] = deque()
         self._live = False
         """What is read was not told yet."""
@@ -205,6 +221,7 @@ class AcpSession:
             return
         if loaded:
             self._brief = None  # it was told in there
+            self._tells = self._loads
         session = self._conversation if loaded else result.get("sessionId") if isinstance(result, dict) else None
         if not isinstance(session, str):
             self._fail(f"no session was opened: {_words(message)}")
@@ -213,7 +230,7 @@ class AcpSession:
         offered = result.get("modes") if isinstance(result, dict) else None
         mode = self._mode(offered if isinstance(offered, dict) else {})
         if mode is None:
-            self._ready()
+            self._opened_all()
         else:
             self._request(MODE, "session/set_mode", {"sessionId": session, "modeId": mode})
 
@@ -223,13 +240,19 @@ class AcpSession:
         wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
         return None if wanted == offered.get("currentModeId") else wanted
 
+    def _opened_all(self) -> None:
+        if self._tells:
+            self.stage = AcpStage.TELLING
+        else:
+            self._ready()
+
     def _ready(self) -> None:
         assert self.session is not None
-        self.stage = AcpStage.READY
+        self.stage, self._begins_at = AcpStage.READY, self._read_to
         if self._alerted:
             self._alerted, self.problem = False, ""
             self._out.append(TellLink(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
-        self._out.append(Saved(self.session))
+        self._out.append(Saved(self.session, self._begins_at))
         self._out.append(TellLink(LinkSession(self.session)))
 
     def _fail(self, problem: str) -> None:
@@ -246,8 +269,13 @@ class AcpSession:
         if self._alone_since is not None and (self._works or now - self._alone_since >= ALONE_S):
             self._alone_since, self._works = now if self._works else None, False
             self._observe()
+        if self.stage is AcpStage.TELLING:
+            self._told_since, self._tells = now if self._tells else self._told_since, False
+            if now - self._told_since >= REST_S:
+                self._ready()
+                self._observe()
         if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self._alerted:
-            return []
+            return self._drain()
         if self._waits_since is None:
             self._waits_since = now
         elif now - self._waits_since >= PATIENCE_S:
@@ -261,7 +289,7 @@ class AcpSession:
 
     def read(self, line: RpcLine, now_ns: int) -> list[PipesCommand]:
         """A line of its output."""
-        self._live = line.end > self._told_to
+        self._live, self._read_to = line.end > self._told_to, line.end
         message = line.message
         if message is None:
             if self._live:
@@ -300,7 +328,7 @@ class AcpSession:
             if "error" in message:
                 self._out.append(ShowLine(f"the program did not take its mode: {_words(message)}"))
             if self.stage is AcpStage.OPENING:
-                self._ready()
+                self._opened_all()
         elif isinstance(id_, str):
             self._ended(id_, message, now_ns)
 
@@ -351,9 +379,12 @@ class AcpSession:
             self._out.append(TellLink(LinkTurnFailed(turn.task, over.code, over.text, over.evidence)))
 
     def _update(self, update: dict[str, Any], now_ns: int) -> None:
-        if self.stage is not AcpStage.READY:
-            return  # what was before, which the program tells when it goes on with a conversation
         kind, turn = update.get("sessionUpdate"), self._turn
+        if not isinstance(kind, str):
+            return
+        if self.stage is not AcpStage.READY or self._read_to <= self._begins_at:
+            self._tells = self._tells or kind in TOLD
+            return  # what was before, which the program tells when it goes on with a conversation
         if kind in WORK and self.turn is None and self._live and self._ended_one:
             self._works_alone()
         if kind == "agent_message_chunk":
@@ -492,8 +523,13 @@ class AcpSession:
         params = {"sessionId": self.session, "prompt": [{"type": "text", "text": each} for each in texts]}
         self._request(prompt_id, "session/prompt", params)
 
-    def accepted(self, prompt_id: str, now_ns: int) -> list[PipesCommand]:
-        """The program has the message."""
+    def accepted(self, prompt_id: str, now_ns: int, *, at: int = 0) -> list[PipesCommand]:
+        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it."""
+        if self.turn is not None and self.turn.id == prompt_id and at > self._begins_at:
+            self._begins_at, before = at, self.turn.speech
+            if self._read_to <= at:
+                self.turn.speech = TurnSpeech(ids=self._ids, heard=before.missed, missed=before.missed)
+                self.turn.told = None
         if self.turn is not None and self.turn.id == prompt_id and self.turn.task is not None and not self.turn.taken:
             self._live = self.turn.taken = True
             self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=self.turn.text, turn=prompt_id, own=True))

@@ -36,9 +36,10 @@ class ShowLine:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The program's own session is known: it is kept for the next daemon."""
+    """The program's own session is known: it is kept for the next daemon, with where in its output it was ready."""
 
     session: str
+    at: int
 
 
 type PipesCommand = Write | TellLink | ShowText | ShowLine | Saved

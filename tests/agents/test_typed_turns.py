@@ -145,3 +145,14 @@ async def test_what_a_turn_used_is_its_task_s_where_a_new_daemon_is_told(world: 
     found = [event for event in world.store.events.all if isinstance(event.data, TokensUsed)]
     assert [event.task_id for event in found] == [first.id, first.id, task.id]
     assert [fact.at_ns for fact in world.link.taken_facts] == [at for *_, at in told_again for _ in range(2)]
+
+
+async def test_a_turn_that_a_message_joins_is_told_before_and_its_answer_is_the_task_s(world: World) -> None:
+    await world.start()
+    world.link.emit(LinkTold(PromptAccepted(channel="server", at_ns=1, turn="t1", prompt="mine", own=False)))
+    await world.send(AGENT, "do it")
+    await world.delivered()
+    world.link.emit(LinkTold(PromptAccepted(channel="server", at_ns=2, turn="t1", prompt="do it", own=True)))
+    world.link.emit(ended("To both."))
+    await settled(world)
+    assert told(world) == [("mine", None, "t1")]

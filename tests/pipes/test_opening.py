@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.model.link import LinkAlert
-from synapsed.pipes.acp_session import PATIENCE_S, SessionOpening
-from synapsed.pipes.commands import ShowLine, TellLink, Write
-from tests.pipes.test_pure import Played
+from synapsed.model.link import LinkAlert, LinkTold
+from synapsed.pipes.acp_session import PATIENCE_S, REST_S, SessionOpening
+from synapsed.pipes.commands import Saved, ShowLine, TellLink, Write
+from tests.pipes.test_pure import Played, tool
 
 SERVERS = [{"name": "synapsed", "command": "python", "args": [], "env": []}]
 
@@ -79,6 +79,71 @@ def test_it_is_not_said_again_in_a_conversation_that_goes_on_or_to_the_next_daem
     played.line(id="session", result={"sessionId": "s"})
     played.line(id="t.0", result={"stopReason": "end_turn"})  # an earlier daemon's
     assert prompt(played, "one", 1) == ["one"]
+
+
+def going_on(capabilities: dict[str, Any] | None = None) -> Played:
+    """A program that has answered that it goes on with a conversation."""
+    played = Played(conversation="old")
+    played.line(id="initialize", result={"agentCapabilities": capabilities or {"loadSession": True}})
+    played.line(id="session.load", result={})
+    return played
+
+
+def test_what_a_conversation_of_before_is_told_by_is_no_answer_and_no_work() -> None:
+    """Also where it comes behind the answer to `session/load`: it is all told when nothing came for a while."""
+    played = going_on()
+    for now in (10.0, 10.5, 11.4):
+        tool(played)
+        played.said("an answer of before")
+        played.done += played.session.waited(now)
+        assert played.session.observation().activity is Activity.STARTING
+    assert not [command for command in played.done if isinstance(command, Saved)]
+    for now in (11.9, 11.4 + REST_S):
+        played.done += played.session.waited(now)
+    assert played.session.observation().can_receive
+    assert not [c for c in played.done if isinstance(c, TellLink) and isinstance(c.event, LinkTold)]
+    played.deliver(fresh=True)
+    played.said("so")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in played.told] == ["so"]
+
+
+def test_one_that_tells_nothing_of_before_is_not_waited_for() -> None:
+    played = going_on({"sessionCapabilities": {"resume": {}}})
+    assert given(played, "session/resume")
+    assert played.session.observation().can_receive
+
+
+def test_the_next_daemon_knows_where_what_was_before_ends() -> None:
+    """That comes first again, and then the turn that runs."""
+    played = going_on()
+    played.said("an answer of before")
+    for now in (1.0, 1.0 + REST_S):
+        played.done += played.session.waited(now)
+    (saved,) = [command for command in played.done if isinstance(command, Saved)]
+    again = Played(conversation="old", known=saved.session, known_at=saved.at)
+    for id_, result in (("initialize", {"agentCapabilities": {"loadSession": True}}), ("session.load", {})):
+        again.line(id=id_, result=result)
+    again.said("an answer of before")
+    again.said("so")
+    again.deliver(fresh=False)
+    again.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in again.told] == ["so"]
+
+
+@pytest.mark.parametrize("read", ["first", "last"])
+def test_what_was_written_before_the_prompt_is_no_answer_whenever_it_is_read(read: str) -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    if read == "first":
+        played.said("of before")
+    at = played.at if read == "first" else played.at + 10
+    played.done += played.session.accepted("t.1", 1, at=at)
+    if read == "last":
+        played.said("of before")
+    played.said("so")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in played.told] == ["so"]
 
 
 @pytest.mark.parametrize("silent", ["initialize", "session"])

@@ -26,7 +26,7 @@ from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import ChannelFact, LimitsTold, SessionStarted
 from synapsed.parts.app_server.companion_log import keep_small
 from synapsed.parts.app_server.connection import REQUEST_S, AppConnection
-from synapsed.parts.app_server.items import answer_in, code_of, key_of, limits_in, user_key, words_of
+from synapsed.parts.app_server.items import answer_in, answered, code_of, key_of, limits_in, user_key, words_of
 from synapsed.parts.app_server.questions import ASKED_AGAIN_S, AppQuestions
 from synapsed.parts.app_server.turns import AppTurns
 from synapsed.shared.files import write_whole
@@ -186,6 +186,8 @@ class AppServerChannel:
 
     def _became(self, turn: _Json, key: str, *, newest: bool) -> FoundTurn:
         id_, status = str(turn.get("id")), turn.get("status")
+        if (answer := answered(turn, key)) is not None:
+            return FoundTurn(turn=id_, state="completed", answer=answer)
         if status == "completed":
             return FoundTurn(turn=id_, state="completed", answer=answer_in(turn, after=key))
         if status == "failed":

@@ -132,6 +132,26 @@ def answer_in(turn: dict[str, Any], *, after: str | None = None) -> str:
     return answer
 
 
+def answered(turn: dict[str, Any], key: str) -> str | None:
+    """The answer to the message of that key where others have written into the turn behind it; None where it has none
+    yet, or the turn's end tells it."""
+    answer, counts, whole = "", False, False
+    for item in items_of(turn):
+        if item.get("type") != "userMessage":
+            whole = says_all(item)
+            answer = clean(str(item.get("text"))) if whole else answer
+        elif counts and whole and not is_own(words_of(item, "clientId")):
+            return answer
+        else:
+            counts = counts or item.get("clientId") == key
+    return None
+
+
+def says_all(item: dict[str, Any]) -> bool:
+    """Whether it is a message of the program's that may be an answer; what it says before it goes on is none."""
+    return item.get("type") == "agentMessage" and bool(item.get("text")) and item.get("phase") != "commentary"
+
+
 def text_of_message(item: dict[str, Any]) -> str:
     """The text of a user's message."""
     content = item.get("content")

@@ -30,6 +30,7 @@ from synapsed.parts.app_server.items import (
     is_own,
     items_of,
     plan_in,
+    says_all,
     text_of_message,
     words_of,
 )
@@ -56,6 +57,10 @@ class _Turn:
         """Id of the message that is being said, if it was heard from its beginning."""
         self.refused: str | None = None
         """Why a hook of the person's has refused its prompt."""
+        self.own = False
+        """It works on a message of ours."""
+        self.whole = False
+        """The last thing in it is a message of the program's that ends what it says."""
 
 
 class AppTurns:
@@ -122,6 +127,8 @@ class AppTurns:
         item = params.get("item")
         if not isinstance(item, dict):
             return
+        if (known := self.open.get(turn)) is not None and item.get("type") != "userMessage":
+            known.whole = method == "item/completed" and says_all(item)
         match item.get("type"):
             case "userMessage":
                 self._accept(item, turn)
@@ -152,13 +159,20 @@ class AppTurns:
             )
 
     def _accept(self, item: _Json, turn: str) -> None:
+        """What a person types into a turn of ours is of that turn, unless that had its answer by then: it is over, and
+        the rest is the person's."""
         id_ = str(item.get("id"))
         if id_ in self._accepted:
             return
         _keep(self._accepted, id_)
-        self.open.setdefault(turn, _Turn()).last = None  # what was said before it answers another message
-        key = words_of(item, "clientId")
+        known, key = self.open.setdefault(turn, _Turn()), words_of(item, "clientId")
         own = is_own(key)
+        if known.own and not own:
+            if not known.whole or known.last is None:
+                return
+            now, answer = time.monotonic_ns(), known.last[1]
+            self._say(TurnEnded(channel=self._name, at_ns=now, session=self.thread, turn=turn, answer=answer))
+        known.own, known.last = own, None  # what was said before it answers another message
         self._say(
             PromptAccepted(
                 channel=self._name,
@@ -202,6 +216,8 @@ class AppTurns:
     def _hear_work(self, method: str, params: _Json, turn: str) -> None:
         now = time.monotonic_ns()
         if method == "turn/plan/updated":
+            if (known := self.open.get(turn)) is not None:
+                known.whole = False  # it is a call of the program's that is no item
             steps, note = plan_in(params), words_of(params, "explanation")
             self._say(PlanTold(channel=self._name, at_ns=now, session=self.thread, turn=turn, steps=steps, note=note))
         elif isinstance(diff := params.get("diff"), str):

@@ -92,6 +92,81 @@ async def test_what_was_said_before_ours_is_no_answer(
     assert (await facts.until(TurnEnded)).answer == "of ours"
 
 
+def typed(text: str = "and this", id_: str = "u9") -> dict[str, Any]:
+    """What a person has typed."""
+    content = [{"type": "text", "text": text}]
+    return {"type": "userMessage", "id": id_, "clientId": "theirs", "content": content}
+
+
+COMMENTARY = {"type": "agentMessage", "id": "m1", "text": "I look.", "phase": "commentary"}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [],
+        [COMMENTARY],
+        [{"type": "agentMessage", "id": "m1", "text": "I look."}, {"type": "commandExecution", "id": "c1"}],
+    ],
+)
+async def test_what_a_person_types_into_a_turn_that_has_no_answer_yet_is_of_that_turn(
+    channel: tuple[AppServerChannel, Facts], server: AppServer, before: list[dict[str, Any]]
+) -> None:
+    """It is answered with the message, and nobody else's turn."""
+    it, facts = channel
+    key = await begun(it, server, facts)
+    for item in before:
+        await server.item(item)
+    await server.item({"type": "agentMessage", "id": "m2", "text": ""}, started=True)  # the program drops it
+    for item in (typed(), {"type": "agentMessage", "id": "m3", "text": "to both"}):
+        await server.item(item)
+    user = {"type": "userMessage", "id": "u1", "clientId": key}
+    last = {"type": "agentMessage", "id": "m3", "text": "to both"}
+    server.turns = [{"id": "turn-1", "status": "completed", "items": [user, *before, typed(), last]}]
+    await server.ends()
+    await facts.until(TurnEnded)
+    assert [fact.answer for fact in facts if isinstance(fact, TurnEnded)] == ["to both"]
+    assert [fact.own for fact in facts if isinstance(fact, PromptAccepted)] == [True]
+    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="to both")
+
+
+async def test_what_a_person_types_behind_the_answer_is_a_turn_of_theirs(
+    channel: tuple[AppServerChannel, Facts], server: AppServer
+) -> None:
+    """The message has its own answer, also where it is looked for later."""
+    it, facts = channel
+    key = await begun(it, server, facts)
+    await server.says("to ours", "m1")
+    await server.item(typed())
+    assert (await facts.until(TurnEnded)).answer == "to ours"
+    assert it.reach() == "busy"
+    user = {"type": "userMessage", "id": "u1", "clientId": key}
+    said = [{"type": "agentMessage", "id": f"m{n}", "text": text} for n, text in enumerate(("to ours", "to theirs"), 1)]
+    server.turns = [{"id": "turn-1", "status": "inProgress", "items": [user, said[0], typed()]}]
+    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="to ours")
+    await server.says("to theirs", "m2")
+    await server.ends()
+    await reached(it, "idle")
+    assert [fact.answer for fact in facts if isinstance(fact, TurnEnded)] == ["to ours", "to theirs"]
+    assert [fact.own for fact in facts if isinstance(fact, PromptAccepted)] == [True, False]
+    server.turns = [{"id": "turn-1", "status": "completed", "items": [user, said[0], typed(), said[1]]}]
+    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="to ours")
+
+
+async def test_a_plan_behind_a_message_shows_that_it_was_no_answer(
+    channel: tuple[AppServerChannel, Facts], server: AppServer
+) -> None:
+    it, facts = channel
+    await begun(it, server, facts)
+    await server.says("I plan.", "m1")
+    await server.tell("turn/plan/updated", turnId="turn-1", plan=[{"step": "one", "status": "pending"}])
+    await server.item(typed())
+    await server.says("to both", "m2")
+    await server.ends()
+    await facts.until(TurnEnded)
+    assert [fact.answer for fact in facts if isinstance(fact, TurnEnded)] == ["to both"]
+
+
 async def test_the_first_turn_of_a_thread_is_heard_once_it_can_be_resumed(launch: Launch, server: AppServer) -> None:
     server.resumable = False
     it, facts = made(launch), Facts()

@@ -97,6 +97,13 @@ class Server:
             await self.event("message.part.updated", sessionID="ses_1", part=part, time=_now_ms())
         await self.event("message.updated", sessionID="ses_1", info=info)
 
+    async def begin(self, id_: str, parent: str = "msg_u1") -> None:
+        """A reply that is being written."""
+        info = {"id": id_, "role": "assistant", "parentID": parent, "sessionID": "ses_1"}
+        info |= {"time": {"created": _now_ms()}}
+        self.messages.append({"info": info, "parts": []})
+        await self.event("message.updated", sessionID="ses_1", info=info)
+
     async def idle(self) -> None:
         await self.event("session.idle", sessionID="ses_1")
 
@@ -305,8 +312,49 @@ async def test_error_is_told_though_its_message_does_not_have_it_yet(server: Ser
     assert (failed.code, failed.message) == ("RATE_LIMITED", "slow down")
 
 
-async def test_a_turn_that_ends_without_a_word(server: Server, facts: Facts, make: Make) -> None:
+async def test_a_turn_that_fails_is_over_when_that_is_written(server: Server, facts: Facts, make: Make) -> None:
+    """The program calls itself idle before and after that: the second time it may work on the next message."""
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.begin("msg_a1")
+    error = {"name": "APIError", "data": {"message": "bad", "statusCode": 400}}
+    await server.event("session.error", sessionID="ses_1", error=error)
+    await server.idle()
+    await server.prompt("and this", "msg_u2")
+    assert [fact.turn for fact in facts if isinstance(fact, TurnFailed)] == []
+    server.messages.remove(next(m for m in server.messages if m["info"]["id"] == "msg_a1"))
+    await server.reply("", "msg_a1", finish=None, error=error)
+    await server.begin("msg_a2", "msg_u2")
+    await server.idle()
+    failed = await facts.until(TurnFailed)
+    assert (failed.turn, failed.message) == ("msg_u1", "bad")
+    server.messages.pop(-2 if server.messages[-1]["info"]["id"] != "msg_a2" else -1)
+    await server.reply("Done.", "msg_a2", parent="msg_u2")
+    await server.idle()
+    ended = await facts.until(TurnEnded)
+    assert (ended.turn, ended.answer) == ("msg_u2", "Done.")
+    assert not [fact for fact in facts if isinstance(fact, TurnInterrupted)]
+
+
+async def test_one_that_ends_with_half_a_reply_was_stopped(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written to that any more: the program was killed in it, perhaps."""
+    monkeypatch.setattr(session_server, "BEGIN_SECONDS", 0.01)
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.begin("msg_a1")
+    await server.idle()
+    assert (await facts.until(TurnInterrupted)).turn == "msg_u1"
+
+
+async def test_a_turn_that_ends_without_a_word(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody has stopped it: by a clock that was set back the program takes its prompt for answered."""
+    monkeypatch.setattr(session_server, "BEGIN_SECONDS", 0.01)
     await make().open(facts)
     await server.listened_to()
     await server.prompt("hello")

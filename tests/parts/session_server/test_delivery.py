@@ -341,3 +341,63 @@ async def test_a_failure_is_told_by_its_code(channel: tuple[SessionDelivery, Fac
     await server.reply("", "msg_a1", finish=None, parent=key, error=error)
     await server.idle()
     assert (await facts.until(TurnFailed)).code == "AUTH_REQUIRED"
+
+
+async def test_a_message_waits_until_a_turn_that_failed_is_over(
+    channel: tuple[SessionDelivery, Facts], server: TakingServer
+) -> None:
+    """Also a person's: the program calls itself idle before it is done with it."""
+    it, facts = channel
+    await reached(it, "idle")
+    await server.prompt("theirs")
+    await server.begin("msg_a1")
+    await reached(it, "busy")
+    error = {"name": "APIError", "data": {"message": "no", "statusCode": 400}}
+    await server.event("session.error", sessionID="ses_1", error=error)
+    await server.event("session.status", sessionID="ses_1", status={"type": "idle"})
+    await server.idle()
+    await server.event("permission.asked", **ASKED)
+    await facts.until(PermissionAsked)  # so what came before it was heard
+    await server.event("permission.replied", sessionID="ses_1", requestID="per_1")
+    await facts.until(PermissionOver)
+    assert it.reach() == "busy"
+    server.messages.pop()
+    await server.reply("", "msg_a1", finish=None, error=error)
+    await server.idle()
+    await facts.until(TurnFailed)
+    await reached(it, "idle")
+
+
+async def test_what_a_person_types_while_tools_are_called_is_answered_with_the_message(
+    channel: tuple[SessionDelivery, Facts], server: TakingServer
+) -> None:
+    """The program answers both at once, and calls that the answer to what came last."""
+    it, facts = channel
+    await reached(it, "idle")
+    key = it.key("t", 0)
+    await server.prompt("ours", key)
+    await server.reply("I look.", "msg_a1", finish="tool-calls", parent=key)
+    await server.prompt("and this", "msg_u2")
+    await server.reply("To both.", "msg_a2", parent="msg_u2")
+    await server.idle()
+    ended = await facts.until(TurnEnded)
+    assert (ended.turn, ended.answer) == (key, "To both.")
+    await reached(it, "idle")
+    assert [type(fact) for fact in facts if isinstance(fact, TurnEnded | TurnFailed)] == [TurnEnded]
+    assert await it.find(key) == FoundTurn(turn=key, state="completed", answer="To both.")
+
+
+async def test_what_a_person_types_behind_the_answer_is_a_turn_of_theirs(
+    channel: tuple[SessionDelivery, Facts], server: TakingServer
+) -> None:
+    it, facts = channel
+    await reached(it, "idle")
+    key = it.key("t", 0)
+    await server.prompt("ours", key)
+    await server.reply("To ours.", "msg_a1", parent=key)
+    await server.prompt("and this", "msg_u2")
+    await server.reply("To theirs.", "msg_a2", parent="msg_u2")
+    await server.idle()
+    await facts.until(TurnEnded, 2)
+    told = [(fact.turn, fact.answer) for fact in facts if isinstance(fact, TurnEnded)]
+    assert told == [(key, "To ours."), ("msg_u2", "To theirs.")]
