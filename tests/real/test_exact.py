@@ -1,6 +1,7 @@
 """What is told of a turn where others' turns are beside it: behind one that fails, in one that a person types into."""
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -17,6 +18,10 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 N = 5
 
+FILES = 4000
+
+AUTHOR = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
+
 
 def answer(task: dict[str, Any]) -> str | None:
     """What its asker was told."""
@@ -24,11 +29,17 @@ def answer(task: dict[str, Any]) -> str | None:
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("cli", ["opencode", "codex"])
 @pytest.mark.parametrize("how", ["failed", "canceled", "typed"])
-def test_a_message_right_behind_a_turn_that_went_wrong_runs(cli: str, how: str, start_agent: StartAgent) -> None:
-    """`typed`: a person's, that fails."""
-    agent, wrong = start_agent(cli), []
+def test_a_message_right_behind_a_turn_that_went_wrong_runs(
+    how: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    """`typed`: a person's, that fails. In a project of many files opencode is done with a turn a while after that."""
+    prepared = cli_home("opencode")
+    for number in range(FILES):
+        (prepared.cwd / f"file-{number}").write_text("a line\n" * 20)
+    for arguments in (("init", "-q"), ("add", "-A"), (*AUTHOR, "commit", "-qm", "files")):
+        subprocess.run(["git", *arguments], cwd=prepared.cwd, check=True)
+    agent, wrong = RealAgent.start("opencode", daemon, model, prepared), []
     agent.ask_exactly(nonce())
     with agent.attached() as person:
         for _ in range(N):
