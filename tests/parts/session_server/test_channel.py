@@ -439,6 +439,22 @@ async def test_a_conversation_made_shorter_goes_on_with_its_turn(server: Server,
     assert [fact.turn for fact in facts if isinstance(fact, PromptAccepted)] == ["msg_u1", "msg_u4"]
 
 
+async def test_one_that_cannot_be_made_shorter_fails_with_its_turn(server: Server, facts: Facts, make: Make) -> None:
+    """The next prompt is no part of that."""
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("too long")
+    error = {"name": "ContextOverflowError", "data": {"message": "too long"}}
+    await server.reply("", "msg_a1", finish=None, error=error)
+    info = {"id": "msg_u2", "role": "user", "sessionID": "ses_1", "time": {"created": 1}}
+    await server.event("message.updated", sessionID="ses_1", info=info)
+    await server.event("message.part.updated", part={"type": "compaction", "messageID": "msg_u2", "sessionID": "ses_1"})
+    await server.idle()
+    await facts.until(TurnFailed)
+    await server.prompt("and then?", "msg_u3")
+    assert (await facts.until(PromptAccepted, 2)).turn == "msg_u3"
+
+
 async def test_permission(server: Server, facts: Facts, make: Make) -> None:
     await make().open(facts)
     await server.listened_to()
