@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,6 @@ from synapsed.parts.session_server.messages import (
     created_ms,
     how_it_ended,
     id_of,
-    is_over,
     number,
     object_in,
     objects,
@@ -73,9 +71,7 @@ RETRY_SECONDS = 0.5
 PLUGIN_SECONDS = 0.5
 """A plugin may go on with a turn once that is over; the program shows nothing of it before."""
 BEGIN_SECONDS = 10.0
-"""By then the program has begun with a prompt that it has, and has written how a turn ended."""
-LOOKS = (0.05, 0.25, 0.7)
-"""When that is looked at, as shares of it, each behind the one before."""
+"""By then the program has begun with a prompt that it has."""
 EVENT_MAX_BYTES = 32 << 20
 ANSWER_MAX_BYTES = 64 << 20
 MESSAGES_FIRST = 20
@@ -308,8 +304,11 @@ class SessionServerChannel:
                 part for reply in replies_to(messages, id_of(users[-1])) for part in objects(reply.get("parts"))
             ):
                 self._hear_tool("message.part.updated", {"part": part}, session)
-        if self._open and await self._is_idle(session):
-            await self._end_turns(session)
+        status = at_path(await self._get("/session/status"), session)
+        if self._open and at_path(status, "type") in (None, "idle"):
+            await self._end_turns(session, told=False)
+            if self._open:
+                self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
 
     def _newest(self, messages: list[Message], users: list[Message]) -> list[Message]:
         """The last prompt, and the one that was given last, if it has no reply: a clock that was set back puts it
@@ -336,21 +335,19 @@ class SessionServerChannel:
         """Ends the session's turns unless a plugin goes on with the last one."""
         await asyncio.sleep(PLUGIN_SECONDS)
         with suppress(*_TROUBLE):  # its answer comes behind what a plugin has begun, however slow it is
-            if await self._is_idle(rested[0]) and self._rested is rested:
+            status = at_path(await self._get("/session/status"), rested[0])
+            if self._rested is rested and at_path(status, "type") in (None, "idle"):
                 self._rested = None
                 await self._end_turns(rested[0])
 
-    async def _look_again(self, session: str, user: str) -> None:
-        """Ends a turn that had no end when it was looked at, as soon as it has one, or has none to come."""
-        for share in chain(LOOKS, repeat(LOOKS[-1])):
-            await asyncio.sleep(share * BEGIN_SECONDS)
-            with suppress(*_TROUBLE):
-                if user not in self._open or not await self._is_idle(session):
-                    break
-                await self._end_turns(session, only=user, last=share == LOOKS[-1])
-
-    async def _is_idle(self, session: str) -> bool:
-        return at_path(await self._get("/session/status"), f"{session}.type") in (None, "idle")
+    async def _look_again(self, session: str) -> None:
+        """Ends turns that had no reply when they were found, and have not begun since."""
+        found = [user for user, of in self._open.items() if of == session]
+        await asyncio.sleep(BEGIN_SECONDS)
+        with suppress(*_TROUBLE):
+            status = at_path(await self._get("/session/status"), session)
+            if at_path(status, "type") in (None, "idle") and all(user in self._open for user in found):
+                await self._end_turns(session)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -512,23 +509,15 @@ class SessionServerChannel:
         """Whether synapsed gave the program that message; None where it is not known."""
         return None
 
-    async def _end_turns(self, session: str, *, only: str | None = None, last: bool = False) -> None:
-        """The session does nothing more: what became of its open turns, or of one. A program says so of a turn that
-        fails before it has written why, and once more behind that, when the next one may have begun: a turn without an
-        end is left open, and looked at again, until the `last` time."""
-        for user in [user for user, of in self._open.items() if of == session and only in (None, user)]:
-            if user not in self._open:
-                continue  # it was a part of another one
+    async def _end_turns(self, session: str, *, told: bool = True) -> None:
+        """The session does nothing more: what became of its open turns. Where that was not `told` but found, one that
+        has no reply may be about to begin: it is left open, and looked at again."""
+        for user in [user for user, of in self._open.items() if of == session]:
             messages = await self._messages(session, user)
-            replies = self._replies(messages, user)
-            if not last and not await self._is_done(session, replies):
-                if only is None:
-                    self._looks.spawn(self._look_again(session, user), name=f"{self._context.agent_id} look")
+            if not told and not replies_to(messages, user):
                 continue
+            replies = replies_to(messages, user, *self._continued.pop(user, ()))
             self._open.pop(user, None)
-            self._continued.pop(user, None)
-            if self._compacting == user:
-                self._compacting = None
             for reply in replies[:-1]:
                 self._progress(id_of(reply), text_of(reply), completed_ms(reply), session, user)
             line = self._channel.usage
@@ -537,28 +526,7 @@ class SessionServerChannel:
                 self._say(TurnUsed(channel=self.name, at_ns=now, session=session, turn=user, **found))
             ahead = max(map(created_ms, messages), default=0) > self._dates.of(time.monotonic()) * 1000 + AHEAD_MS
             self._end_turn(session, user, replies, silent=SILENT + BEHIND if ahead else SILENT)
-        if not self._open:
-            self._texts.clear()
-
-    def _replies(self, messages: list[Message], user: str) -> list[Message]:
-        """The replies of the turn. What a person types while a message of ours calls tools is answered with that, and
-        is no turn of its own."""
-        continued = self._continued.get(user, ())
-        replies = replies_to(messages, user, *continued)
-        users = [id_of(message) for message in messages if role_of(message) == "user"]
-        for other in users[users.index(user) + 1 :] if user in users and self._is_own(user) else ():
-            if self._is_own(other) or not (replies and how_it_ended(replies[-1]) == "goes on"):
-                break
-            if other not in continued and (more := replies_to(messages, other)):
-                replies += more
-                self._open.pop(other, None)
-        return replies
-
-    async def _is_done(self, session: str, replies: list[Message]) -> bool:
-        """Whether a turn with those replies has come to its end."""
-        if not replies:
-            return bool(self._error)
-        return is_over(replies[-1]) and (how_it_ended(replies[-1]) != "goes on" or await self._is_idle(session))
+        self._texts.clear()
 
     def _end_turn(self, session: str, user: str, replies: list[Message], *, silent: str) -> None:
         last = replies[-1] if replies else {}

@@ -22,7 +22,7 @@ from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import PermissionOver
 from synapsed.parts.session_server.channel import SessionServerChannel
-from synapsed.parts.session_server.messages import how_it_ended, id_of, is_over, objects, text_of, word
+from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
 
 OWN = "Syn"
 """Stands in the ids of our messages, where the program's own have letters at random: one in 238,328 of these would be
@@ -66,8 +66,7 @@ class SessionDelivery(SessionServerChannel):
             return "away"
         if self._asked:
             return "asking"
-        # A turn that has failed is told of before the program is done with it: a message would not be begun with.
-        return "busy" if self._session in self._busy or self._session in self._open.values() else "idle"
+        return "busy" if self._session in self._busy else "idle"
 
     def key(self, task_id: str, leg: int) -> str:
         return f"msg_{_stamp(time.time_ns() // 1_000_000)}{OWN}{_letters(f'{task_id}.{leg}', 11)}"
@@ -94,11 +93,11 @@ class SessionDelivery(SessionServerChannel):
             return None
         if at_path(status, "type") not in (None, "idle"):
             return FoundTurn(turn=key, state="running")
-        return self._became(key, self._replies(messages, key))
+        return self._became(key, replies_to(messages, key, *self._continued.get(key, ())))
 
     def _became(self, key: str, replies: list[dict[str, Any]]) -> FoundTurn:
-        if not replies or not is_over(replies[-1]):
-            return FoundTurn(turn=key, state="running")  # about to begin, or to end: an event tells its end
+        if not replies:
+            return FoundTurn(turn=key, state="running")  # about to begin: an event tells its end
         last = replies[-1]
         if how_it_ended(last) == "answered":
             return FoundTurn(turn=key, state="completed", answer=text_of(last))
@@ -192,10 +191,6 @@ class SessionDelivery(SessionServerChannel):
             if request not in self._asked:
                 self._hear_permission(each, again=True)
         self._connected = True
-        self._tell()
-
-    async def _end_turns(self, session: str, *, only: str | None = None, last: bool = False) -> None:
-        await super()._end_turns(session, only=only, last=last)
         self._tell()
 
     async def _hear(self, event: Mapping[str, Any]) -> None:

@@ -41,11 +41,6 @@ def how_it_ended(message: Message) -> str:
     return "goes on" if reason == "tool-calls" else "answered"
 
 
-def is_over(message: Message) -> bool:
-    """Whether nothing more is written to it."""
-    return completed_ms(message) > 0 or at_path(message, "info.error") is not None
-
-
 def text_of(message: Message) -> str:
     parts = objects(message.get("parts"))
     texts = [p["text"] for p in parts if p.get("type") == "text" and not p.get("synthetic") and p.get("text")]
@@ -53,9 +48,7 @@ def text_of(message: Message) -> str:
 
 
 def replies_to(messages: list[Message], *users: str) -> list[Message]:
-    """Those of the program, but for what it writes to itself of a conversation that it makes shorter."""
-    said = [m for m in messages if role_of(m) == "assistant" and word(m, "info.mode") != "compaction"]
-    return [m for m in said if parent_of(m) in users]
+    return [m for m in messages if role_of(m) == "assistant" and parent_of(m) in users]
 
 
 def object_in(event: SseEvent) -> dict[str, Any] | None:

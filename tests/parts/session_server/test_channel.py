@@ -97,13 +97,6 @@ class Server:
             await self.event("message.part.updated", sessionID="ses_1", part=part, time=_now_ms())
         await self.event("message.updated", sessionID="ses_1", info=info)
 
-    async def begin(self, id_: str, parent: str = "msg_u1") -> None:
-        """A reply that is being written."""
-        info = {"id": id_, "role": "assistant", "parentID": parent, "sessionID": "ses_1"}
-        info |= {"time": {"created": _now_ms()}}
-        self.messages.append({"info": info, "parts": []})
-        await self.event("message.updated", sessionID="ses_1", info=info)
-
     async def idle(self) -> None:
         await self.event("session.idle", sessionID="ses_1")
 
@@ -312,56 +305,8 @@ async def test_error_is_told_though_its_message_does_not_have_it_yet(server: Ser
     assert (failed.code, failed.message) == ("RATE_LIMITED", "slow down")
 
 
-async def test_a_turn_that_fails_is_over_when_that_is_written(server: Server, facts: Facts, make: Make) -> None:
-    """The program calls itself idle before and after that: the second time it may work on the next message."""
-    await make().open(facts)
-    await server.listened_to()
-    await server.prompt("hello")
-    await server.begin("msg_a1")
-    error = {"name": "APIError", "data": {"message": "bad", "statusCode": 400}}
-    await server.event("session.error", sessionID="ses_1", error=error)
-    await server.idle()
-    await heard(server, facts, 1)
-    assert not [fact for fact in facts if isinstance(fact, TurnFailed)]
-    server.messages.pop()
-    await server.reply("", "msg_a1", finish=None, error=error)
-    await server.prompt("and this", "msg_u2")
-    await server.begin("msg_a2", "msg_u2")
-    await server.idle()
-    await heard(server, facts, 2)
-    assert [fact.turn for fact in facts if isinstance(fact, TurnFailed)] == ["msg_u1"]
-    server.messages.pop()
-    await server.reply("Done.", "msg_a2", parent="msg_u2")
-    await server.idle()
-    ended = await facts.until(TurnEnded)
-    assert (ended.turn, ended.answer) == ("msg_u2", "Done.")
-    assert not [fact for fact in facts if isinstance(fact, TurnInterrupted)]
-
-
-async def heard(server: Server, facts: Facts, count: int) -> None:
-    """What was told before was heard; `count` counts the calls of this."""
-    await server.event("permission.asked", sessionID="ses_1", id=f"per_{count}")
-    await facts.until(PermissionAsked, count)
-
-
-async def test_one_that_ends_with_half_a_reply_was_stopped(
-    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is written to that any more: the program was killed in it, perhaps."""
-    monkeypatch.setattr(session_server, "BEGIN_SECONDS", 0.01)
-    await make().open(facts)
-    await server.listened_to()
-    await server.prompt("hello")
-    await server.begin("msg_a1")
-    await server.idle()
-    assert (await facts.until(TurnInterrupted)).turn == "msg_u1"
-
-
-async def test_a_turn_that_ends_without_a_word(
-    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_turn_that_ends_without_a_word(server: Server, facts: Facts, make: Make) -> None:
     """Nobody has stopped it: by a clock that was set back the program takes its prompt for answered."""
-    monkeypatch.setattr(session_server, "BEGIN_SECONDS", 0.01)
     await make().open(facts)
     await server.listened_to()
     await server.prompt("hello")
@@ -437,22 +382,6 @@ async def test_a_conversation_made_shorter_goes_on_with_its_turn(server: Server,
     await server.prompt("and then?", "msg_u4")
     await facts.until(PromptAccepted, 2)
     assert [fact.turn for fact in facts if isinstance(fact, PromptAccepted)] == ["msg_u1", "msg_u4"]
-
-
-async def test_one_that_cannot_be_made_shorter_fails_with_its_turn(server: Server, facts: Facts, make: Make) -> None:
-    """The next prompt is no part of that."""
-    await make().open(facts)
-    await server.listened_to()
-    await server.prompt("too long")
-    error = {"name": "ContextOverflowError", "data": {"message": "too long"}}
-    await server.reply("", "msg_a1", finish=None, error=error)
-    info = {"id": "msg_u2", "role": "user", "sessionID": "ses_1", "time": {"created": 1}}
-    await server.event("message.updated", sessionID="ses_1", info=info)
-    await server.event("message.part.updated", part={"type": "compaction", "messageID": "msg_u2", "sessionID": "ses_1"})
-    await server.idle()
-    await facts.until(TurnFailed)
-    await server.prompt("and then?", "msg_u3")
-    assert (await facts.until(PromptAccepted, 2)).turn == "msg_u3"
 
 
 async def test_permission(server: Server, facts: Facts, make: Make) -> None:
