@@ -70,7 +70,7 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _of_part(package: str, ctx: CommandContext, settings: ServiceSettings) -> Iterator[Finding]:
-    """What a part's own checks find. One of another distribution that fails is told as that: the others go on."""
+    """Findings of parts' own checks. A check of another distribution that fails is told as that: the others go on."""
     try:
         yield from import_module(f"{package}.checks").look(ctx, settings)
     except Exception as error:

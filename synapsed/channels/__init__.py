@@ -1,4 +1,4 @@
-"""What is read off other channels than the screen: hooks, transcripts, programs' own servers.
+"""Side channels, which tell of a program besides its screen: hooks, transcripts, programs' own servers.
 
 Adapters of parts need what is named here."""
 

@@ -20,7 +20,7 @@ LEFT_OUT: dict[str, str] = {}
 """Parts of other distributions whose faces cannot be had, and why."""
 
 _FAULTS: dict[str, Exception] = {}
-"""What was raised by those that were tried."""
+"""Errors of the parts that were tried."""
 
 log = structlog.stdlib.get_logger("synapsed.parts")
 

@@ -69,7 +69,7 @@ def _read(distribution: str, name: str) -> str:
 
 
 def _why_unfit(metadata: str) -> str | None:
-    """Which synapsed it is pinned to, if that is not this one."""
+    """Says which synapsed it is pinned to; returns None if that is this one."""
     headers = metadata.partition("\n\n")[0]
     pin = re.search(r"^Requires-Dist: synapsed(?:\[.*\])? *\(?== *([\w.!+]+) *\)?$", headers, re.MULTILINE)
     return None if pin is None or pin[1] == __version__ else f"is for synapsed {pin[1]}, and this is {__version__}"

@@ -32,8 +32,8 @@ from synapsed.model.link import (
 from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
 from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
 from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
-from synapsed.pipes.rpc import RpcLine, objects
-from synapsed.pipes.speech import TurnOver, TurnSpeech, outcome
+from synapsed.pipes.rpc import METHOD_NOT_FOUND, RpcLine, objects
+from synapsed.pipes.speech import PromptedTurn, TurnOver, TurnSpeech, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.profiles.profile import Profile
 
@@ -49,8 +49,6 @@ PERSON: Final = "person."
 FINISHED_MAX: Final = 16
 """Turns that ended before anybody asked for them."""
 
-METHOD_NOT_FOUND: Final = -32601
-
 PATIENCE_S: Final = 60.0
 """A program that has not opened a session by then is said not to answer; one that is still being installed may yet."""
 
@@ -65,7 +63,7 @@ told all when it has told nothing for so long."""
 WORK: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
 
 TOLD: Final = WORK | {"user_message_chunk", "plan"}
-"""What a conversation of before is told by."""
+"""Updates that tell of a conversation of before."""
 
 NOT_OPENED: Final = "NO_SESSION"
 """Code of the alert: the program runs, and takes no messages."""
@@ -79,28 +77,6 @@ class AcpStage(StrEnum):
     TELLING = "telling what was said before"
     READY = "ready"
     FAILED = "failed"
-
-
-@dataclass(slots=True)
-class _Prompted:
-    """A turn: of a task, or (`task` None) of a person at an attached terminal."""
-
-    id: str
-    task: str | None
-    text: str | None = None
-    speech: TurnSpeech = field(default_factory=TurnSpeech)
-    told: str | None = None
-    """The message that is being told."""
-    stopping: bool = False
-    refused: bool = False
-    """A permission was refused."""
-    taken: bool = False
-    """It is known that the program has it."""
-
-    @property
-    def is_command(self) -> bool:
-        """One of the program's own, which may end without a word."""
-        return (self.text or "").startswith("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +116,8 @@ class AcpSession:
         self._begins_at = known_at
         """Up to there the output is of before the turn."""
         self._read_to = 0
-        self.turn: _Prompted | None = None
-        self._heard = _Prompted("", None)
+        self.turn: PromptedTurn | None = None
+        self._heard = PromptedTurn("", None)
         """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
         self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
         self._ids = False
@@ -312,7 +288,7 @@ class AcpSession:
         self._turn.speech = TurnSpeech(ids=self._ids, heard=True, missed=True)
 
     @property
-    def _turn(self) -> _Prompted:
+    def _turn(self) -> PromptedTurn:
         return self.turn or self._heard
 
     def _answered(self, message: dict[str, Any], now_ns: int) -> None:
@@ -321,7 +297,7 @@ class AcpSession:
             if self.stage is AcpStage.STARTING:
                 self._greeted(message)
         elif id_ in (OPEN, LOAD, PLAIN):
-            self._heard = _Prompted("", None)  # what it was told so far is the conversation before
+            self._heard = PromptedTurn("", None)  # what it was told so far is the conversation before
             if self.stage is AcpStage.OPENING:
                 self._opened(message, id_)
         elif id_ == MODE:
@@ -340,7 +316,7 @@ class AcpSession:
         over = outcome(message, turn.speech, self._profile.error)
         self._ids = self._ids or turn.speech.ids
         self._requests.clear()
-        self._heard = _Prompted("", None, speech=TurnSpeech(ids=self._ids))
+        self._heard = PromptedTurn("", None, speech=TurnSpeech(ids=self._ids))
         result = message.get("result")
         if self._live and isinstance(result, dict):
             self._worked(used(result.get("usage"), id_, now_ns))
@@ -352,7 +328,7 @@ class AcpSession:
         self.turn = None
         self._conclude(turn, over, now_ns)
 
-    def _conclude(self, turn: _Prompted, over: TurnOver, now_ns: int) -> None:
+    def _conclude(self, turn: PromptedTurn, over: TurnOver, now_ns: int) -> None:
         self._ended_one, self._refused = True, turn.refused or turn.stopping
         if over == TurnOver(None, "", over.evidence):
             if turn.refused or turn.stopping:
@@ -409,7 +385,7 @@ class AcpSession:
                 self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
         self._refused = False
 
-    def _tell(self, turn: _Prompted, name: str, piece: str) -> None:
+    def _tell(self, turn: PromptedTurn, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
         if turn.task is not None:
             self._out.append(TellLink(LinkTurnSaid(turn.task, piece, append=turn.told == name)))
@@ -492,11 +468,11 @@ class AcpSession:
             over, speech = ended
             speech.missed = speech.missed and not whole
             self._live = True
-            turn = _Prompted(prompt_id, task, speech=speech, stopping=stopping, refused=refused)
+            turn = PromptedTurn(prompt_id, task, speech=speech, stopping=stopping, refused=refused)
             self._conclude(turn, over, now_ns)
             return self._drain()
         speech = TurnSpeech(ids=self._ids) if fresh else self._heard.speech
-        self.turn = _Prompted(prompt_id, task, text, speech=speech, refused=refused)
+        self.turn = PromptedTurn(prompt_id, task, text, speech=speech, refused=refused)
         if fresh:
             self._out.append(ShowLine(text, bold=True))
         self._prompt(prompt_id, text)
@@ -510,7 +486,7 @@ class AcpSession:
         if self.turn is not None or self.stage is not AcpStage.READY:
             self._out.append(ShowLine("it works: Ctrl-C stops it" if self.turn else "it is not ready yet"))
             return self._drain()
-        self.turn = _Prompted(prompt_id, None, text, speech=TurnSpeech(ids=self._ids))
+        self.turn = PromptedTurn(prompt_id, None, text, speech=TurnSpeech(ids=self._ids))
         self._out.append(ShowLine(text, bold=True))
         self._prompt(prompt_id, text)
         self._observe()

@@ -5,6 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+METHOD_NOT_FOUND = -32601
+"""A code of JSON-RPC 2.0."""
+
 LINE_MAX = 16 * 1024 * 1024
 """Bytes of a line; a longer one is passed over."""
 

@@ -161,3 +161,25 @@ def code_of(words: str) -> str:
     if _SIGN_IN.search(words):
         return "AUTH_REQUIRED"
     return "CONTEXT_FULL" if _FULL.search(words) else "MODEL_ERROR"
+
+
+@dataclass(slots=True)
+class PromptedTurn:
+    """A turn: of a task, or (`task` None) of a person at an attached terminal."""
+
+    id: str
+    task: str | None
+    text: str | None = None
+    speech: TurnSpeech = field(default_factory=TurnSpeech)
+    told: str | None = None
+    """The message that is being told."""
+    stopping: bool = False
+    refused: bool = False
+    """A permission was refused."""
+    taken: bool = False
+    """It is known that the program has it."""
+
+    @property
+    def is_command(self) -> bool:
+        """One of the program's own, which may end without a word."""
+        return (self.text or "").startswith("/")

@@ -20,7 +20,7 @@ WRAPPED_FROM = 12
 
 
 class Misreading:
-    """Of one launch. `kept` is what the daemon before has kept of `left`."""
+    """Evidence of one launch. `kept` is what the daemon before has kept of `left`."""
 
     def __init__(self, spec: Composer, kept: Any = None) -> None:
         self._is_searched = spec.line is not None and not spec.at_cursor

@@ -160,7 +160,7 @@ class Observations:
         return self.last
 
     def _alert(self, found: Obstacle | None, seen: LinkObserved, *, begins: bool) -> list[SessionCommand]:
-        """What nobody here can read is a person's: they are told when it begins, and when it is over."""
+        """Tells a person of a screen that is not understood: when that begins, and when it is over."""
         if found is None:
             return []
         misread = found is MISREAD_COMPOSER

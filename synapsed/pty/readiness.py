@@ -51,7 +51,7 @@ class Moment:
     pasted: bool = False
     """What stands in the composer may be the message that is being typed."""
     misread: bool = False
-    """What was pasted stands elsewhere than in the composer, as its profile finds that."""
+    """The text that was pasted stands elsewhere than in the composer, as its profile finds that."""
 
     in_turn: bool = False
     """It has a message, whose turn is not over."""

@@ -21,7 +21,7 @@ from synapsed.terminal.snapshot import ANSI, DEC, Cell, Modes
 __all__ = ["Emulator", "ScreenRow"]
 
 _SCROLLBACK_BYTES_PER_CELL = 12
-"""What is kept is less than what is asked for, by as much as pages are not full."""
+"""Fewer bytes are kept than are asked for, by as much as pages are not full."""
 
 _CELL_PIXELS = (8, 16)
 

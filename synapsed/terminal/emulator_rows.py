@@ -43,7 +43,7 @@ _LAYOUTS, _VARIANTS, _TOLD = 32, 8, 4096
 """Rows remembered beside those that are shown, and beside as many again; how many of each; styles of the library."""
 
 _GRAPHEME_BYTES = 1024
-"""Of what stands in a cell; more is asked for once more."""
+"""Code points of a cell that are read at once; more are asked for once more."""
 
 
 class ScreenRow:
@@ -62,7 +62,7 @@ class ScreenRow:
         self.head = layout.head
         self.wrapped = wrapped
         self.derived: Any = None
-        """What whoever reads the rows has made of this one."""
+        """Results that readers of the rows have made of this one."""
         self._styles: Sequence[int] = ()
         self._made_of = layout, styles, painted
 
@@ -81,7 +81,7 @@ class ScreenRow:
 
 
 class _Layout:
-    """What the cells of a row tell by themselves; the same cells may be of other styles, or hold other clusters.
+    """The layout of a row, as its cells tell it; the same cells may be of other styles, or hold other clusters.
 
     `named` are the styles that are met, as the row's page has them; `painted` columns have nothing but that background;
     in `joined` columns there is more than a code point. `known` are the rows that were made of it; `plain` is the row,

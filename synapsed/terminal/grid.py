@@ -65,7 +65,7 @@ class Grid:
         self.cursor = (0, 0)
         """(row, column), from 0, as of the last `refresh`."""
         self._pens: list[bytes] = []
-        """What sets the pen to each style; empty for the default one."""
+        """Sequences that set the pen to each style; empty for the default one."""
         self._kinds: list[str] = []
         """How text of each style is drawn, for as many as were asked for."""
         self._cells: dict[tuple[str, int, int], Cell] = {}
@@ -178,7 +178,7 @@ class Grid:
         return [index for index, row in enumerate(self._rows[:-1]) if row.wrapped]
 
     def _skips_last(self, index: int) -> bool:
-        """Whether a wide character found one column left in this row, and went to the next one."""
+        """Returns True if a wide character found one column left in this row, and went to the next one."""
         below = self._rows[index + 1]
         return self._rows[index].head and below.widths[0] == 2 and below.graphemes[0] != " "
 

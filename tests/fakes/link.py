@@ -203,7 +203,7 @@ class FakeLink:
         self.screens_kept += 1
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        return _Attachment()
+        return IdleAttachment()
 
     def watch(self) -> ScreenWatch:
         return self.watches.join()
@@ -216,7 +216,9 @@ class FakeLink:
         self.emit = lambda _event: None
 
 
-class _Attachment:
+class IdleAttachment:
+    """A terminal at which nothing is typed and shown."""
+
     async def redraw(self) -> bytes:
         return b""
 

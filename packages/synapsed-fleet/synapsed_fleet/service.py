@@ -244,7 +244,7 @@ class Fleet:
         await self.parcels.load()
 
     async def start(self) -> None:
-        """What was under way goes on. Call `restore` before."""
+        """Goes on with what was under way. Call `restore` before."""
         await self.carrier.restore()
         await self._peers.learn(self._me.name, self._identity.token)
         self.table.on_owed = self._due.set

@@ -19,7 +19,7 @@ import aiohttp
 import structlog
 
 from synapsed import __version__
-from synapsed.channels import Channel, LaunchContext, at_path
+from synapsed.channels import Adapter, Channel, LaunchContext, at_path
 from synapsed.clock import PastDates, SystemClock
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
@@ -516,3 +516,7 @@ def looks_for_thread() -> Iterator[float]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+ADAPTERS = {"app-server": Adapter(AppServerChannel, AppServerChannel, is_there=lambda context: context.companion)}
+"""By their names in profiles."""

@@ -2,4 +2,4 @@
 
 from synapsed.kernel import Face
 
-FACE = Face(name="app_server", adapters_in="synapsed.parts.app_server.adapters")
+FACE = Face(name="app_server", adapters_in="synapsed.parts.app_server.channel")

@@ -148,7 +148,7 @@ def answered(turn: dict[str, Any], key: str) -> str | None:
 
 
 def says_all(item: dict[str, Any]) -> bool:
-    """Whether it is a message of the program's that may be an answer: not what it says before it goes on."""
+    """Returns True for a message of the program's that may be an answer: not for what it says before it goes on."""
     return item.get("type") == "agentMessage" and bool(item.get("text")) and item.get("phase") != "commentary"
 
 

@@ -159,8 +159,8 @@ class AppTurns:
             )
 
     def _accept(self, item: _Json, turn: str) -> None:
-        """What a person types into a turn of ours is of that turn, unless that had its answer by then: it is over, and
-        the rest is the person's."""
+        """Hears a message of a user. A person's in a turn of ours is of that turn, unless that had its answer by then:
+        it is over, and the rest is the person's."""
         id_ = str(item.get("id"))
         if id_ in self._accepted:
             return

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import structlog
 
-from synapsed.channels import Channel, LaunchContext, at_path, reply_of
+from synapsed.channels import Adapter, Channel, LaunchContext, at_path, reply_of
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import PermissionOver
@@ -238,3 +238,9 @@ def _letters(text: str, count: int) -> str:
         number, rest = divmod(number, len(_DIGITS))
         letters += _DIGITS[rest]
     return letters
+
+
+ADAPTERS = {
+    "session-server": Adapter(SessionServerChannel, SessionDelivery, is_there=lambda context: context.port is not None)
+}
+"""By their names in profiles."""

@@ -2,4 +2,4 @@
 
 from synapsed.kernel import Face
 
-FACE = Face(name="session_server", adapters_in="synapsed.parts.session_server.adapters")
+FACE = Face(name="session_server", adapters_in="synapsed.parts.session_server.delivery")

@@ -1,21 +1,18 @@
 """`@agent` in attached terminals: what goes to the program, and what goes elsewhere."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
-from synapsed.interfaces import TypedLine
-from synapsed.model.outer_terminal import OuterTerminal
-from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
 from synapsed.parts.mentions.routing import ANSWERS_MAX, Addressee, MentionLine
+from tests.fakes.link import IdleAttachment
 
 ME = "synapse-claude-8100"
 
 
-class Terminal:
-    """An line whose program shows whatever was typed."""
+class Terminal(IdleAttachment):
+    """A terminal whose program shows whatever was typed."""
 
     def __init__(self) -> None:
         self.typed = b""
@@ -25,41 +22,11 @@ class Terminal:
         self.agrees = True
         self.draft = True
 
-    async def redraw(self) -> bytes:
-        return b""
-
-    async def output(self) -> AsyncIterator[bytes]:
-        yield b""
-
-    async def earlier(self) -> Checkpoint:
-        return Checkpoint(offset=0, cols=80, rows=24, redraw=b"")
-
-    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
-        """All goes through `output`."""
-
-    def keep_one_screen(self) -> None:
-        """It has one."""
-
-    def keep_clipboard(self, told: str | None) -> None:
-        """Nothing is set."""
-
-    def type_now(self, data: bytes) -> bool:
-        return False
-
-    def follow(self, line: TypedLine) -> None:
-        """It is the test's."""
-
     async def write(self, data: bytes) -> None:
         await self.type(data)
 
     async def type(self, data: bytes) -> None:
         self.typed += data
-
-    async def resize(self, cols: int, rows: int) -> None:
-        return None
-
-    def seen_in(self, outer: OuterTerminal) -> None:
-        return None
 
     async def composes(self) -> bool:
         return self.draft
