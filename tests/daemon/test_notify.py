@@ -68,10 +68,17 @@ def published(ntfy: Webhook) -> list[dict[str, Any]]:
     return [body for method, (_, _, body) in requests if method == "POST" and "finished" not in body["title"]]
 
 
+def recorded(daemon: Daemon) -> set[str]:
+    """Returns the sinks of which the daemon knows that they were told of a question, also after a kill."""
+    lines = [line for line in daemon.log().splitlines() if "a person is told" in line and "question" in line]
+    return {sink for sink in ("hook", "phone", "post") if any(sink in line for line in lines)}
+
+
 def test_told_at_every_sink_once_and_taken_back(daemon: Daemon, sinks: tuple[Webhook, Webhook, MailServer]) -> None:
     hook, ntfy, mail = sinks
     task = daemon.send(ASKS, "shell")
     eventually(lambda: told(hook) and published(ntfy) and mail.mails, "every sink is told")
+    eventually(lambda: recorded(daemon) == {"hook", "phone", "post"}, "the daemon has it that they were")
     daemon.kill9()
     daemon.start()
     (item,) = daemon.request("GET", "/inbox").json

@@ -285,7 +285,20 @@ async def test_an_interrupt_that_is_not_confirmed_lets_the_turn_go_on(played: Pl
 
 
 async def test_a_message_that_a_busy_program_takes_late_is_stopped_then(played: Played) -> None:
-    """What counts is when it had the message."""
+    played.channel.gate.clear()
+    played.begin()
+    await until(lambda: bool(played.channel.given))
+    stopping = asyncio.create_task(played.turns.interrupt(10))
+    await until(lambda: played.turns.turn is not None and played.turns.turn.state.interrupting)
+    played.channel.gate.set()
+    await until(lambda: played.channel.stopped == ["turn-1"])
+    played.tell(TurnInterrupted)
+    assert await stopping
+    assert (await played.until(LinkTurnInterrupted)).reason == "interrupted"
+
+
+async def test_an_interrupt_waits_while_a_busy_program_takes_the_message(played: Played) -> None:
+    """Its time begins when the program has the message."""
     played.channel.gate.clear()
     played.begin()
     await until(lambda: bool(played.channel.given))
@@ -294,8 +307,7 @@ async def test_a_message_that_a_busy_program_takes_late_is_stopped_then(played: 
     assert not given_up
     played.channel.gate.set()
     await until(lambda: played.channel.stopped == ["turn-1"])
-    played.tell(TurnInterrupted)
-    assert (await played.until(LinkTurnInterrupted)).reason == "interrupted"
+    await stopping
 
 
 async def test_pieces_of_the_answer_are_told(played: Played) -> None:

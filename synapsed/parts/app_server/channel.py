@@ -9,6 +9,7 @@ are left to the terminal, and so are methods.
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -79,6 +80,8 @@ class AppServerChannel:
         """The connection has brought what is known of the thread."""
         self._request_came = asyncio.Event()
         self._thread: str | None = None
+        self._writing = threading.Lock()
+        """Two threads may write at once: what stands last is what was known last."""
         self._subscribed = False
         self._busy = False
         self._threads: set[str] = set()
@@ -234,7 +237,7 @@ class AppServerChannel:
             write_whole(self._context.refused_file, self._context.program.encode(), durable=False)
 
     def _remember(self) -> None:
-        with suppress(OSError, ValueError):
+        with self._writing, suppress(OSError, ValueError):
             write_whole(self._file, (self._thread or "").encode("ascii"), durable=False)
 
     # --- the connection ---

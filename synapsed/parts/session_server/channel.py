@@ -7,6 +7,7 @@ assistant message whose `parentID` it is. When the connection was lost the messa
 import asyncio
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -107,7 +108,6 @@ class SessionServerChannel:
         self._channel = channel
         self._context = context
         self._dates = PastDates(SystemClock())
-        self._base = f"http://127.0.0.1:{context.port}"
         self._emit: Callable[[ChannelFact], None] | None = None
         self._client: aiohttp.ClientSession | None = None
         self._task: asyncio.Task[None] | None = None
@@ -119,6 +119,7 @@ class SessionServerChannel:
         """The message that was given last, ours where that can be told, and the session that it was given to; in the
         same file."""
         self._remembered = ""
+        self._writing = threading.Lock()  # two threads may write at once: what stands last is what was known last
         self._children: set[str] = set()
         """Sessions of subagents: not this agent's turns."""
         self._open: dict[str, str] = {}
@@ -144,6 +145,10 @@ class SessionServerChannel:
         self._said: set[str] = set()
         self._error: dict[str, Any] = {}
         """The turn's error, which is told before its message has it."""
+
+    @property
+    def _base(self) -> str:
+        return f"http://127.0.0.1:{self._context.port}"
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
         """Begin; returns before the program's server is up."""
@@ -227,7 +232,7 @@ class SessionServerChannel:
         return " ".join((self._session or "", *(self._given or ())))
 
     def _remember(self) -> None:
-        with suppress(OSError, ValueError):
+        with self._writing, suppress(OSError, ValueError):
             self._remembered = kept = self._kept()
             write_whole(self._file, kept.encode("ascii"), durable=False)
 

@@ -1,6 +1,8 @@
 """The app-server adapter: threads, connections, and a server that speaks otherwise."""
 
 import asyncio
+import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,36 @@ async def test_a_server_that_speaks_otherwise_is_remembered_until_there_is_anoth
     program.write_text("12")
     assert not was_refused(replace(context, program=program_mark(str(program))))
     assert program_mark(str(tmp_path / "missing")) == ""
+
+
+async def test_a_new_thread_is_kept_behind_an_older_write_that_takes_long(
+    launch: Launch, server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one would stand last, and the next daemon go on with the thread before."""
+    writes, begun, done, may_end = app_server.write_whole, [], [], threading.Event()
+
+    def slow_once(path: Path, content: bytes, *, durable: bool) -> None:
+        begun.append(content)
+        if len(begun) == 1:
+            may_end.wait(DEADLINE)
+        writes(path, content, durable=durable)
+        done.append(content)
+
+    monkeypatch.setattr(app_server, "write_whole", slow_once)
+    it = made(launch)
+    await it.open(Facts())
+    try:
+        await until(lambda: len(begun) == 1)
+        await server.tell("thread/started", thread={"id": "thread-2", "ephemeral": False, "status": {"type": "idle"}})
+        await until(lambda: it._thread == "thread-2")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until(lambda: bool(done)), 0.2)
+        may_end.set()
+        await until(lambda: len(done) == 2)
+    finally:
+        may_end.set()
+        await it.close()
+    assert it._file.read_bytes() == b"thread-2"
 
 
 async def test_the_next_daemon_goes_on_with_the_same_thread(launch: Launch, server: AppServer) -> None:

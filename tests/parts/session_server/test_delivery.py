@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import re
+import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,6 +216,39 @@ async def test_a_message_begins_a_session_and_is_found_there_by_the_next_daemon(
         await after.close()
     assert len(server.posted("/session/ses_new/prompt_async")) == 2
     assert len(server.posted("/session/ses_new/abort")) == 1
+
+
+async def test_a_message_s_session_is_kept_behind_an_older_write_that_takes_long(
+    launch: Launch, server: TakingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one would stand last, and the next daemon give the message to the session before."""
+    begun, may_end, writes = asyncio.Event(), threading.Event(), session_server.write_whole
+    loop = asyncio.get_running_loop()
+
+    def slow_once(path: Path, content: bytes, *, durable: bool) -> None:
+        if not begun.is_set():
+            loop.call_soon_threadsafe(begun.set)
+            may_end.wait(DEADLINE)
+        writes(path, content, durable=durable)
+
+    monkeypatch.setattr(session_server, "write_whole", slow_once)
+    context = replace(launch.context, port=server.port, conversation="ses_1")
+    context.launch_dir.mkdir(parents=True, exist_ok=True)
+    it = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context)
+    await it.open(Facts())
+    try:
+        await reached(it, "idle")
+        await asyncio.wait_for(begun.wait(), DEADLINE)
+        key = it.key("t", 0)
+        giving = asyncio.create_task(it.submit(key, "first", new=True))
+        await asyncio.wait({giving}, timeout=0.2)
+        may_end.set()
+        await giving
+        await server.prompt("first", key, "ses_new")
+    finally:
+        may_end.set()
+        await it.close()
+    assert (context.launch_dir / "server.session").read_text() == f"ses_new {key} ses_new"
 
 
 async def test_the_next_daemon_ends_a_message_that_a_clock_set_back_put_before_others(
