@@ -20,8 +20,10 @@ from synapsed.terminal.menu_keys import Move
 from synapsed.terminal.screen_messages import Note
 from synapsed.terminal.verdict import screen_sign
 
-CLEAR_TRIES = 20
-"""A composer may need its key once per line."""
+CLEAR_TRIES = 100
+"""A composer may need its key once per line, and Backspace before the next one."""
+
+BACKSPACE = "\x7f"
 
 VAIN_TRIES = 3
 """Where it changes nothing so many times in a row it does something else there (of vim's keys, Esc), and what stands in
@@ -390,8 +392,9 @@ class Keyboard:
         return look.verdict.asked is None and there
 
     def clear(self, unless: Callable[[], bool] = lambda: False) -> Steps[bool]:
-        """Empty the composer, `unless` something has come to be so; whether it is empty."""
-        vain = 0
+        """Empty the composer, `unless` something has come to be so; whether it is empty. Where the profile's keys change
+        nothing, they may take no more than a line, and Backspace joins that to the one before."""
+        vain, joins, keys = 0, False, self._profile.delivery.clear
         for tries in range(CLEAR_TRIES):
             before = yield from look_now()
             if unless():
@@ -401,8 +404,10 @@ class Keyboard:
                 return True
             if vain == VAIN_TRIES:
                 return False
-            wiped = yield from self._wipe(self._profile.delivery.clear, _from_composer(before))
+            wiped = yield from self._wipe(keys, _from_composer(before))
+            joins = joins or (wiped and keys == BACKSPACE)
             vain = 0 if wiped else vain + 1
+            keys = BACKSPACE if keys != BACKSPACE and (joins or not wiped) else self._profile.delivery.clear
             yield from self.leave_opened()
         return (yield from look_now()).composer.state != "draft"
 

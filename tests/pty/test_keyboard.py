@@ -194,7 +194,26 @@ def test_a_dialog_that_is_drawn_anew_between_two_steps_is_waited_for() -> None:
 def test_keys_that_change_nothing_are_not_pressed_for_ever() -> None:
     program = Program(["a message"], then=["a message"] * 30)
     assert not program.play(program.keyboard.clear())
-    assert program.keys == [b"\x15"] * VAIN_TRIES
+    assert program.keys == [b"\x15", b"\x7f", b"\x15"]
+    assert len(program.keys) == VAIN_TRIES
+
+
+def test_keys_that_take_a_line_are_pressed_for_each_with_backspace_between() -> None:
+    """qwen's Ctrl-U does nothing in a line that is empty."""
+
+    class Lines(Program):
+        def write(self, data: bytes) -> bool:
+            *above, last = self.shown[0].split("|")
+            if data == b"\x15":
+                shown = [*above, ""]
+            else:
+                shown = [*above, last[:-1]] if last else above
+            self.then = ["|".join(shown)]
+            return super().write(data)
+
+    program = Lines(["one|two|three|four"])
+    assert program.play(program.keyboard.clear())
+    assert program.keys == [b"\x15", b"\x15", b"\x7f", b"\x15", b"\x7f", b"\x15", b"\x7f", b"\x15"]
 
 
 def test_an_answer_of_several_steps_ends_where_the_turn_is_stopped() -> None:
