@@ -392,8 +392,8 @@ class Keyboard:
         return look.verdict.asked is None and there
 
     def clear(self, unless: Callable[[], bool] = lambda: False) -> Steps[bool]:
-        """Empty the composer, `unless` something has come to be so; whether it is empty. Where the profile's keys change
-        nothing, they may take no more than a line, and Backspace joins that to the one before."""
+        """Empty the composer, `unless` something has come to be so; whether it is empty. Where the profile's keys
+        change nothing, they may take no more than a line, and Backspace joins that to the one before."""
         vain, joins, keys = 0, False, self._profile.delivery.clear
         for tries in range(CLEAR_TRIES):
             before = yield from look_now()

@@ -204,10 +204,8 @@ def test_keys_that_take_a_line_are_pressed_for_each_with_backspace_between() -> 
     class Lines(Program):
         def write(self, data: bytes) -> bool:
             *above, last = self.shown[0].split("|")
-            if data == b"\x15":
-                shown = [*above, ""]
-            else:
-                shown = [*above, last[:-1]] if last else above
+            left = "" if data == b"\x15" else last[:-1]
+            shown = [*above, left] if last or data == b"\x15" else above
             self.then = ["|".join(shown)]
             return super().write(data)
 
