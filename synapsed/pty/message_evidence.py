@@ -16,9 +16,10 @@ is not there                nothing           a sign is waited for
 
 import re
 
+from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
 from synapsed.profiles.profile import Profile
-from synapsed.pty.turn_types import BEFORE_SUBMISSION, Phase, Seen, TurnState, works
+from synapsed.pty.turn_types import BEFORE_SUBMISSION, OWN_SOURCES, Phase, Seen, TurnState, works
 from synapsed.terminal.delivery import Typed, squeezed
 
 HIDDEN_S = 1.0
@@ -79,6 +80,12 @@ class MessageInComposer:
         rests = state.busy_seen and seen.verdict.settled and seen.composer == "draft"
         stands = rests and state.left and bool(state.shown) and self.holds(seen.text, state)
         return stands and self.is_taken(seen, state)
+
+    def is_returned(self, seen: Seen, state: TurnState) -> bool:
+        """Whether a side channel alone holds the turn open, it told that the program took the message, and that stands
+        in its composer again: what is stopped before the program said anything, some versions tell nobody."""
+        alone = seen.verdict.activity is Activity.BUSY and seen.verdict.source not in OWN_SOURCES
+        return alone and state.taken and seen.composer == "draft" and self.holds(seen.text, state)
 
     def stands_behind_other(self, composer: str) -> bool:
         """Whether that row of a composer has other text, and then the message: a program that was stopped may give back

@@ -547,7 +547,8 @@ class Session:
         """Tell how the turn goes, while the `screen` shows that; one that is over is gone, unless it `stays` until what
         is left of it is cleared away."""
         if isinstance(event, LinkTurnInterrupted) and event.reason == "person" and not self._person_was_there():
-            event = replace(event, reason="program")
+            asked = self.turn is not None and self.turn.asked_to_stop
+            event = replace(event, reason="interrupted" if asked else "program")
         if not stays and not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
             self._tools.last(screen, now)
             self._drop()

@@ -64,6 +64,7 @@ from synapsed.pty.turn_types import (
 )
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import Typed
+from synapsed.terminal.verdict import STALE_S
 
 
 class PtyTurn:
@@ -116,6 +117,8 @@ class PtyTurn:
         """It stood elsewhere on the screen when that began: an earlier message was the same."""
         self._typed_not_before = 0.0
         self.state = state
+        self.asked_to_stop = False
+        """Somebody has stopped it by synapsed, though the program may not have confirmed that in time."""
         self.deadline: float | None = None
         """When `seen` wants to be called again at the latest, monotonic seconds."""
 
@@ -440,7 +443,13 @@ class PtyTurn:
         return self._untold or (self._shows and not self.state.busy_seen)
 
     def _goes_on(self, seen: Seen) -> list[Command]:
-        """A program that works on was not stopped by a refusal: a person may have allowed it in the terminal."""
+        """A program that works on was not stopped by a refusal: a person may have allowed it in the terminal. One that
+        has given the message back does not work on."""
+        if self._composed.is_returned(seen, self.state):
+            still = self._profile.ready.quiet_ms / 1000 if self.state.interrupting and self.state.left else STALE_S
+            self.deadline = seen.changed_at + still
+            returned = seen.now >= self.deadline
+            return self._stopped("composer: the message was given back", seen.now) if returned else []
         if not self.state.refused or seen.verdict.activity is not Activity.BUSY or seen.verdict.source not in SIGNS:
             self._at_work_since = None
             return []
@@ -613,7 +622,7 @@ class PtyTurn:
         self.withdrawing = False
         if self.state.phase is Phase.SETTLING:
             return self._taken_back()
-        self.state.interrupting = True
+        self.state.interrupting = self.asked_to_stop = True
         return [Save()]
 
     def go_on(self) -> list[Command]:

@@ -40,6 +40,9 @@ NEXT: dict[Phase, frozenset[Phase]] = {
 SIGNS = frozenset({"status record", "title", "progress", "screen"})
 """Sources of a verdict by which the program itself shows that it works."""
 
+OWN_SOURCES = SIGNS | {"dialog", "composer", "kernel", "quiet"}
+"""Sources of a verdict but for side channels, which have names of their own."""
+
 BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Phase.OVER})
 """What a side channel reports then is of another turn, or of an earlier leg."""
 

@@ -5,6 +5,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnInterrupted
 from synapsed.model.link import LinkTurnInterrupted
+from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import AnswerFound, Clear, FindAnswer, Phase, Recall, Save, TakeOut, TurnState, Type
 from tests.pty.playbook import (
     ASKED,
@@ -187,6 +188,48 @@ def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown:
     ]
     assert machine.holds(back)
     assert not machine.holds(f"{back} and a person's words")
+
+
+HELD_OPEN = {"activity": Activity.BUSY, "source": "hooks", "composer": "draft", "text": "hello", "changed_at": 5.0}
+"""The program was stopped before it said anything, and has told nobody; the message stands in its composer again."""
+
+
+def held_open(*, left: bool) -> PtyTurn:
+    machine = submitted(shown="hello")
+    machine.told(accepted(1.1, "hello"), 1.1)
+    if left:
+        machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    return machine
+
+
+def test_a_message_that_is_given_back_ends_an_interrupt_at_once_though_a_channel_has_the_turn_open() -> None:
+    machine = held_open(left=True)
+    machine.interrupt()
+    assert machine.seen(seen(5.1, offset=40, **HELD_OPEN)) == []
+    assert machine.deadline == pytest.approx(5.25), "it is drawn"
+    returned = says_interrupted("interrupted", "composer: the message was given back")
+    assert machine.seen(seen(5.3, offset=40, **HELD_OPEN)) == [returned]
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_message_that_is_given_back_late_ends_a_turn_that_a_channel_has_open(left: bool) -> None:
+    """Its stop was given up as not confirmed; a screen that is behind shows the message for a moment only."""
+    machine = held_open(left=left)
+    machine.interrupt()
+    machine.go_on()
+    assert machine.seen(seen(5.1, offset=40, **HELD_OPEN)) == []
+    assert machine.deadline == pytest.approx(15.0)
+    assert machine.seen(seen(15.1, offset=40, **HELD_OPEN)) == [
+        Clear(),
+        says_interrupted("person", "composer: the message was given back"),
+    ]
+    assert machine.asked_to_stop
+
+
+def test_a_draft_of_a_persons_does_not_end_a_turn_that_a_channel_has_open() -> None:
+    machine = held_open(left=True)
+    assert machine.seen(seen(30.0, offset=40, **{**HELD_OPEN, "text": "hello there"})) == []
+    assert machine.state.phase is Phase.WORKING
 
 
 @pytest.mark.parametrize(

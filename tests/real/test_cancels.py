@@ -251,3 +251,19 @@ def _ask(daemon: Daemon, task: str) -> None:
         daemon.post(f"/control/tasks/{task}/cancel", {})
     except (OSError, HTTPException):
         return  # killed meanwhile
+
+
+@pytest.mark.parametrize(("cli", "version"), [*OLDER, ("claude", "2.1.261"), ("claude", None)])
+def test_a_person_s_stop_is_told_where_the_program_tells_nobody(
+    cli: str, version: str | None, start_of: StartOf
+) -> None:
+    agent = start_of(cli, version)
+    agent.ask_exactly(f"Say {nonce()}.")
+    word = nonce()
+    task = agent.send(f"[[hold:never-{word}]] {word}")
+    agent.daemon.task_in(task, "working")
+    agent.model.wait_for(lambda requests: any(word in request.user for request in requests))
+    assert agent.daemon.ctl("keys", agent.name, "Escape").code == 0
+    ended = agent.daemon.task_in(task, "canceled", "failed", "completed")
+    assert ended["status"] == "canceled", ended
+    agent.ask_exactly(f"Say {nonce()}.")
