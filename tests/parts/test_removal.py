@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,16 @@ WORDS = {
 WITH_OPTION = {"fleet": ("list", "--fleet"), "worktree": ("start", "dummy", "--worktree", "login")}
 
 
-@pytest.fixture(scope="module", params=[*NAMES, *OUTSIDE])
+IN_THE_GATE = {"attention", "fleet", "schedules", "session_server", "web"}
+"""One of each kind: with a follower, a distribution of its own, tables, an adapter, a surface of its own. The others
+are for the night."""
+
+
+def params() -> list[Any]:
+    return [pytest.param(name, marks=() if name in IN_THE_GATE else pytest.mark.night) for name in (*NAMES, *OUTSIDE)]
+
+
+@pytest.fixture(scope="module", params=params())
 def part(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -12,14 +12,14 @@ from tests.simulation.plan import draw
 from tests.simulation.planted import PLANTED, find, shrunken
 from tests.simulation.run import play
 
-GATE = 300
-"""Seeds that fit 30 seconds of a processor."""
+GATE = 150
+"""Seeds that fit 20 seconds of a processor."""
 
 NIGHT = 2000
 
 GROUP = 50
 
-LOST_SEEDS = 20
+LOST_SEEDS = 10
 
 
 LOSSES: tuple[tuple[tuple[str, Any], ...], ...] = (
