@@ -1,6 +1,9 @@
-"""What is told of a turn that a person types into, and of one behind a conversation that is told again."""
+"""What is told of a turn where others' turns are beside it: behind one that went wrong, or a conversation that is told
+again, and in one that a person types into."""
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +24,49 @@ def answer(task: dict[str, Any]) -> str | None:
     """What its asker was told."""
     found = [each["parts"][0]["text"] for each in task["artifacts"] if each["artifact_id"] == "answer"]
     return found[0] if found else None
+
+
+def fill(project: Path) -> None:
+    """A repository of 4,000 files, of which a program that keeps snapshots is slow to make one."""
+    for number in range(4_000):
+        file = project / f"folder-{number % 40}" / f"file-{number}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{number}\n" * 20)
+    for command in (("init", "-q"), ("add", "-A"), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "1")):
+        subprocess.run(["git", *command], cwd=project, check=True)
+
+
+@pytest.mark.parametrize("cli", ["opencode", "codex"])
+@pytest.mark.parametrize("how", ["failed", "canceled", "typed"])
+def test_messages_right_behind_a_turn_that_went_wrong_run(
+    cli: str, how: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    """`typed`: a person's, that fails."""
+    prepared, wrong = cli_home(cli), []
+    fill(prepared.cwd)
+    agent = RealAgent.start(cli, daemon, model, prepared)
+    agent.ask_exactly(nonce())
+    with agent.attached() as person:
+        for _ in range(N):
+            daemon.ready(agent.name)
+            word, bad, first = nonce(), nonce(), None
+            if how == "typed":
+                person.submit(f"{bad} [[delay:1]] [[status:400]]")
+            else:
+                first = agent.send(f"{bad} {'[[status:400]]' if how == 'failed' else f'[[hold:{bad}]]'}")
+            if how != "failed":
+                model.wait_for_turn(bad)
+            behind = [agent.send(f"{word}-{n}") for n in range(2)]
+            if how == "canceled":
+                daemon.ctl("cancel", str(first))
+            assert first is None or daemon.ended(first)["status"] == how
+            model.release(bad)
+            for n, task in enumerate(behind):
+                done = daemon.ended(task)
+                said, asked = answer(done), model.submissions(f"{word}-{n}")
+                if (done["status"], said, asked) != ("completed", expected_answer(f"{word}-{n}"), 1):
+                    wrong.append((done["status"], done["error"], said, asked))
+    assert not wrong, wrong
 
 
 @pytest.mark.parametrize("cli", ACP)

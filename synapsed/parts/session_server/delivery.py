@@ -31,6 +31,9 @@ taken for ours, too."""
 REFUSED_MAX = 500
 """Characters of what a server says to a message that it does not take."""
 
+WRITES_S = 3.0
+"""How long a session that went wrong may take, from its first `session.idle` on, to write that down."""
+
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _OWN_ID = re.compile(rf"msg_[0-9a-f]{{12}}{OWN}[0-9A-Za-z]{{11}}")
 _log = structlog.get_logger(__name__)
@@ -46,6 +49,9 @@ class SessionDelivery(SessionServerChannel):
         self._connected = False
         self._busy: set[str] = set()
         """Sessions in which something runs."""
+        self._wrong: dict[str, asyncio.Task[None] | None] = {}
+        """Sessions whose turn went wrong. Such a one is told as idle before its end is written, and once more behind
+        that; a prompt between the two does not run, and is ended by the second. With what waits for the second."""
         self._asked: dict[str, dict[str, Any]] = {}
         """Open questions, as they came, by id."""
         self._changed: Callable[[], None] = lambda: None
@@ -66,7 +72,7 @@ class SessionDelivery(SessionServerChannel):
             return "away"
         if self._asked:
             return "asking"
-        return "busy" if self._session in self._busy else "idle"
+        return "busy" if self._session in self._busy or self._session in self._wrong else "idle"
 
     def key(self, task_id: str, leg: int) -> str:
         return f"msg_{_stamp(time.time_ns() // 1_000_000)}{OWN}{_letters(f'{task_id}.{leg}', 11)}"
@@ -183,6 +189,7 @@ class SessionDelivery(SessionServerChannel):
         await super()._catch_up()
         found = await self._get("/session/status")
         statuses = found if isinstance(found, dict) else {}
+        self._wrong.clear()
         self._busy = {str(id_) for id_, status in statuses.items() if at_path(status, "type") not in (None, "idle")}
         asked = {str(each.get("id")): each for each in objects(await self._get("/permission"))}
         for request in [request for request in self._asked if request not in asked]:
@@ -203,9 +210,30 @@ class SessionDelivery(SessionServerChannel):
                 (self._busy.discard if idle else self._busy.add)(session)
             case "session.idle" if session is not None:
                 self._busy.discard(session)
+                self._write_down(session)
+            case "session.error" if session is not None:
+                self._wrong.setdefault(session, None)
+            case "session.compacted" if session is not None:  # the error was that it had become too long: it goes on
+                self._wrong.pop(session, None)
             case "permission.replied":
                 self._close(word(given, "requestID") or word(given, "permissionID") or "")
         await super()._hear(event)
+        self._tell()
+
+    def _write_down(self, session: str) -> None:
+        """A session is idle: for the second time, if its turn went wrong, or it will be once more."""
+        if session not in self._wrong:
+            return
+        if (waits := self._wrong[session]) is not None:
+            waits.cancel()
+            del self._wrong[session]
+        else:
+            self._wrong[session] = self._looks.spawn(self._written(session), name=f"{self._context.agent_id} writes")
+
+    async def _written(self, session: str) -> None:
+        """It may be told as idle once only."""
+        await asyncio.sleep(WRITES_S)
+        self._wrong.pop(session, None)
         self._tell()
 
     def _hear_permission(self, given: dict[str, Any], *, again: bool = False) -> None:

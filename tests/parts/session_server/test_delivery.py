@@ -17,6 +17,7 @@ from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import Delivering, FoundTurn
 from synapsed.model.facts import PermissionAsked, PermissionOver, PromptAccepted, TurnEnded, TurnFailed
 from synapsed.parts.session_server import channel as session_server
+from synapsed.parts.session_server import delivery
 from synapsed.parts.session_server.delivery import SessionDelivery
 from tests.channels.conftest import Launch
 from tests.parts.session_server.test_channel import DEADLINE, Facts, Server
@@ -121,6 +122,28 @@ async def test_a_message_is_given_to_the_session_on_the_terminal(
     ended = await facts.until(TurnEnded)
     assert (ended.turn, ended.answer) == (key, "Done.")
     await reached(it, "idle")
+
+
+async def test_no_message_is_given_between_the_two_times_that_a_turn_s_failure_is_told(
+    channel: tuple[SessionDelivery, Facts], server: TakingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would not run, and be ended by the second. Where there is no second, it waits for a while only."""
+    it, facts = channel
+    await reached(it, "idle")
+    for waits in (False, True):
+        await server.prompt("x", key := it.key("task", int(waits)))
+        await reached(it, "busy")
+        await server.event("session.error", sessionID="ses_1", error={"name": "APIError", "data": {"message": "no"}})
+        await server.idle()
+        await facts.until(TurnFailed)
+        assert it.reach() == "busy", key
+        if waits:
+            monkeypatch.setattr(delivery, "WRITES_S", 0.01)
+            await server.event("session.error", sessionID="ses_1", error={"name": "APIError", "data": {}})
+        else:
+            await server.idle()
+        await reached(it, "idle")
+        facts.clear()
 
 
 async def test_keys_are_in_order_and_the_same_part_is_sent_with_the_same_key(
