@@ -101,6 +101,13 @@ typedef struct {
   GhosttyFormatterTerminalExtra extra;
   const GhosttySelection* selection;
 } GhosttyFormatterTerminalOptions;
+typedef struct {
+  size_t size;
+  int emit;
+  bool unwrap;
+  bool trim;
+  const GhosttySelection* selection;
+} GhosttyTerminalSelectionFormatOptions;
 
 const char* ghostty_type_json(void);
 void ghostty_free(const void* allocator, uint8_t* ptr, size_t len);
@@ -113,6 +120,8 @@ int ghostty_terminal_get(GhosttyTerminal terminal, int data, void* out);
 int ghostty_terminal_get_multi(GhosttyTerminal, size_t count, const int* keys, void** values, size_t* out_written);
 void ghostty_terminal_vt_write(GhosttyTerminal terminal, const uint8_t* data, size_t len);
 int ghostty_terminal_grid_ref(GhosttyTerminal terminal, Point point, GhosttyGridRef* out);
+int ghostty_terminal_selection_format_alloc(
+  GhosttyTerminal, const void* allocator, GhosttyTerminalSelectionFormatOptions, uint8_t** out, size_t* out_len);
 
 int ghostty_cell_get(uint64_t cell, int data, void* out);
 int ghostty_row_get(uint64_t row, int data, void* out);

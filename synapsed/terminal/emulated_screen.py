@@ -245,7 +245,7 @@ class Screen:
 
     def _read(self) -> ScreenSnapshot:
         self._grid.refresh()
-        lines, wrapped = self._grid.lines()
+        lines, wrapped = self._grid.lines(self._cols)
         modes = self._emulator.modes()
         foreground, background, palette = self._emulator.colors
         return ScreenSnapshot(

@@ -30,6 +30,8 @@ _SHAPE_NUMBERS = {CURSOR[name]: numbers for name, numbers in _SHAPES.items()}
 """DECSCUSR's numbers of each shape that a program can set, blinking and not."""
 
 _SETS = re.compile(rb"\x1b\[\?(?=[\d;]*?(?:1049|40))(?P<modes>[\d;]+)h")
+_CHARSET = re.compile(rb"\x1b[(-+][0A]")
+"""Anything but ASCII is put into use, in which a wide character is a blank."""
 _BEGINS = re.compile(rb"(?:\x1b\[[\d;:]*m)*+(?P<first>.)", re.DOTALL)
 _JOINS_FROM = 0xC0
 """Any character beyond ASCII may join another, in clusters."""
@@ -61,6 +63,8 @@ class Emulator:
         self._main_cursor = (0, 0)
         self._just_read, self._joined = True, False
         """Nothing but pens was fed since the rows were read; what came then may join what had been printed."""
+        self._halves: set[bool] = set()
+        """The screens, by `alternate`, on which there may be halves of wide characters, or wide blanks."""
         self._reader = RowReader(self._terminal)
         self.colors: tuple[Rgb, Rgb, bytes] = ((0, 0, 0), (0, 0, 0), b"")
         """Foreground, background and palette, as of the last `read`."""
@@ -68,6 +72,8 @@ class Emulator:
     def feed(self, data: bytes) -> None:
         if self._just_read and (begins := _BEGINS.match(data)):
             self._just_read, self._joined = False, begins["first"][0] >= _JOINS_FROM
+        if _CHARSET.search(data):
+            self._halves = {False, True}
         done = 0
         for found in _SETS.finditer(data):
             self._write(data[done : found.start()])
@@ -84,6 +90,10 @@ class Emulator:
             self._resize()
 
     def resize(self, cols: int, rows: int) -> None:
+        if cols < self._cols:
+            self._halves.add(True)
+            if not self.mode(7):
+                self._halves.add(False)
         self._cols, self._rows = cols, rows
         self._resize()
         self._main_cursor = (min(self._main_cursor[0], rows - 1), min(self._main_cursor[1], cols - 1))
@@ -145,14 +155,23 @@ class Emulator:
         """The styles that rows name by their index, each as a blank cell."""
         return self._reader.styles
 
-    def read(self) -> tuple[ScreenRow, ...]:
-        """Returns the visible rows. A row that shows what it showed is the same object, also after it moved."""
+    def read(self) -> list[str]:
+        """Reads what is shown. Returns the text of each visible row, without the blank cells at its end, or with some
+        of them."""
         if self._joined:
             self._reader.begin()  # what joins a character does not mark its row as changed
         self._just_read, self._joined = True, False
-        rows = self._reader.read(self._rows)
+        texts = self._reader.read(self._cols, self._rows, by_cells=self.alternate in self._halves)
         self.colors = self._reader.colors()
-        return rows
+        return texts
+
+    def row(self, index: int) -> ScreenRow:
+        """Returns the cells of a row. One that shows what another showed is the same object."""
+        return self._reader.row(index)
+
+    def wrapped(self, index: int) -> bool:
+        """Returns whether a row goes on in the next one."""
+        return self._reader.wrapped(index)
 
     def forget_styles(self) -> None:
         """Forgets the styles, and all rows with them."""

@@ -1,12 +1,14 @@
-"""The visible rows of a terminal of libghostty-vt, each worked out once while it shows the same.
+"""The visible rows of a terminal of libghostty-vt: the text of all, as the library writes it, and the cells of one row
+where they are asked for.
 
-A row is read as the 64 bits of each of its cells. The library marks every row as changed when one is scrolled, so what
-was made of a row is found again by these bits: what they tell by themselves is worked out once (`_Layout`), and the
-styles, which a page numbers as it likes, are asked for once a look and page.
+Cells are read as 64 bits each. The library marks every row as changed when one is scrolled, so what was made of a row
+is found again by these bits: what they tell by themselves is worked out once (`_Layout`), and the styles, which a page
+numbers as it likes, are asked for once a look and page.
 """
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -17,6 +19,7 @@ from synapsed.terminal.ghostty import (
     COLOR,
     CONTENT_AT,
     DIRTY,
+    FORMAT,
     HEAD,
     JOINED,
     OUT_OF_SPACE,
@@ -32,6 +35,7 @@ from synapsed.terminal.ghostty import (
     lib,
     sized,
 )
+from synapsed.terminal.redraw import graphemes_of
 from synapsed.terminal.snapshot import Cell, Color
 
 codecs.lookup("utf-32-le")  # now: a process that has given up its rights cannot load it
@@ -46,49 +50,32 @@ _GRAPHEME_BYTES = 1024
 """Code points of a cell that are read at once; more are asked for once more."""
 
 
+@dataclass(slots=True, eq=False)
 class ScreenRow:
-    """One visible row: what stands in each column, the columns that it takes and the index of its style.
+    """The cells of one visible row: what stands in each column, the columns that it takes and the index of its style.
 
     `wrapped`: it goes on in the next one. `head`: its last column is blank, because a wide character did not fit.
     """
 
-    __slots__ = ("_made_of", "_styles", "cells", "derived", "graphemes", "head", "widths", "wrapped")
-
-    def __init__(self, layout: "_Layout", styles: Sequence[int], painted: Sequence[int], *, wrapped: bool) -> None:
-        """`styles` are the indexes of the layout's `named` styles, `painted` those of its painted columns."""
-        self.cells = layout.cells
-        self.graphemes = layout.graphemes
-        self.widths = layout.widths
-        self.head = layout.head
-        self.wrapped = wrapped
-        self.derived: Any = None
-        """Results that readers of the rows have made of this one."""
-        self._styles: Sequence[int] = ()
-        self._made_of = layout, styles, painted
-
-    @property
-    def styles(self) -> Sequence[int]:
-        if not self._styles:  # they are not looked at as often as the text
-            layout, styles, painted = self._made_of
-            columns = [0] * len(self.widths)
-            if layout.named:
-                indexes = dict(zip(layout.named, styles, strict=True))
-                columns = [*map(indexes.__getitem__, layout.numbers())]
-            for column, style in zip(layout.painted, painted, strict=True):
-                columns[column] = style
-            self._styles = columns
-        return self._styles
+    cells: bytes
+    graphemes: Sequence[str]
+    widths: bytes
+    styles: Sequence[int]
+    wrapped: bool
+    head: bool
+    derived: Any = None
+    """Results that readers of the rows have made of this one."""
 
 
 class _Layout:
     """The layout of a row, as its cells tell it; the same cells may be of other styles, or hold other clusters.
 
-    `named` are the styles that are met, as the row's page has them; `painted` columns have nothing but that background;
-    in `joined` columns there is more than a code point. `known` are the rows that were made of it; `plain` is the row,
-    and the same one wrapped, where it can be no other.
+    `numbers` are the styles of the columns, as the row's page has them, if there are any, and `named` those that are
+    met; `painted` columns have nothing but that background; in `joined` columns there is more than a code point.
+    `known` are the rows that were made of it.
     """
 
-    __slots__ = ("cells", "graphemes", "head", "joined", "known", "named", "painted", "plain", "widths")
+    __slots__ = ("cells", "graphemes", "head", "joined", "known", "named", "numbers", "painted", "widths")
 
     def __init__(self, cells: bytes) -> None:
         self.cells = cells
@@ -98,7 +85,8 @@ class _Layout:
         # Of each cell two characters, of which the second is nothing.
         text = (number >> CONTENT_AT & codes).to_bytes(length, "little").decode("utf-32-le", "replace")[::2]
         self.graphemes: Sequence[str] = text.replace("\0", " ")
-        self.named = (*{*self.numbers()},) if number & styles else ()
+        self.numbers = _parts(number, STYLE_AT, length, "H") if number & styles else ()
+        self.named = (*{*self.numbers},)
         self.painted: dict[int, Color] = {}
         self.joined: list[int] = []
         if number & tags:
@@ -109,10 +97,6 @@ class _Layout:
             self.graphemes = ["" if kind == TAIL else text for kind, text in zip(kinds, self.graphemes, strict=True)]
             self.widths, self.head = kinds.translate(_COLUMNS), kinds[-1] == HEAD
         self.known: dict[tuple[bool, tuple[int, ...], tuple[str, ...]], ScreenRow] = {}
-
-        self.plain: tuple[ScreenRow, ...] = ()
-        if not (self.named or self.painted or self.joined):
-            self.plain = self.row((), (), (), wrapped=False), self.row((), (), (), wrapped=True)
 
     def _look_closer(self, number: int, tags: Sequence[int]) -> None:
         graphemes = [*self.graphemes]
@@ -126,21 +110,22 @@ class _Layout:
                 graphemes[column] = " "
         self.graphemes = graphemes
 
-    def numbers(self) -> list[int]:
-        """Returns the styles of the columns, as the row's page has them."""
-        return _parts(int.from_bytes(self.cells, "little"), STYLE_AT, len(self.cells), "H")
-
     def row(
         self, styles: Sequence[int], painted: Sequence[int], clusters: Sequence[str], *, wrapped: bool
     ) -> ScreenRow:
-        """Makes the row; `clusters` are what stands in `joined` columns."""
-        row = ScreenRow(self, styles, painted, wrapped=wrapped)
+        """Makes the row. `styles` are the indexes of `named` ones, `painted` those of its columns, and `clusters` are
+        what stands in `joined` ones."""
+        graphemes = self.graphemes
         if self.joined:
-            whole = [*self.graphemes]
+            graphemes = [*graphemes]
             for column, cluster in zip(self.joined, clusters, strict=True):
-                whole[column] = cluster
-            row.graphemes = whole
-        return row
+                graphemes[column] = cluster
+        columns = [0] * len(self.widths)
+        if self.numbers:
+            columns = [*map(dict(zip(self.named, styles, strict=True)).__getitem__, self.numbers)]
+        for column, style in zip(self.painted, painted, strict=True):
+            columns[column] = style
+        return ScreenRow(self.cells, graphemes, self.widths, columns, wrapped, self.head)
 
 
 @lru_cache(8)
@@ -187,15 +172,22 @@ class RowReader:
         self._colors, self._cursor = sized("GhosttyRenderStateColors"), sized("GhosttyRenderStateCursor")
         self._color_bytes = ffi.buffer(self._colors)
         self._colors_told: tuple[bytes, tuple[Rgb, Rgb, bytes]] = (b"", ((0, 0, 0), (0, 0, 0), b""))
-        self.rows: list[ScreenRow] = []
+        self._text = sized("GhosttyTerminalSelectionFormatOptions")
+        self._selection = self._text.selection = sized("GhosttySelection")
+        self._text.emit = FORMAT["PLAIN"]
+        self._point, self._ends = ffi.new("Point*"), [ffi.addressof(self._selection[0], at) for at in ("start", "end")]
+        self._written, self._length = ffi.new("uint8_t**"), ffi.new("size_t*")
+        self._texts: list[str] = []
+        self._rows: list[ScreenRow | None] = []
         self.styles = [Cell(" ")]
         self._indexes = {self.styles[0]: 0}
         self._told: dict[bytes, int] = {}
         """The indexes of styles, as the library writes them."""
         self._named: dict[bytes, dict[int, int]] = {}
-        """The same by page and number: these hold until something is fed."""
+        """The same by page and number: these hold until the next `read`."""
         self._layouts: dict[bytes, _Layout] = {}
-        self._entered = False
+        self._at, self._entered = -1, False
+        """The row that the iterator stands at, and whether its cells were asked for."""
         self.begin()
 
     def begin(self) -> None:
@@ -203,29 +195,85 @@ class RowReader:
         made = ffi.new("GhosttyRenderState*")
         check(lib.ghostty_render_state_new(ffi.NULL, made), "render_state_new")
         self._state = ffi.gc(made[0], lib.ghostty_render_state_free)
-        self.rows = []
+        self._texts = []
 
-    def read(self, count: int) -> tuple[ScreenRow, ...]:
-        """Returns the rows, of which there are `count`."""
+    def read(self, cols: int, rows: int, *, by_cells: bool) -> list[str]:
+        """Returns the text of each row, without the blank cells at its end, or with some of them.
+
+        `by_cells`: there may be halves of wide characters, or wide blanks, which the library writes as they are.
+        """
         check(lib.ghostty_render_state_update(self._state, self._terminal), "render_state_update")
         self._get("DIRTY", self._dirty)
-        if self._dirty[0] == DIRTY["FALSE"] and len(self.rows) == count:
-            return tuple(self.rows)
+        whole = self._dirty[0] == DIRTY["FULL"] or len(self._texts) != rows
+        if not whole and self._dirty[0] == DIRTY["FALSE"]:
+            return self._texts
         self._named.clear()
+        self._rewind()
+        changed: Sequence[int] = range(rows)
+        if whole:
+            self._texts, self._rows = [""] * rows, [None] * rows
+        else:
+            changed = [*self._changed()]
+        if by_cells:
+            for y in changed:
+                self._rows[y] = None
+                self._texts[y] = "".join(graphemes_of(self.row(y)))
+        elif changed:
+            texts = self._write(changed[0], changed[-1], cols)
+            for y in changed:
+                self._rows[y], self._texts[y] = None, texts[y - changed[0]]
+        check(lib.ghostty_render_state_clean(self._state), "render_state_clean")
+        return self._texts
+
+    def row(self, y: int) -> ScreenRow:
+        """Returns the cells of a row, as of the last `read`. One that shows what another did is the same object."""
+        row = self._rows[y]
+        if row is None:
+            self._stand_at(y)
+            row = self._rows[y] = self._row()
+            if len(self._layouts) > 2 * len(self._rows) + _LAYOUTS:
+                shown = [row.cells for row in self._rows if row is not None]
+                self._layouts = {cells: self._layouts[cells] for cells in shown if cells in self._layouts}
+        return row
+
+    def wrapped(self, y: int) -> bool:
+        """Returns whether a row goes on in the next one."""
+        self._stand_at(y)
+        check(lib.ghostty_render_state_row_get(self._iterator, ROW_DATA["RAW"], self._raw), "row")
+        return bool(self._raw[0] & WRAPPED)
+
+    def _changed(self) -> Iterator[int]:
+        while lib.ghostty_render_state_row_iterator_next_dirty(self._iterator, self._y):
+            yield self._y[0]
+        self._rewind()
+
+    def _write(self, first: int, last: int, cols: int) -> list[str]:
+        """Returns the text of rows, the last of which is `last`, as the library writes it."""
+        for end, place in zip(self._ends, ((0, first), (cols - 1, last)), strict=True):
+            self._point.value.x, self._point.value.y = place
+            check(lib.ghostty_terminal_grid_ref(self._terminal, self._point[0], end), "grid_ref")
+        written, length = self._written, self._length
+        formatted = lib.ghostty_terminal_selection_format_alloc(
+            self._terminal, ffi.NULL, self._text[0], written, length
+        )
+        check(formatted, "format")
+        text = ffi.buffer(written[0], length[0])[:] if length[0] else b""
+        lib.ghostty_free(ffi.NULL, written[0], length[0])
+        texts = text.decode("utf-8", "replace").split("\n")
+        return texts + [""] * (last - first + 1 - len(texts))  # blank rows at the end are left out
+
+    def _rewind(self) -> None:
         self._rows_out[0] = self._iterator
         self._get("ROW_ITERATOR", self._rows_out)
-        if self._dirty[0] == DIRTY["FULL"] or len(self.rows) != count:
-            rows = []
-            while lib.ghostty_render_state_row_iterator_next(self._iterator):
-                rows.append(self._row())
-            self.rows = rows
-        else:
-            while lib.ghostty_render_state_row_iterator_next_dirty(self._iterator, self._y):
-                self.rows[self._y[0]] = self._row()
-        check(lib.ghostty_render_state_clean(self._state), "render_state_clean")
-        if len(self._layouts) > 2 * count + _LAYOUTS:
-            self._layouts = {row.cells: self._layouts[row.cells] for row in self.rows if row.cells in self._layouts}
-        return tuple(self.rows)
+        self._at = -1
+
+    def _stand_at(self, y: int) -> None:
+        if self._at > y:
+            self._rewind()
+        self._entered &= self._at == y
+        while self._at < y:
+            lib.ghostty_render_state_row_iterator_next(self._iterator)
+            self._at += 1
 
     def shape(self) -> tuple[int, bool]:
         """Returns the cursor's shape, and whether it blinks."""
@@ -250,36 +298,37 @@ class RowReader:
         """Returns the row that the iterator stands at."""
         check(_row_get_multi(self._iterator, 3, self._row_keys, self._row_values, _NULL), "row")
         cells = ffi.buffer(self._view.ptr, self._view.len * CELL_BYTES)[:]
-        wrapped = bool(self._raw[0] & WRAPPED)
         layout = self._layouts.get(cells)
         if layout is None:
             layout = self._layouts[cells] = _Layout(cells)
-        if layout.plain:
-            return layout.plain[wrapped]
-        self._entered = False
+        key = bool(self._raw[0] & WRAPPED), self._styles(layout), (*map(self._cluster, layout.joined),)
+        row = layout.known.get(key)
+        if row is None:
+            if len(layout.known) >= _VARIANTS:
+                layout.known.clear()
+            wrapped, styles, clusters = key
+            painted = [self._index(Cell(" ", bg=color)) for color in layout.painted.values()]
+            row = layout.known[key] = layout.row(styles, painted, clusters, wrapped=wrapped)
+        return row
+
+    def _styles(self, layout: _Layout) -> tuple[int, ...]:
+        """Returns the indexes of the styles of this row."""
+        if not layout.named:
+            return ()
         page = self._page[:]
         named = self._named.get(page)
         if named is None:
             named = self._named[page] = {0: 0}
         try:
-            styles = (*map(named.__getitem__, layout.named),)
+            return (*map(named.__getitem__, layout.named),)
         except KeyError:
-            styles = (*(self._index_of(named, number, layout) for number in layout.named),)
-        clusters = (*map(self._cluster, layout.joined),)
-        key = (wrapped, styles, clusters)
-        row = layout.known.get(key)
-        if row is None:
-            if len(layout.known) >= _VARIANTS:
-                layout.known.clear()
-            painted = [self._index(Cell(" ", bg=color)) for color in layout.painted.values()]
-            row = layout.known[key] = layout.row(styles, painted, clusters, wrapped=wrapped)
-        return row
+            return (*(self._index_of(named, number, layout) for number in layout.named),)
 
     def _index_of(self, named: dict[int, int], number: int, layout: _Layout) -> int:
         """Returns the index of a style of this row."""
         index = named.get(number)
         if index is None:
-            self._enter(layout.numbers().index(number))
+            self._enter(layout.numbers.index(number))
             check(lib.ghostty_render_state_row_cells_get(self._cells, CELLS_DATA["STYLE"], self._style), "style")
             told = self._style_bytes[:]
             index = self._told.get(told)

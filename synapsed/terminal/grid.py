@@ -1,8 +1,8 @@
-"""The visible rows of the emulator: as text, as cells and as bytes, each worked out once while the row stays the same.
+"""The visible rows of the emulator: as text, as cells and as bytes.
 
-The emulator hands out the same object for a row that shows what it showed, also after it moved, so what is derived of a
-row is kept by its identity. Whether a row is wrapped into the next is asked of rows that look like it, and of all of
-them for `paint`.
+The text of all rows is read at once; cells only of rows that are asked for more. The emulator hands out the same object
+for a row that shows what it showed, also after it moved, so what is derived of a row is kept by its identity. Whether
+a row is wrapped into the next is asked of rows that look like it, and of all of them for `paint`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,12 +41,10 @@ class _Cells(NamedTuple):
 class _Line:
     """What is derived of one row."""
 
-    text: str
-    stripped: str
     rendered: bytes | None = None
     """As `redraw.render_row` makes it, unwrapped."""
     kinds: str | None = None
-    """How each character of `text` is drawn."""
+    """How each character of its text is drawn."""
     told: tuple[Rgb | bytes, ...] = ()
     row: str = ""
     """The row of a page (`rows.written`), and in which colours it was worked out."""
@@ -60,30 +58,25 @@ class Grid:
         self._start()
 
     def _start(self) -> None:
-        self._rows: tuple[ScreenRow, ...] = ()
-        self._lines: list[_Line] = []
+        self._texts: list[str] = []
+        """The rows' texts, right-stripped."""
         self.cursor = (0, 0)
         """(row, column), from 0, as of the last `refresh`."""
         self._pens: list[bytes] = []
-        """Sequences that set the pen to each style; empty for the default one."""
+        """Sequences that set the pen to each style, for as many as were asked for; empty for the default one."""
         self._kinds: list[str] = []
         """How text of each style is drawn, for as many as were asked for."""
         self._cells: dict[tuple[str, int, int], Cell] = {}
 
     def refresh(self) -> None:
         """Read what the emulator shows now."""
-        emulator = self._emulator
-        if len(emulator.styles) > MAX_STYLES:
-            emulator.forget_styles()
+        if len(self._emulator.styles) > MAX_STYLES:
+            self._emulator.forget_styles()
             self._start()
-        self._rows = emulator.read()
-        for style in emulator.styles[len(self._pens) :]:
-            pen = redraw.sgr(style)
-            self._pens.append(b"" if pen == b"\x1b[m" else pen)
-        self._lines = [row.derived or _derive(row) for row in self._rows]
-        self.cursor = emulator.cursor()
+        self._texts = [text.rstrip(" ") for text in self._emulator.read()]
+        self.cursor = self._emulator.cursor()
 
-    def lines(self) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    def lines(self, cols: int) -> tuple[tuple[str, ...], tuple[bool, ...]]:
         """The rows' texts, and which rows are wrapped into their successors.
 
         Texts are right-stripped, but for wrapped ones, which hold what has to be joined. A row that was wrapped and
@@ -91,19 +84,21 @@ class Grid:
         nothing in it is gone on in where the cursor stands at its beginning: line editors put it there when what they
         edit fills the row above.
         """
-        lines = self._lines
-        texts = [line.stripped for line in lines]
-        wrapped = [False] * len(lines)
-        for index in self._wraps():
-            line, goes_on = lines[index], lines[index + 1].stripped or self.cursor == (index + 1, 0)
-            if goes_on and len(line.text) - len(line.stripped) <= 1:
-                wrapped[index] = True
-                texts[index] = line.text[:-1] if self._skips_last(index) else line.text
+        texts = [*self._texts]
+        wrapped = [False] * len(texts)
+        for index, text in enumerate(self._texts[:-1]):
+            if len(text) * (2 - text.isascii()) < cols - 1:  # a character has two columns at the most
+                continue
+            if (self._texts[index + 1] or self.cursor == (index + 1, 0)) and self._emulator.wrapped(index):
+                whole = "".join(redraw.graphemes_of(self._emulator.row(index)))
+                if len(whole) - len(text) <= 1:
+                    wrapped[index] = True
+                    texts[index] = whole[:-1] if self._skips_last(index) else whole
         return tuple(texts), tuple(wrapped)
 
     def cells(self, index: int) -> list[Cell]:
         """The cells of one row, each character once."""
-        row = self._rows[index]
+        row = self._emulator.row(index)
         return [
             self._cell(text, 1 if text == " " else width, style)
             for text, width, style in zip(redraw.graphemes_of(row), row.widths, row.styles, strict=True)
@@ -112,8 +107,8 @@ class Grid:
 
     def kinds(self, index: int) -> str:
         """How each character of a row is drawn, PLAIN, BOLD or OTHER; a blank in a colour is a plain one."""
-        row = self._rows[index]
-        line = self._lines[index]
+        row = self._emulator.row(index)
+        line = _line(row)
         if line.kinds is None:
             self._kinds += map(_kind_of, self._emulator.styles[len(self._kinds) :])
             kinds = self._kinds
@@ -126,15 +121,16 @@ class Grid:
     def paint(self) -> bytes:
         """The bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
         out = [b"\x1b[H"]
-        wraps = self._wraps()
-        for index, (row, line) in enumerate(zip(self._rows, self._lines, strict=True)):
-            if index in wraps:
+        rows = self._rows()
+        for index, row in enumerate(rows):
+            if row.wrapped and index < len(rows) - 1:
                 # Printed to its last column, it is wrapped by the next character: a wide one, which did not fit, or a
                 # blank one, which is printed over.
                 spacer = self._skips_last(index)
                 out.append(redraw.render_row(row, self._pens, full=True, spacer=spacer))
                 out.append(b"" if spacer else b" \r")
             else:
+                line = _line(row)
                 if line.rendered is None:
                     line.rendered = redraw.render_row(row, self._pens, full=False)
                 out += [line.rendered, b"\r\n"]
@@ -143,14 +139,15 @@ class Grid:
     def coloured(self) -> bytes:
         """The rows' texts with their colours, a line each, without the blank cells at its end and without anything else
         that a terminal obeys. Each begins and ends with the default pen."""
-        rows = (redraw.render_row(row, self._pens, full=False).removesuffix(b"\x1b[K") for row in self._rows)
+        rows = (redraw.render_row(row, self._pens, full=False).removesuffix(b"\x1b[K") for row in self._rows())
         return b"".join(row + b"\n" for row in rows)
 
     def rows(self, now: ScreenSnapshot) -> list[str]:
         """The rows of a page, each worked out once while it and the colours stay the same."""
         colors = (now.foreground, now.background, now.palette)
         out = []
-        for row, line in zip(self._rows, self._lines, strict=True):
+        for row in self._rows():
+            line = _line(row)
             if line.told != colors:
                 line.told, line.row = colors, written(self._pieces(row), now)
             out.append(line.row)
@@ -168,32 +165,39 @@ class Grid:
     def crop(self, index: int, first: int, columns: int) -> bytes:
         """The bytes that draw `columns` columns of a row from `first` on, and erase the rest of the line where they are
         fewer. Of a wide character at an edge, where only half of it would be shown, a space is."""
-        row, end = self._rows[index], first + columns
+        row, end = self._row(index), first + columns
         part = _Cells(row.graphemes[first:end], row.widths[first:end], row.styles[first:end])
         drawn = redraw.render_row(part, self._pens, full=False)
         return drawn if drawn.endswith(b"\x1b[K") or len(row.graphemes) >= end else drawn + b"\x1b[K"
 
-    def _wraps(self) -> list[int]:
-        """The rows that are wrapped into the next."""
-        return [index for index, row in enumerate(self._rows[:-1]) if row.wrapped]
+    def _row(self, index: int) -> ScreenRow:
+        """A row, whose styles have their pens."""
+        row = self._emulator.row(index)
+        for style in self._emulator.styles[len(self._pens) :]:
+            pen = redraw.sgr(style)
+            self._pens.append(b"" if pen == b"\x1b[m" else pen)
+        return row
+
+    def _rows(self) -> list[ScreenRow]:
+        return [self._row(index) for index in range(len(self._texts))]
 
     def _skips_last(self, index: int) -> bool:
         """Returns True if a wide character found one column left in this row, and went to the next one."""
-        below = self._rows[index + 1]
-        return self._rows[index].head and below.widths[0] == 2 and below.graphemes[0] != " "
+        below = self._emulator.row(index + 1)
+        return self._emulator.row(index).head and below.widths[0] == 2 and below.graphemes[0] != " "
 
     def last_cell(self, index: int, at: int) -> tuple[int, bytes]:
         """The cell that ends in a column of a row: the column that it begins in, and the bytes that print it."""
-        row = self._rows[index]
+        row = self._row(index)
         graphemes = redraw.graphemes_of(row)
         column = at if graphemes[at] or not at else at - 1
         return column, self._pens[row.styles[column]] + graphemes[column].encode("utf-8", "replace") + b"\x1b[m"
 
     def last_text(self) -> tuple[int, int]:
         """The index of the last row with text on it, and the columns it takes there; (-1, 0) for none."""
-        for index in range(len(self._rows) - 1, -1, -1):
-            if self._lines[index].stripped:
-                graphemes = redraw.graphemes_of(self._rows[index])
+        for index in range(len(self._texts) - 1, -1, -1):
+            if self._texts[index]:
+                graphemes = redraw.graphemes_of(self._emulator.row(index))
                 return index, max(column for column, text in enumerate(graphemes) if text != " ") + 1
         return -1, 0
 
@@ -224,8 +228,8 @@ def _is_ordinary(color: Color) -> bool:
     return color is None or (max(color) - min(color) <= _HUE and (min(color) >= _LIGHT or max(color) <= _DARK))
 
 
-def _derive(row: ScreenRow) -> _Line:
-    graphemes = redraw.graphemes_of(row)
-    text = graphemes if isinstance(graphemes, str) else "".join(graphemes)
-    line = row.derived = _Line(text, text.rstrip(" "))
+def _line(row: ScreenRow) -> _Line:
+    if row.derived is None:
+        row.derived = _Line()
+    line: _Line = row.derived
     return line

@@ -20,6 +20,10 @@ def emulator() -> Emulator:
     return Emulator(COLS, ROWS, scrollback_lines=1000)
 
 
+def read(emulator: Emulator) -> list[ScreenRow]:
+    return [emulator.row(index) for index in range(len(emulator.read()))]
+
+
 def text(row: ScreenRow) -> str:
     return "".join(row.graphemes).rstrip(" ")
 
@@ -69,11 +73,11 @@ def test_pyghostty_itself_is_not_imported() -> None:
 
 def test_a_row_that_shows_the_same_is_the_same_object_wherever_it_stands(emulator: Emulator) -> None:
     emulator.feed(b"\x1b[31mone\x1b[m\r\ntwo\r\n")
-    one, two, *_ = emulator.read()
+    one, two, *_ = read(emulator)
     emulator.feed(b"\x1b[1;1H\x1b[L")
-    assert emulator.read()[1:3] == (one, two)
+    assert read(emulator)[1:3] == [one, two]
     emulator.feed(b"\x1b[2;1H\x1b[32mone")
-    now = emulator.read()[1]
+    now = read(emulator)[1]
     assert text(now) == text(one)
     assert emulator.styles[now.styles[0]].fg == 2
     assert emulator.styles[one.styles[0]].fg == 1
@@ -83,8 +87,17 @@ def test_a_number_that_a_page_gives_to_another_style_is_another_style(emulator: 
     """The cells are bit for bit the same: the page has forgotten the first style when it is given the second."""
     for color in range(200):
         emulator.feed(b"\x1b[2J\x1b[H\x1b[m\x1b[38;2;1;2;%dmsame" % color)
-        row = emulator.read()[0]
+        row = read(emulator)[0]
         assert emulator.styles[row.styles[0]] == Cell(" ", fg=(1, 2, color))
+
+
+def test_a_row_is_as_it_was_read_whatever_comes_then(emulator: Emulator) -> None:
+    emulator.feed("\x1b[31me\u0301x\x1b[41m\x1b[K".encode())
+    emulator.read()
+    emulator.feed("\x1b[m\x1b[2J\x1b[H\x1b[32mo\u0308\x1b[42m\x1b[K".encode() + b"\r\n" * 300)
+    row = emulator.row(0)
+    assert [*row.graphemes][:3] == ["e\u0301", "x", " "]
+    assert [emulator.styles[index] for index in row.styles[1:3]] == [Cell(" ", fg=1), Cell(" ", bg=1)]
 
 
 def test_rows_of_two_pages_have_each_their_styles() -> None:
@@ -93,14 +106,14 @@ def test_rows_of_two_pages_have_each_their_styles() -> None:
     for line in range(3000):
         emulator.feed(b"\x1b[38;2;%d;%d;7m%d\r\n" % (line % 256, line // 256, line))
         if line % 37 == 0:
-            for row in filter(text, emulator.read()):
+            for row in filter(text, read(emulator)):
                 number = int(text(row))
                 assert emulator.styles[row.styles[0]].fg == (number % 256, number // 256, 7)
 
 
 def test_blanks_of_a_colour_have_no_text(emulator: Emulator) -> None:
     emulator.feed(b"\x1b[41m\x1b[K\r\n\x1b[48;2;9;8;7m\x1b[K\r\n\x1b[48;2;255;255;216mx\x1b[K")
-    indexed, true, both, *_ = emulator.read()
+    indexed, true, both, *_ = read(emulator)
     assert (text(indexed), text(true), text(both)) == ("", "", "x")
     assert {emulator.styles[index] for index in indexed.styles} == {Cell(" ", bg=1)}
     assert {emulator.styles[index] for index in true.styles} == {Cell(" ", bg=(9, 8, 7))}
@@ -110,11 +123,11 @@ def test_blanks_of_a_colour_have_no_text(emulator: Emulator) -> None:
 def test_clusters_of_any_length(emulator: Emulator) -> None:
     long = "e" + "\u0301" * 64
     emulator.feed(f"a\u0301漢\u0308x\r\n{long}{long}".encode())
-    first, second, *_ = emulator.read()
+    first, second, *_ = read(emulator)
     assert [*first.graphemes][:5] == ["a\u0301", "漢\u0308", "", "x", " "]
     assert [*second.graphemes][:2] == [long, long]
     emulator.feed("\x1b[1;1Ha\u0300".encode())
-    assert emulator.read()[0].graphemes[0] == "a\u0300", "the cell is bit for bit the same"
+    assert read(emulator)[0].graphemes[0] == "a\u0300", "the cell is bit for bit the same"
 
 
 @pytest.mark.parametrize("before", [b"", b"\x1b[?2027h"], ids=["marks", "clusters"])
@@ -124,28 +137,28 @@ def test_what_joins_a_character_that_was_read_is_seen(
 ) -> None:
     """The library does not mark the row as changed."""
     emulator.feed(before + b"\x1b[4;1Hn")
-    assert emulator.read()[3].graphemes[0] == "n"
+    assert read(emulator)[3].graphemes[0] == "n"
     for piece in (*pens, "\u0303".encode()):
         emulator.feed(piece)
-    assert emulator.read()[3].graphemes[0] == "n\u0303"
+    assert read(emulator)[3].graphemes[0] == "n\u0303"
     emulator.feed("\u0323".encode())
-    assert emulator.read()[3].graphemes[0] == "n\u0303\u0323"
+    assert read(emulator)[3].graphemes[0] == "n\u0303\u0323"
 
 
 def test_a_cluster_larger_than_the_buffer(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synapsed.terminal.emulator_rows._GRAPHEME_BYTES", 4)
     emulator.forget_styles()
     emulator.feed("e\u0301\u0301\u0301".encode())
-    assert emulator.read()[0].graphemes[0] == "e\u0301\u0301\u0301"
+    assert read(emulator)[0].graphemes[0] == "e\u0301\u0301\u0301"
 
 
 def test_a_wide_character_that_did_not_fit_leaves_a_spacer(emulator: Emulator) -> None:
     emulator.feed(("x" * (COLS - 1) + "漢").encode())
-    first, second, *_ = emulator.read()
+    first, second, *_ = read(emulator)
     assert (first.wrapped, first.head, first.graphemes[-1], first.widths[-1]) == (True, True, " ", 1)
     assert (second.wrapped, second.head, [*second.graphemes][:2]) == (False, False, ["漢", ""])
     emulator.feed(b"\x1b[1;%dHy" % COLS)
-    assert not emulator.read()[0].head
+    assert not read(emulator)[0].head
 
 
 def test_a_cursor_that_waits_to_wrap_is_told(emulator: Emulator) -> None:
@@ -182,7 +195,7 @@ def test_the_shapes_of_the_cursor(emulator: Emulator, number: int) -> None:
 )
 def test_132_columns_are_not_given(emulator: Emulator, columns: bytes) -> None:
     emulator.feed(columns + b"x" * 60)
-    assert [text(row) for row in emulator.read()[:3]] == ["x" * COLS, "x" * 20, ""]
+    assert [text(row) for row in read(emulator)[:3]] == ["x" * COLS, "x" * 20, ""]
 
 
 def test_what_is_kept_above_is_about_what_was_asked_for() -> None:
