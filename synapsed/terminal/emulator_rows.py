@@ -203,12 +203,12 @@ class RowReader:
         `by_cells`: there may be halves of wide characters, or wide blanks, which the library writes as they are.
         """
         check(lib.ghostty_render_state_update(self._state, self._terminal), "render_state_update")
+        self._rewind()
         self._get("DIRTY", self._dirty)
         whole = self._dirty[0] == DIRTY["FULL"] or len(self._texts) != rows
         if not whole and self._dirty[0] == DIRTY["FALSE"]:
             return self._texts
         self._named.clear()
-        self._rewind()
         changed: Sequence[int] = range(rows)
         if whole:
             self._texts, self._rows = [""] * rows, [None] * rows
