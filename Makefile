@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(STAMP) ## make .venv with everything pinned; PYTHON=/path/to/python3.13 chooses the interpreter
+setup: $(STAMP) ## make .venv with everything pinned; PYTHON=/path/to/python3.12 chooses the interpreter
 
 $(STAMP): requirements.lock pyproject.toml packages/synapsed-fleet/pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup
@@ -93,14 +93,14 @@ dist: $(STAMP) ## wheels, sdists and bills of materials in dist/, built twice an
 
 lock: ## write requirements.lock again from both pyproject.toml
 	$(PY) -m pip install -q 'uv>=0.9,<1'
-	$(PY) -m scripts.sbom needs | .venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench --extra mcp --extra otel --extra tui \
+	$(PY) -m scripts.sbom needs | .venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --extra dev --extra bench --extra mcp --extra otel --extra tui \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml -
-	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes \
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  -o tests/clients/pypi/requirements.lock tests/clients/pypi/requirements.in
 	$(PY) -m scripts.sbom # licences.toml
 	for name in tests/clients/frameworks/*.in; do \
-	  .venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-emit-index-url \
+	  .venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --custom-compile-command 'make lock' -o "$${name%.in}.lock" "$$name" || exit 1; done
 
 clean: ## remove what is built

@@ -134,10 +134,13 @@ def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> list[str
 class VerbParser(argparse.ArgumentParser):
     """A parser that asks for its verb when it is used: none of the others is imported."""
 
-    def __init__(self, *, prog: str, load: Callable[[], SubVerb], columns: int | None, about: str = "") -> None:
+    def __init__(
+        self, *, prog: str, load: Callable[[], SubVerb], columns: int | None, about: str = "", color: bool = False
+    ) -> None:
         # Left to itself the formatter asks shutil for the width with every option: 5 ms of imports.
         formatter = partial(argparse.HelpFormatter, width=(columns or WIDTH) - 2)
         super().__init__(prog=prog, add_help=False, allow_abbrev=False, formatter_class=formatter)
+        self.color = color  # Python 3.14 would have it, and tells the parsers below this one
         self.about = about
         self._load = load
         self._columns = columns

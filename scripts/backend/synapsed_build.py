@@ -6,7 +6,7 @@ until it is asked."""
 
 import sys
 
-LEAST = (3, 13)
+LEAST = (3, 12)
 HATCHLING = ["hatchling>=1.27"]
 
 

@@ -25,7 +25,7 @@ from synapsed import __version__, own_python
 from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
 from synapsed.profiles.releases import drift, find, package_version
 
-NEEDED_PYTHON = (3, 13)
+NEEDED_PYTHON = (3, 12)
 
 VERSION_TIMEOUT_S = 20.0
 """For a program's --version: some start a runtime of their own."""
@@ -82,7 +82,7 @@ def _of_part(package: str, ctx: CommandContext, settings: ServiceSettings) -> It
 def _python() -> Finding:
     detail = f"{platform.python_version()} ({sys.executable}), synapsed {__version__} in {own_python.PACKAGES}"
     if sys.version_info[:2] < NEEDED_PYTHON:
-        return Finding("python", WRONG, detail, "install synapsed with Python 3.13 or newer")
+        return Finding("python", WRONG, detail, "install synapsed with Python 3.12 or newer")
     return Finding("python", OK, detail)
 
 

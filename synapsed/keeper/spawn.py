@@ -109,9 +109,9 @@ def _pair(limit: tuple[int, int]) -> str:
 
 class Program:
     """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name; `withheld`
-    is what of its attributes it could not have, in words."""
+    is what of its attributes it could not have, in words; `device` is the path of its terminal, empty on pipes."""
 
-    __slots__ = ("_keep", "input", "outputs", "pid", "terminal", "withheld")
+    __slots__ = ("_keep", "device", "input", "outputs", "pid", "terminal", "withheld")
 
     def __init__(
         self, pid: int, *, input_fd: int, outputs: dict[str, int], terminal: bool, keep: object = None
@@ -121,6 +121,7 @@ class Program:
         self.outputs = outputs
         self.terminal = terminal
         self.withheld: list[str] = []
+        self.device = ""
         self._keep = keep
         for fd in {input_fd, *outputs.values()}:
             os.set_blocking(fd, False)
@@ -141,7 +142,8 @@ def spawn(spec: Spec, ptyprocess_dir: str) -> Program:
         os.close(tell)
         tell = -1
         with os.fdopen(os.dup(hear), encoding="utf-8") as told:  # all is there: the child's end closed with its exec
-            program.withheld = told.read().splitlines()
+            program.device, _, withheld = told.read().partition("\n")
+            program.withheld = withheld.splitlines()
     except OSError as error:
         raise LaunchRefused("exec_failed", f"{path} could not be started: {_reason(error, path)}") from None
     finally:
@@ -179,7 +181,8 @@ def _reason(error: OSError, path: str) -> str:
 
 def _clean_slate(spec: Spec, tell: int) -> None:
     """Runs in the child just before exec: nothing of the keeper's own set-up may reach the program. What it could not
-    be given is written to `tell`."""
+    be given is written to `tell`, behind a line with the path of its terminal."""
+    os.write(tell, f"{_terminal()}\n".encode())
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(number, signal.SIG_DFL)
@@ -220,6 +223,14 @@ def _spawn_pty(spec: Spec, argv: list[str], ptyprocess_dir: str, tell: int) -> P
     # Reaping, stopping and closing are the keeper's; ptyprocess would do them again when it is collected, by sleeping.
     process.closed = True
     return Program(process.pid, input_fd=process.fd, outputs={"pty": process.fd}, terminal=True, keep=process)
+
+
+def _terminal() -> str:
+    """Returns the path of the terminal that this process reads from, or an empty text."""
+    try:
+        return os.ttyname(0)
+    except OSError:
+        return ""
 
 
 def _utf8_erase(fd: int) -> None:

@@ -32,6 +32,7 @@ from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 from synapsed.keepers.spawning import Child
 from synapsed.process.file_owners import private_directory
+from synapsed.process.parent_attributes import usable_cpus
 
 KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 """The keeper's program, by its file: a directory needs runpy."""
@@ -320,7 +321,7 @@ def _processes_of(launch_id: str) -> list[psutil.Process]:
     return found
 
 
-AT_ONCE: Final = min(8, max(2, os.process_cpu_count() or 2))
+AT_ONCE: Final = min(8, max(2, usable_cpus()))
 """One for each processor: more start no sooner, and keep the daemon from being heard. One that hangs is given up after
 `LAUNCH_TIMEOUT_S`."""
 

@@ -24,6 +24,11 @@ _ALL_CPUS = range(4096)
 """The kernel leaves out those that are not there, or not for this process."""
 
 
+def usable_cpus() -> int:
+    """Returns how many CPUs this process may use: one at least."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def measured() -> dict[str, object]:
     """This process's, as `model.attributes.ProcessAttributes` takes them; what the platform lacks is left out. To be
     called while there are no other threads: the umask can only be read by setting it."""

@@ -4,7 +4,6 @@ processes than there are processors for.
 
 import asyncio
 import itertools
-import os
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from synapsed import aio, own_python
 from synapsed.errors import SynapsedError, TooLarge
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import Checkpoint
+from synapsed.process.parent_attributes import usable_cpus
 from synapsed.screens import checked_replies, protocol
 from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.screen_process import ScreenProcess
@@ -54,7 +54,7 @@ class ScreenPool:
 
     def __init__(self, processes: int | None = None, program: Sequence[str] | None = None) -> None:
         self._program = program or own_python.command("synapsed.screens.worker")
-        self._most = processes or min(PROCESSES_MAX, os.process_cpu_count() or 1)
+        self._most = processes or min(PROCESSES_MAX, usable_cpus())
         self._processes: dict[ScreenProcess, dict[int, PlacedScreen]] = {}
         self._ending = aio.TaskSet()
         """Waits for those that are of no use any more."""

@@ -441,8 +441,8 @@ def _open_attention(connection: sqlite3.Connection, agent_id: str) -> list[Event
     rows = connection.execute(
         "SELECT events.id, at, events.agent_id, task_id, context_id, data FROM open_attention "  # noqa: S608 - a constant
         "CROSS JOIN events ON events.id = open_attention.event "  # in this order
-        f"WHERE open_attention.agent_id = ?1 AND open_attention.event > {BORN.format('?1')} ORDER BY events.id",
-        (agent_id,),
+        f"WHERE open_attention.agent_id = ? AND open_attention.event > {BORN.format('?')} ORDER BY events.id",
+        (agent_id, agent_id),
     )
     return [_event(*row) for row in rows]
 

@@ -56,6 +56,12 @@ async def answering(path: Path, decide: Decide) -> AsyncIterator[None]:
     """Answer the questions that come to `path`, a Unix socket made here, within the block."""
     path.unlink(missing_ok=True)  # the daemon's lock is held: nobody else's
     room = asyncio.Semaphore(AT_ONCE)
+    serving = TaskSet()
+    clients: set[asyncio.StreamWriter] = set()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        clients.add(writer)
+        serving.spawn(serve(reader, writer))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -65,16 +71,18 @@ async def answering(path: Path, decide: Decide) -> AsyncIterator[None]:
         except (SynapsedError, OSError, ValueError, RecursionError) as error:
             log.warning("a question was not answered: the person is asked", error=str(error))
         finally:
+            clients.discard(writer)
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    server = await asyncio.start_unix_server(serve, path)
+    server = await asyncio.start_unix_server(connected, path)
     try:
         yield
     finally:
         await stop_listening(server)
-        server.close_clients()
+        for writer in clients:
+            writer.close()
         await server.wait_closed()
         path.unlink(missing_ok=True)
 

@@ -295,6 +295,14 @@ async def test_no_daemon_leaves_it_to_the_program(maildir: Path) -> None:
     assert await ask(maildir) == (0, b"")
 
 
+async def test_a_question_that_nobody_asks_ends_with_the_socket(maildir: Path) -> None:
+    async with answering(maildir / "decide.sock", nothing):
+        reader, writer = await asyncio.open_unix_connection(maildir / "decide.sock")
+    assert await asyncio.wait_for(reader.read(), 30) == b""
+    writer.close()
+    await writer.wait_closed()
+
+
 async def test_what_is_no_question_ends_nothing(maildir: Path) -> None:
     failed: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))

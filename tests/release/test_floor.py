@@ -2,37 +2,49 @@
 
 import ast
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.runs.pythons import PYTHONS, chosen
+
 ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "scripts/backend/synapsed_build.py"
-FLOOR = "3.13"
+FLOOR = "3.12"
 
 
 def test_there_is_one_floor() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["project"]["requires-python"] == f">={FLOOR}"
+    fleet = tomllib.loads((ROOT / "packages/synapsed-fleet/pyproject.toml").read_text())
+    for told in (project["project"], fleet["project"]):
+        assert told["requires-python"] == f">={FLOOR}"
+        assert [one.rpartition(" ")[2] for one in told["classifiers"] if " Python :: " in one] == list(PYTHONS)
+    tools = project["tool"]
+    assert (tools["mypy"]["python_version"], tools["ruff"]["target-version"]) == (FLOOR, f"py{FLOOR.replace('.', '')}")
+    assert f"--python-version {FLOOR} " in (ROOT / "Makefile").read_text()
     assert project["build-system"]["requires"] == [], (
         "what is installed first would refuse an old Python in its own words"
     )
     five_minutes = (ROOT / "README.md").read_text().partition("## Five minutes")[2].partition("```")[0]
     assert f"{FLOOR} or newer" in five_minutes
     assert f"{FLOOR} or newer" in (ROOT / "scripts/setup").read_text()
+    assert f"a Python of {FLOOR} or newer" in (ROOT / "docs/upgrading.md").read_text()
     for path in ("synapsed/__init__.py", "docs/trouble.md"):
         assert f"synapsed needs Python {FLOOR} or newer" in (ROOT / path).read_text()
 
 
-@pytest.mark.parametrize("version", [(3, 12), (3, 7), (2, 7)])
+@pytest.mark.parametrize("version", [(3, 11), (3, 7), (2, 7)])
 def test_the_build_ends_with_a_sentence_before_anything_is_installed(version: tuple[int, int]) -> None:
     backend = loaded()
     with pytest.raises(SystemExit) as ended:
         backend.check(version)
     assert re.fullmatch(rf"synapsed needs Python {FLOOR} or newer, and this is Python [\d.]+: .*", str(ended.value))
-    backend.check((3, 13))
+    backend.check((3, 12))
     backend.check((3, 14))
 
 
@@ -46,6 +58,22 @@ def test_every_build_looks_at_the_python_first_and_then_wants_hatchling() -> Non
 @pytest.mark.parametrize("path", [BACKEND, *(ROOT / "synapsed").glob("__*.py"), *(ROOT / "synapsectl").glob("__*.py")])
 def test_an_older_python_can_read_what_says_so(path: Path) -> None:
     ast.parse(path.read_text(), feature_version=(3, 7))
+
+
+def test_the_gates_own_version_is_taken_before_others(tmp_path: Path) -> None:
+    for name in ("python3.12", "python3.13", "python3.14"):
+        (tmp_path / name).symlink_to(sys.executable)
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    told = subprocess.check_output([ROOT / "scripts/setup", "--list"], env=environ, text=True).splitlines()
+    here = [name for name in told if name.startswith(str(tmp_path))]
+    assert here == [str(tmp_path / name) for name in ("python3.13", "python3.14", "python3.12")]
+
+
+def test_each_version_is_tried_with_the_first_that_will_do() -> None:
+    short, whole = "{}.{}".format(*sys.version_info), "{}.{}.{}".format(*sys.version_info)
+    assert chosen([sys.executable, sys.executable]) == {short: (whole, sys.executable)}
 
 
 def loaded():

@@ -67,7 +67,8 @@ def records() -> list[Record]:
 
 def fingerprint(reach: Reach, one: Section) -> str:
     """Returns the hash of all that a section can reach."""
-    return reach.fingerprint(one.paths, [*one.command[:1], *one.install])
+    also = [f"tests/{room}" for room in one.runs_too]
+    return reach.fingerprint([*one.paths, *also], [*one.command[:1], *one.install])
 
 
 def settings(one: Section, given: Mapping[str, int]) -> dict[str, int]:

@@ -56,6 +56,8 @@ class Section:
     workers: bool = True
     besides: Sequence[str] = ()
     """Folders in its rooms that another section has."""
+    runs_too: Sequence[str] = ()
+    """Rooms of other sections that its command runs."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -128,6 +130,12 @@ SECTIONS = (
         marks="smoke or not real",
         install=_PROGRAMS,
         workers=False,
+    ),
+    Section(
+        name="pythons",
+        about="the demo and the fast suite on every Python that this machine has",
+        command=("tests.runs.pythons",),
+        runs_too=("examples", *FAST),
     ),
     Section(
         name="soak",

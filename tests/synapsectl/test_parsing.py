@@ -20,6 +20,11 @@ def named(parser: VerbParser) -> str:
     return parser.prog.removeprefix(f"{PROGRAM} ")
 
 
+def test_help_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as Python 3.14 would have it, on a terminal too
+    assert [parser.prog for parser in ALL if "\x1b" in parser.format_help() + parser.format_usage()] == []
+
+
 def test_help_has_examples_that_the_parser_takes(ctl: Ctl) -> None:
     for parser in ALL:
         done = ctl(*named(parser).split(), "--help")

@@ -320,7 +320,7 @@ PROMPT = b"\x1b[?2004hsh-5.2# "
 def test_a_prompt_behind_a_line_that_was_not_ended(left: str, size: int) -> None:
     """As after `curl -s`: whatever the chunks, at the screen's edge, after a restart; and what is typed there."""
     watched = TerminalObserver(SHELL, cols=40, rows=5, offset=0)
-    for chunk in batched(b"\x1b[?2004l\r" + 6 * b"line\r\n" + left.encode() + PROMPT, size, strict=False):
+    for chunk in batched(b"\x1b[?2004l\r" + 6 * b"line\r\n" + left.encode() + PROMPT, size):
         watched.feed(watched.offset, bytes(chunk), 1.0)
     again = TerminalObserver.restore(SHELL, watched.checkpoint(), 1.0)
     for each in (watched, again):
@@ -350,9 +350,7 @@ def test_a_flood_of_queries_is_answered_as_far_as_a_program_would_ask() -> None:
 def test_a_prompt_that_stands_before_its_editor_begins(size: int) -> None:
     """zsh prints its prompt, then switches bracketed paste on: that is no output in front of another one."""
     watched = TerminalObserver(SHELL, cols=40, rows=5, offset=0)
-    for chunk in batched(
-        b"\x1b[1m\x1b[7m%\x1b[m" + 39 * b" " + b"\r \r\r\x1b[Jsh-5.2# \x1b[K\x1b[?2004h", size, strict=False
-    ):
+    for chunk in batched(b"\x1b[1m\x1b[7m%\x1b[m" + 39 * b" " + b"\r \r\r\x1b[Jsh-5.2# \x1b[K\x1b[?2004h", size):
         watched.feed(watched.offset, bytes(chunk), 1.0)
     again = TerminalObserver.restore(SHELL, watched.checkpoint(), 1.0)
     for each in (watched, again):
@@ -365,7 +363,7 @@ def test_a_prompt_that_stands_before_its_editor_begins(size: int) -> None:
 def test_the_end_of_work_is_noted_where_it_was_reported(size: int) -> None:
     watched = TerminalObserver(Profile(name="p", command="p"), cols=40, rows=5, offset=100)
     told = b"\x1b]7501;state=idle\x1b\\x\x1b]7501;state=working\x1b\\yes\r\n\x1b]7501;state=done\x1b\\"
-    for chunk in batched(told + b"more\x1b]7501;state=idle\x1b\\", size, strict=False):
+    for chunk in batched(told + b"more\x1b]7501;state=idle\x1b\\", size):
         watched.feed(watched.offset, bytes(chunk), 1.0)
     assert watched.worked_until == 100 + len(told)
 

@@ -45,9 +45,9 @@ SELECT leaf.key, substr(leaf.atom, 1, ?), length(leaf.atom) FROM events, json_tr
 WHERE events.id = ? AND leaf.atom IS NOT NULL
 """  # noqa: S608 - constants
 _TURN = f"""
-SELECT substr(json ->> '$.text', 1, ?1), length(json ->> '$.text'),
-  substr(json ->> '$.answer', 1, ?1), length(json ->> '$.answer')
-FROM (SELECT {_DATA} AS json FROM events WHERE id = ?2)
+SELECT substr(json ->> '$.text', 1, ?), length(json ->> '$.text'),
+  substr(json ->> '$.answer', 1, ?), length(json ->> '$.answer')
+FROM (SELECT {_DATA} AS json FROM events WHERE id = ?)
 """  # noqa: S608 - constants
 _USED = """
 SELECT data ->> '$.turn_id', data ->> '$.input_tokens', data ->> '$.output_tokens', data ->> '$.cache_read_tokens',
@@ -173,7 +173,7 @@ def _of_tool(source: sqlite3.Connection, row: Row, event_id: int) -> Iterator[Do
 def _of_turn(source: sqlite3.Connection, row: Row, event_id: int) -> Iterator[Doc]:
     """What a person typed at the terminal, and the answer."""
     _, at, agent_id, task_id, context_id, *_ = row
-    found = source.execute(_TURN, (READ_MAX, event_id)).fetchone()
+    found = source.execute(_TURN, (READ_MAX, READ_MAX, event_id)).fetchone()
     if found is None:
         return
     asked, asked_size, answer, answer_size = found

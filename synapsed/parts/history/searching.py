@@ -126,10 +126,8 @@ class Searcher(Connections):
 
     def knows(self, agent_id: str) -> bool:
         with self._asked() as (file, _):
-            either = (
-                "EXISTS (SELECT 1 FROM docs WHERE agent_id = ?1) OR EXISTS (SELECT 1 FROM used WHERE agent_id = ?1)"
-            )
-            return bool(file.execute(f"SELECT {either}", (agent_id,)).fetchone()[0])
+            either = "EXISTS (SELECT 1 FROM docs WHERE agent_id = ?) OR EXISTS (SELECT 1 FROM used WHERE agent_id = ?)"
+            return bool(file.execute(f"SELECT {either}", (agent_id, agent_id)).fetchone()[0])
 
     def _page(
         self, file: sqlite3.Connection, which: HistoryFilter, terms: list[str], floor: int

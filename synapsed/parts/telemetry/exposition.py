@@ -61,7 +61,7 @@ class _Alone:
 
 def _pieces(sheet: Sheet) -> Iterator[tuple[Sample, ...]]:
     """At least one, so that a family without samples is described all the same."""
-    pieces = batched(sheet.samples, 1 if sheet.family.kind == "histogram" else PIECE, strict=False)
+    pieces = batched(sheet.samples, 1 if sheet.family.kind == "histogram" else PIECE)
     first = next(pieces, ())
     yield first
     yield from pieces
