@@ -47,6 +47,7 @@ class Admin:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._limits: dict[str, Any] | None = None
 
     async def ensure(self, *, replicas: int, store: int, hosts: Iterable[str]) -> list[str]:
         """Make what is missing and correct what differs; says, in sentences, what was done. Raises RemoteRefused."""
@@ -69,7 +70,7 @@ class Admin:
             else:
                 told += [f"the stream {document['name']}: {one}" for one in differences(document, there["config"])]
         for host in hosts:
-            document = mail_of(host, replicas=replicas)
+            document = await self._within(mail_of(host, replicas=replicas))
             there = await self._found(f"CONSUMER.INFO.{IN}.{host}")
             if there is None:
                 told.append(f"the mail of {host} has no consumer")
@@ -119,7 +120,7 @@ class Admin:
                 await self.ensure_consumer(WORK, work_of(name, replicas=replicas))
 
     async def ensure_consumer(self, stream: str, document: Document) -> list[str]:
-        name = document["durable_name"]
+        name, document = document["durable_name"], await self._within(document)
         there = await self._found(f"CONSUMER.INFO.{stream}.{name}")
         if there is not None and not differences(document, there["config"]):
             return []
@@ -169,8 +170,19 @@ class Admin:
 
     async def _consumers_allowed(self) -> int:
         """Of one stream, by the account's limits; -1 where they say nothing. A stream that wants more is refused."""
-        limits = (await self._api("INFO", None)).get("limits") or {}
-        return int(limits.get("max_consumers", -1))
+        return int((await self._account()).get("max_consumers", -1))
+
+    async def _within(self, consumer: Document) -> Document:
+        """The consumer as the account may have it: it is refused with more messages that are not acked."""
+        allowed = int((await self._account()).get("max_ack_pending", -1))
+        pending = min(consumer["max_ack_pending"], allowed) if allowed > 0 else consumer["max_ack_pending"]
+        return {**consumer, "max_ack_pending": pending}
+
+    async def _account(self) -> dict[str, Any]:
+        """The account's limits."""
+        if self._limits is None:
+            self._limits = (await self._api("INFO", None)).get("limits") or {}
+        return self._limits
 
     async def _ensure_stream(self, document: Document) -> list[str]:
         name = document["name"]

@@ -39,6 +39,8 @@ class FleetStatus(_View):
     """How many have no receipt yet, by state."""
     oldest: str | None = None
     """Since when the oldest of them has none."""
+    mail: dict[str, int] = {}
+    """How many messages of each other host wait at the broker until this one has taken them."""
     quarantined: int = 0
     expires: str | None = None
     """Until when this host's credentials count; they are renewed long before."""

@@ -51,6 +51,7 @@ from synapsed_fleet.fleet_rows import (
     update_row,
 )
 from synapsed_fleet.fleet_table import FleetTable
+from synapsed_fleet.mail_turns import PutOff
 from synapsed_fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed_fleet.outgoing import Outgoing, Speaker, update_taken
 from synapsed_fleet.parcel import Progress
@@ -64,8 +65,6 @@ LATER_S: Final = 5.0
 """Until a message comes again that cannot be taken now."""
 COMING_S: Final = 1.0
 """Until one comes again whose file is not here yet."""
-LATER_MAX: Final = 256
-"""Messages that are put off; one more that cannot be taken now is refused."""
 UNMET_TIMES: Final = 60
 """How often something is put off whose host's certificate is not to be had."""
 _STOPS: Final = UUID("b1d6c4f2-5a1e-4f0a-8a39-2f1f6f1f7d11")
@@ -151,7 +150,7 @@ class Incoming:
         self.answers = Answers()
         self.locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._in_hand: set[tuple[str, str]] = set()
-        self._put_off: dict[tuple[str, str], None] = {}
+        self._put_off = PutOff()
 
     def lock(self, task_id: str) -> asyncio.Lock:
         """What is learned of a task is written in one place at a time."""
@@ -248,22 +247,23 @@ class Incoming:
         await self._shapes.ready()
         from synapsed_fleet import messages
 
+        agent = ""
         try:
             addressed = messages.read_message(document, origin, persons=self._persons)
-            await self.hand_over(self._accepting.agent(addressed.to), addressed.request)
+            agent = self._accepting.agent(addressed.to)
+            self._put_off.check(origin.src, agent, self._clock.monotonic())
+            await self.hand_over(agent, addressed.request)
         except StoreError as error:
             if error.details.get("reason") != "constraint":
                 raise
             await self._table.owe(*origin)  # it was taken in the same moment
         except (QueueFull, Busy, NotReady) as error:
-            key = (origin.src, origin.id)
-            if key not in self._put_off and len(self._put_off) >= LATER_MAX:
-                return await self._refuse(*origin, MailKind.MESSAGE, error.code, error.message)
-            self._put_off[key] = None
-            raise Later from error
+            if self._put_off.add(origin, agent, self._clock.monotonic()):
+                raise Later from error
+            await self._refuse(*origin, MailKind.MESSAGE, error.code, error.message)
         except SynapsedError as error:
             await self._refuse(*origin, MailKind.MESSAGE, error.code, error.message)
-        self._put_off.pop((origin.src, origin.id), None)
+        self._put_off.taken(origin, agent)
         return None
 
     async def hand_over(self, agent_id: str, request: SendRequest) -> Task:

@@ -3,9 +3,8 @@
 A request is made again at half a batch, at any status, after 6 s of silence (the broker beats every 3 s), and after
 each reconnect. That two are open for a moment does no harm: the broker gives each message to one of them.
 
-What is not acked within 5 s the broker gives again. So no more is asked for than this host gets done well before that:
-where it takes long, half as much is in hand from then on; and more again, one by one, while it goes quickly. A slow
-host would spend its time on copies else.
+What is not acked within 5 s the broker gives again, and a slow host would spend its time on copies. So what would stand
+here for long is put back, and lets what others have sent come (`mail_turns`).
 """
 
 import asyncio
@@ -22,16 +21,14 @@ from nats.errors import Error as NatsError
 
 from synapsed.aio import TaskSet
 from synapsed_fleet.link import Link, StreamMessage
+from synapsed_fleet.mail_turns import Back, Line
 from synapsed_fleet.names import BadName, MailKind, MailSubject
 from synapsed_fleet.ports import Delivered, NoBroker
 
 BATCH: Final = 256
 """Messages in hand at most: asked for, or here and not done."""
-LEAST: Final = 8
-FIRST: Final = 64
-SLOW_S: Final = 2.0
-QUICK_S: Final = 0.5
-"""From a message's arrival until it is done."""
+LOOK_S: Final = 0.25
+"""Between two looks at whether a line stands."""
 EXPIRES_S: Final = 20.0
 HEARTBEAT_S: Final = 3.0
 SILENCE_S: Final = 6.0
@@ -43,8 +40,8 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Pull:
-    """`run` it; each delivery is given to `take`. Those of one host are given one after the other, in their order; its
-    controls aside, which may take long and hold up nobody."""
+    """`run` it; each delivery is given to `take`. Those of one kind of one host are given one after the other, in their
+    order; controls aside, which may take long and hold up nobody."""
 
     def __init__(
         self, link: Link, stream: str, consumer: str, inbox: str, take: Callable[[Delivered], Coroutine[Any, Any, None]]
@@ -54,14 +51,12 @@ class Pull:
         self._inbox = f"{inbox}.pull"
         self._take = take
         self._tasks = TaskSet()
-        self._lanes: dict[str, asyncio.Lock] = {}
+        self._lines: dict[tuple[str, str], Line[StreamMessage]] = {}
         self._heard = asyncio.Event()
         self._again = True
         self._refused = False
         self._left = 0
         self._in_hand = 0
-        self._limit = FIRST
-        self._shrunk_at = -SLOW_S
 
     def reconnected(self) -> None:
         """What was asked over the connection before is not answered any more."""
@@ -85,16 +80,22 @@ class Pull:
         subscription = await client.subscribe(f"{self._inbox}.{connects}", cb=come)
         try:
             self._again, self._left = True, 0
+            silent = 0.0
             while self._link.up and self._link.connects == connects:
-                if self._again and (room := self._limit - self._in_hand - self._left) > 0:
+                if self._again and (room := BATCH - self._in_hand - self._left) > 0:
                     self._again = False
                     await self._ask(connects, room)
+                pause = LOOK_S if self._in_hand else SILENCE_S
                 try:
-                    async with asyncio.timeout(SILENCE_S):
+                    async with asyncio.timeout(pause):
                         await self._heard.wait()
+                    silent = 0.0
                 except TimeoutError:
-                    self._again, self._left = True, 0
+                    silent += pause
+                if silent >= SILENCE_S:
+                    self._again, self._left, silent = True, 0, 0.0
                 self._heard.clear()
+                self._look()
                 if self._refused:
                     self._refused = False
                     await asyncio.sleep(REFUSED_S)
@@ -121,34 +122,58 @@ class Pull:
         else:
             self._left = max(0, self._left - 1)
             self._begin(StreamMessage(msg, client))
-            self._again = self._again or self._in_hand + self._left <= self._limit // 2
+            self._ask_on()
         self._heard.set()
 
     def _begin(self, delivered: StreamMessage) -> None:
         try:
             subject = MailSubject.parse(delivered.subject)
-            lane = None if subject.kind is MailKind.CONTROL else subject.src
         except BadName:
-            lane = ""
-        if lane is None:
-            self._tasks.spawn(self._take(delivered))
+            name = ("", "")
         else:
-            self._in_hand += 1
-            self._tasks.spawn(self._in_its_lane(lane, delivered, time.monotonic()))
+            if subject.kind is MailKind.CONTROL:
+                self._tasks.spawn(self._take(delivered))
+                return
+            name = (subject.src, subject.kind)
+        line = self._lines.setdefault(name, Line())
+        self._in_hand += 1
+        self._put_back(line.put(delivered, time.monotonic(), first=delivered.times == 1))
+        if not line.busy:
+            line.busy = True
+            self._tasks.spawn(self._work(line))
 
-    async def _in_its_lane(self, lane: str, delivered: StreamMessage, came_at: float) -> None:
-        try:
-            async with self._lanes.setdefault(lane, asyncio.Lock()):
+    async def _work(self, line: Line[StreamMessage]) -> None:
+        """Until nobody stands in it."""
+        while (delivered := line.next()) is not None:
+            began = time.monotonic()
+            try:
                 await self._take(delivered)
-        finally:
+            except Exception:
+                log.exception("something that has come is not taken, and comes again", subject=delivered.subject[:200])
             self._in_hand -= 1
-            self._done(came_at, time.monotonic())
+            line.done(time.monotonic() - began)
+            self._ask_on()
+        line.busy = False
 
-    def _done(self, came_at: float, now: float) -> None:
-        if now - came_at > SLOW_S and came_at > self._shrunk_at:
-            self._limit, self._shrunk_at = max(LEAST, self._limit // 2), now
-        elif now - came_at < QUICK_S:
-            self._limit = min(BATCH, self._limit + 1)
-        if self._in_hand + self._left <= self._limit // 2:
+    def _look(self) -> None:
+        """Put back what stands for long, and forget who has nothing here."""
+        now = time.monotonic()
+        for name, line in list(self._lines.items()):
+            self._put_back(line.look(now))
+            if line.idle(now):
+                del self._lines[name]
+
+    def _put_back(self, those: list[Back[StreamMessage]]) -> None:
+        if those:
+            self._in_hand -= len(those)
+            self._tasks.spawn(self._later(those))
+            self._ask_on()
+
+    async def _later(self, those: list[Back[StreamMessage]]) -> None:
+        for one in those:
+            await one.what.later(one.after)
+
+    def _ask_on(self) -> None:
+        if self._in_hand + self._left <= BATCH // 2:
             self._again = True
             self._heard.set()

@@ -32,6 +32,9 @@ CLASSES_MAX: Final = 512
 """Classes of work: each has a consumer of the work."""
 MAIL_MAX: Final = 10_000
 """Messages of one kind from one host to another that are not taken yet; a publish beyond that is refused."""
+TURNS_MAX: Final = 10 * MAIL_MAX
+"""Messages that one host was given and has not acked, most of them because their turn comes later (`mail_turns`): as
+many as ten members can send; behind that, mail waits until some are done."""
 BODY_MAX: Final = 1 * MIB
 EVENT_MAX: Final = 32 * 1024
 """An event with its headers."""
@@ -134,7 +137,7 @@ def streams(*, replicas: int, store: int, consumers: int = -1) -> list[Document]
 
 def mail_of(host: str, *, replicas: int) -> Document:
     """The consumer of what is said to `host`: taken means committed there, then acked."""
-    return _consumer(host, f"syn.to.{host}.>", ack_wait_s=5, pending=1024, replicas=replicas)
+    return _consumer(host, f"syn.to.{host}.>", ack_wait_s=5, pending=TURNS_MAX, replicas=replicas)
 
 
 def work_of(name: str, *, replicas: int) -> Document:

@@ -1,7 +1,10 @@
 """What people are told of the fleet (`interfaces.fleet.FleetControl`)."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal
+from contextlib import suppress
+from typing import Final, Literal
 
 from synapsed.clock import Clock, iso
 from synapsed.interfaces import Activity
@@ -10,7 +13,13 @@ from synapsed_fleet.fleet_table import FleetTable
 from synapsed_fleet.host_record import HostRecord
 from synapsed_fleet.link import Link
 from synapsed_fleet.member_files import Identity
+from synapsed_fleet.names import BadName, MailSubject
+from synapsed_fleet.ports import BrokerRefused, NoBroker
 from synapsed_fleet.presence import Records
+from synapsed_fleet.streams import IN
+
+MAIL_S: Final = 1.0
+"""The broker is waited for so long when it is asked what mail waits."""
 
 
 class FleetTold:
@@ -38,9 +47,22 @@ class FleetTold:
             problem=self._problem(),
             outbox={state: count for state, count in states.items() if count},
             oldest=None if oldest is None else iso(oldest),
+            mail=await self._mail(),
             quarantined=len(await self._table.quarantined()),
             expires=None if expires is None else iso(expires),
         )
+
+    async def _mail(self) -> dict[str, int]:
+        """Empty where the broker does not say it now."""
+        if not self._link.up:
+            return {}
+        found: Counter[str] = Counter()
+        with suppress(NoBroker, BrokerRefused, BadName, TimeoutError):
+            async with asyncio.timeout(MAIL_S):
+                facts = await self._link.facts(IN, f"syn.to.{self._identity().name}.>")
+            for subject, count in facts.pending.items():
+                found[MailSubject.parse(subject).src] += count
+        return dict(found.most_common())
 
     def _problem(self) -> str | None:
         if not self._link.up:

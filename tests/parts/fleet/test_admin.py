@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from synapsed.errors import RemoteRefused, Unreachable
-from synapsed_fleet.admin import Admin
+from synapsed_fleet.admin import NOT_FOUND, Admin
+from synapsed_fleet.streams import IN, mail_of
 
 
 @pytest.mark.parametrize(("code", "said"), [(503, Unreachable), (504, Unreachable), (400, RemoteRefused)])
@@ -19,3 +20,24 @@ async def test_what_may_be_better_soon_is_no_refusal(code: int, said: type[Excep
 
     with pytest.raises(said, match="temporarily unavailable"):
         await Admin(Client()).state()  # type: ignore[arg-type]
+
+
+async def test_a_consumer_has_no_more_under_way_than_the_account_may() -> None:
+    """As an account at somebody else's broker may be limited: the consumer would be refused."""
+    kept: dict[str, Any] = {}
+
+    class Client:
+        async def request(self, subject: str, payload: bytes, timeout: float) -> Any:
+            told: dict[str, Any] = {"config": kept}
+            if subject == "$JS.API.INFO":
+                told = {"limits": {"max_ack_pending": 500}}
+            elif "CREATE" in subject:
+                kept.update(json.loads(payload)["config"])
+            elif not kept:
+                told = {"error": {"code": 404, "err_code": NOT_FOUND[0], "description": "consumer not found"}}
+            return SimpleNamespace(data=json.dumps(told).encode())
+
+    admin = Admin(Client())  # type: ignore[arg-type]
+    assert await admin.ensure_consumer(IN, mail_of("box", replicas=1)) == ["the consumer SYN_IN/box was made"]
+    assert kept["max_ack_pending"] == 500
+    assert await admin.ensure_consumer(IN, mail_of("box", replicas=1)) == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from synapsed_fleet import mail_pulling
+from synapsed_fleet import mail_pulling, mail_turns
 from synapsed_fleet.ports import Delivered
 
 PATIENCE_S = 30.0
@@ -22,6 +22,7 @@ class FakeLink:
         self.connects = 1
         self.up = True
         self.asked: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
+        self.back: asyncio.Queue[bytes] = asyncio.Queue()
         self.come: Callable[[Msg], Awaitable[None]]
 
     @property
@@ -36,13 +37,15 @@ class FakeLink:
         self.come = cb
         return SimpleNamespace(unsubscribe=unsubscribe)
 
-    async def publish(self, subject: str, body: bytes, reply: str) -> None:
-        self.asked.put_nowait((int(reply.rpartition(".")[2]), json.loads(body)["batch"]))
+    async def publish(self, subject: str, body: bytes, reply: str | None = None) -> None:
+        if reply is None:
+            return self.back.put_nowait(body)
+        return self.asked.put_nowait((int(reply.rpartition(".")[2]), json.loads(body)["batch"]))
 
-    async def deliver(self, count: int) -> None:
+    async def deliver(self, count: int, src: str = "laptop", kind: str = "msg") -> None:
         for n in range(count):
             ack = f"$JS.ACK.SYN_IN.box.1.{n}.{n}.0.0"
-            await self.come(Msg(self, "syn.to.box.laptop.msg", ack, b"{}"))  # type: ignore[arg-type]
+            await self.come(Msg(self, f"syn.to.box.{src}.{kind}", ack, b"{}"))  # type: ignore[arg-type]
 
 
 async def test_it_is_asked_anew_as_soon_as_there_is_another_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,35 +68,31 @@ async def test_it_is_asked_anew_as_soon_as_there_is_another_connection(monkeypat
         await asyncio.gather(running, return_exceptions=True)
 
 
-@pytest.mark.parametrize(("slow", "next_batch"), [(True, mail_pulling.FIRST // 4), (False, mail_pulling.FIRST // 2)])
-async def test_no_more_is_in_hand_than_is_done_in_time(
-    monkeypatch: pytest.MonkeyPatch, slow: bool, next_batch: int
-) -> None:
+async def test_a_line_that_stands_lets_the_mail_of_others_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mail_pulling, "SILENCE_S", 1e6)
-    monkeypatch.setattr(mail_pulling, "SLOW_S", -1.0 if slow else 1e6)
-    monkeypatch.setattr(mail_pulling, "QUICK_S", -1.0)
-    done = asyncio.Semaphore(0)
+    monkeypatch.setattr(mail_pulling, "LOOK_S", 0.0)
+    monkeypatch.setattr(mail_turns, "TURN_S", 0.0)
+    taken: asyncio.Queue[str] = asyncio.Queue()
 
     async def take(delivered: Delivered) -> None:
-        await done.acquire()
+        taken.put_nowait(delivered.subject)
+        if delivered.subject == "syn.to.box.laptop.msg":
+            await asyncio.Event().wait()
 
     link = FakeLink()
     mail = mail_pulling.Pull(link, "SYN_IN", "box", "_INBOX_box", take)  # type: ignore[arg-type]
     running = asyncio.create_task(mail.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
-            assert await link.asked.get() == (1, mail_pulling.FIRST)
-            await link.deliver(mail_pulling.FIRST)
-            for _ in range(mail_pulling.FIRST // 2 - 1):
-                done.release()
-            for _ in range(10 * mail_pulling.FIRST):
-                await asyncio.sleep(0)
-            assert link.asked.empty(), "over half of it is in hand"
-            for _ in range(mail_pulling.FIRST // 4 + 1):
-                done.release()
+            assert await link.asked.get() == (1, mail_pulling.BATCH)
+            await link.deliver(mail_pulling.BATCH)
+            assert await taken.get() == "syn.to.box.laptop.msg"
             _, batch = await link.asked.get()
-            assert batch >= next_batch
-            assert batch <= next_batch + mail_pulling.FIRST // 4
+            assert batch >= mail_pulling.BATCH // 2
+            assert json.loads((await link.back.get()).removeprefix(b"-NAK "))["delay"] > 0
+            await link.deliver(1, "attic")
+            await link.deliver(1, "laptop", "upd")
+            assert {await taken.get(), await taken.get()} == {"syn.to.box.attic.msg", "syn.to.box.laptop.upd"}
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -523,3 +523,22 @@ async def test_a_host_that_takes_nothing_does_not_fill_the_disk_here(
         await laptop.send("codex@box", "hello", key=str(n))
     with pytest.raises(QueueFull):
         await laptop.send("codex@box", "hello", key="one more")
+
+
+async def test_hosts_that_wait_for_a_full_mailbox_have_its_places_in_turn(world: World) -> None:
+    laptop, attic, box = await world.host("laptop"), await world.host("attic"), await world.host("box")
+    box.mailbox.room = 0
+    for n in range(6):
+        await laptop.send("codex@box", f"laptop {n}", key=f"{n}")
+    await attic.send("codex@box", "attic", key="1")
+    await world.rest(audits=0)
+    for each in world.hosts.values():
+        await each.turn(answers=False)
+    assert await box.tasks() == []
+    world.broker.forget_who_has_what()
+    box.mailbox.room = 2
+    await box.turn(answers=False)
+    assert {task.metadata[KEY]["src"] for task in await box.tasks()} == {"laptop", "attic"}
+    box.mailbox.room = None
+    await world.rest()
+    assert [await world.tasks_of(host, TaskState.COMPLETED) for host in (laptop, attic, box)] == [6, 1, 7]

@@ -65,3 +65,8 @@ def test_what_is_wrong_though_the_broker_is_reached_is_shown() -> None:
     daemon = {"connected": True, "broker": "box:4222", "problem": "another machine is in the fleet", "outbox": {}}
     assert "trouble     another machine is in the fleet" in list(daemon_lines(daemon))
     assert not [line for line in daemon_lines({**daemon, "problem": None}) if "trouble" in line]
+
+
+def test_whose_mail_waits_here_is_named() -> None:
+    daemon = {"connected": True, "broker": "box:4222", "outbox": {}, "mail": {"attic": 9800, "shed": 3}}
+    assert "waits here  9800 of attic, 3 of shed" in list(daemon_lines(daemon))

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from synapsed.clock import SystemClock
-from synapsed.errors import UnknownAgent
+from synapsed.errors import QueueFull, UnknownAgent
 from synapsed.interfaces import SendRequest
 from synapsed.model.kept_file import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, Task, TaskState
@@ -143,6 +143,8 @@ class Mailbox:
         self._once = Idempotency(store)  # type: ignore[arg-type]
         self.answer = ANSWER
         self.refuses: Exception | None = None
+        self.room: int | None = None
+        """So many more messages are taken; None: any number."""
         self.blocks: list[Artifact] = []
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
@@ -151,6 +153,10 @@ class Mailbox:
         async with self._once.once(request, agent_id) as (task_id, known):
             if known is not None:
                 return known
+            if self.room is not None:
+                if self.room == 0:
+                    raise QueueFull("it has too many")
+                self.room -= 1
             task = as_task(task_id, agent_id, request)
             commit = transitions.accepted(task)
             await self._store.commit(events=commit.events, tasks=[task])

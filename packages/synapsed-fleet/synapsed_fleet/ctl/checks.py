@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from synapsectl.ages import age
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
@@ -13,6 +13,8 @@ from synapsed_fleet.ctl.asking import ask_fleet
 from synapsed_fleet.ctl.showing import on_its_way
 from synapsed_fleet.ctl.unit import service_of
 
+FLOOD: Final = 1000
+"""Messages of one host that wait here."""
 _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 
 
@@ -75,6 +77,11 @@ def _daemon(ctx: CommandContext) -> Iterator[Finding]:
     for file in told.get("files") or ():
         if file["problem"]:
             yield Finding("fleet's files", NOTE, on_its_way(file), "synapsectl fleet files")
+    for host, count in (told.get("mail") or {}).items():
+        if count >= FLOOD:
+            detail = f"{count} messages of {host} wait for this host; what others send is taken beside them"
+            mend = f"if they should not: end what sends them on {host}, or 'synapsectl fleet remove {host}'"
+            yield Finding("fleet's mail", NOTE, detail, mend)
     if told["quarantined"]:
         detail = f"{told['quarantined']} messages were refused: unsigned, forged or not to be read"
         yield Finding("fleet's quarantine", NOTE, detail, "synapsectl fleet quarantine")

@@ -41,6 +41,8 @@ def daemon_lines(daemon: Mapping[str, Any]) -> Iterator[str]:
     counts = daemon.get("outbox") or {}
     oldest = f", the oldest for {age(daemon['oldest'])}" if daemon.get("oldest") else ""
     yield f"under way   {sum(counts.values())} without a receipt{oldest}"
+    if mail := daemon.get("mail"):
+        yield "waits here  " + ", ".join(f"{count} of {host}" for host, count in mail.items())
     for file in daemon.get("files") or ():
         yield f"            {on_its_way(file)}"
     if daemon.get("quarantined"):

@@ -1,0 +1,116 @@
+"""Turns of those whose mail a host has: no sender stands before the others. Pure.
+
+The broker gives a host its mail in the order in which it came, whoever has sent it; behind ten thousand messages of one
+member everybody else's would wait until those are done. So the mail of each sender, by its kind, is a line of its own,
+and the lines are worked on side by side. What would stand in one for over TURN_S is put back: the broker gives it again
+when its turn is near, and what others have sent, which it has behind that, meanwhile.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from synapsed.errors import QueueFull
+
+TURN_S: Final = 0.25
+"""A line has at most so much to do in hand, and a whole hand of messages that are done quicker is let pass."""
+FIRST_PACE_S: Final = 0.02
+"""A message is taken to need so long before one of its line is done."""
+PACE_SHARE: Final = 0.1
+"""Of the newest measurement in the mean, which counts for PACE_MOST_S at most: what takes very long says little of the
+others."""
+PACE_MOST_S: Final = 1.0
+BACK_LEAST_S: Final = 0.25
+BACK_MOST_S: Final = 60.0
+"""Until what is put back comes again."""
+LATER_MAX: Final = 256
+"""Messages of one host that are put off since an agent takes no more; a further one is refused."""
+WAITS_S: Final = 60.0
+"""What is put off and has not come again for so long does not wait any more: it was canceled, or lost at the broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Back[T]:
+    """What is put back, and after how many seconds it is to come again."""
+
+    what: T
+    after: float
+
+
+class Line[T]:
+    """What one sender has sent of one kind. Times are of a monotonic clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[T, float]] = deque()
+        self._pace = FIRST_PACE_S
+        self._back_until = 0.0
+        self.busy = False
+        """Somebody works on it."""
+
+    def put(self, what: T, now: float, *, first: bool) -> list[Back[T]]:
+        """What has come stands at the end; `first`: it comes for the first time. Returns what is put back."""
+        if first and now < self._back_until:  # what was put back comes before it
+            return [self._put_back(what, now)]
+        self._waiting.append((what, now))
+        return self.look(now)
+
+    def look(self, now: float) -> list[Back[T]]:
+        """Returns what is put back by now: the end of a line that stands, or of which something was put back."""
+        if not self._waiting or (now - self._waiting[0][1] < TURN_S and now >= self._back_until):
+            return []
+        keep = max(1, int(TURN_S / self._pace))
+        ending = [self._waiting.pop()[0] for _ in range(len(self._waiting) - keep)]
+        return [self._put_back(what, now) for what in reversed(ending)]
+
+    def _put_back(self, what: T, now: float) -> Back[T]:
+        """One after the other comes again, as fast as they are done; what would come after BACK_MOST_S comes then, and
+        is put back once more."""
+        behind = max(self._back_until, now + len(self._waiting) * self._pace)
+        self._back_until = min(now + BACK_MOST_S, behind + self._pace)
+        return Back(what, max(BACK_LEAST_S, self._back_until - now))
+
+    def next(self) -> T | None:
+        """The first that waits, which waits no more."""
+        return self._waiting.popleft()[0] if self._waiting else None
+
+    def done(self, took: float) -> None:
+        """One was done within so many seconds."""
+        self._pace += PACE_SHARE * (min(took, PACE_MOST_S) - self._pace)
+
+    def idle(self, now: float) -> bool:
+        """It need not be known any more."""
+        return not self.busy and not self._waiting and now >= self._back_until
+
+
+class PutOff:
+    """Messages that wait until their agents' mailboxes have room, as their host and id: of those hosts that wait for
+    the same agent, the one that was served longest ago is next."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str], tuple[str, float]] = {}
+        self._served: dict[tuple[str, str], int] = {}
+        self._turn = 0
+
+    def add(self, origin: tuple[str, str], agent: str, now: float) -> bool:
+        """It waits from now on, or still; False where its host has too many that do."""
+        self._waiting = {one: (to, at) for one, (to, at) in self._waiting.items() if now - at < WAITS_S}
+        others = sum(1 for one in self._waiting if one[0] == origin[0] and one != origin)
+        if others < LATER_MAX:
+            self._waiting[origin] = agent, now
+        return others < LATER_MAX
+
+    def check(self, src: str, agent: str, now: float) -> None:
+        """Raises QueueFull if another host that was served longer ago waits for the agent."""
+        mine = self._served.get((agent, src), 0)
+        for (other, _), (to, at) in self._waiting.items():
+            if to == agent and now - at < WAITS_S and self._served.get((agent, other), 0) < mine:
+                raise QueueFull("a message of another host is next", agent=agent)
+
+    def taken(self, origin: tuple[str, str], agent: str) -> None:
+        """It has become a task of the agent, or is refused."""
+        self._waiting.pop(origin, None)
+        if not self._waiting:
+            self._served.clear()
+            return
+        self._turn += 1
+        self._served[agent, origin[0]] = self._turn
