@@ -50,6 +50,10 @@ class Invitation(NamedTuple):
     """That authority (PEM), "" for those that the system trusts."""
 
     @property
+    def issued(self) -> int:
+        return jwt.read(self.token).issued
+
+    @property
     def expires(self) -> int:
         return jwt.read(self.token).expires or 0
 

@@ -31,7 +31,7 @@ from synapsed_fleet.member_files import Home
 from synapsed_fleet.natsserver import find
 from synapsed_fleet.nkey import KeyPair
 from synapsed_fleet.streams import MEMBERS_MAX, STORE_MAX, STORE_MIN
-from synapsed_fleet.trust import NotTrusted, Trust
+from synapsed_fleet.trust import CLOCK_S, NotTrusted, Trust, lasting
 
 SETTLE_S: Final = 80.0
 """For a broker that has just been started: it reads its store first."""
@@ -171,12 +171,7 @@ async def join(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> T
         mine = home.identity()
         raise ConfigError(f"this host is {mine.name} in a fleet already: 'synapsectl fleet leave' ends that")
     invitation = Invitation.parse(str(body.get("line") or ""))
-    late = time.time() - invitation.expires
-    if late > 0:
-        raise InvalidRequest(
-            f"the invitation counted until {datetime.fromtimestamp(invitation.expires, UTC):%Y-%m-%d %H:%M} UTC, "
-            f"{late / 60:.0f} minutes ago by the clock of this host: 'synapsectl fleet invite {invitation.name}' again"
-        )
+    _in_time(invitation, time.time())
     if invitation.given:
         ca = invitation.ca or None
     else:
@@ -201,6 +196,21 @@ async def join(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> T
     return {"name": member.host, "urls": urls, "expires": member.expires}
 
 
+def _in_time(invitation: Invitation, now: float) -> None:
+    """Raises InvalidRequest where the invitation does not count now, by the clock of this host, before it is used."""
+    if now > invitation.expires:
+        until = datetime.fromtimestamp(invitation.expires, UTC)
+        raise InvalidRequest(
+            f"the invitation counted until {until:%Y-%m-%d %H:%M} UTC, {lasting(now - invitation.expires)} ago by the "
+            f"clock of this host: 'synapsectl fleet invite {invitation.name}' again, or set the clock right"
+        )
+    if now < invitation.issued - CLOCK_S:
+        raise InvalidRequest(
+            f"the clock of this host is at least {lasting(invitation.issued - now)} behind that of who invites: set it "
+            "right and join with the same invitation, which is not used yet"
+        )
+
+
 async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str | None) -> Told:
     name = invitation.name
     dialled = options(
@@ -212,8 +222,9 @@ async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str | None) ->
         name="synapsed join",
         given=invitation.given,
     )
+    said = {**asked(invitation, pair), "at": int(time.time())}
     async with opened(invitation.urls, dialled) as client:
-        return await broker_cluster.request(client.request, f"syn.adm.join.{name}", asked(invitation, pair))
+        return await broker_cluster.request(client.request, f"syn.adm.join.{name}", said)
 
 
 async def remove(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:

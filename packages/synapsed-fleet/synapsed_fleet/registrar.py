@@ -33,6 +33,7 @@ from synapsed_fleet.fleet_config import CLASS_NAME, HOST_NAME
 from synapsed_fleet.invitation import key_asked_for
 from synapsed_fleet.keyring import Enrolled, Keyring, Members
 from synapsed_fleet.streams import IN, mail_of
+from synapsed_fleet.trust import CLOCK_S, lasting
 
 VALID_S: Final = 365 * 86_400
 """A host's token; it is renewed at half of it."""
@@ -170,12 +171,23 @@ def join(members: Members, name: str, document: object, *, fleet: str, now: floa
         raise InvalidRequest(f"the invitation for {name!r} was used already, by another key")
     if invited.used_by is not None and (there := members.hosts.get(name)) is not None:
         return there  # the answer was lost
+    if wrong := _clock_of(name, document, now):  # it would believe no token, and the invitation would be used up
+        raise InvalidRequest(f"{wrong}; set it right and join with the same invitation, which is not used yet")
     enrolled = Enrolled(key, int(now), int(now) + VALID_S)
     if (before := members.hosts.get(name)) is not None and before.key != key:
         members.revoked[before.key] = int(now)
     members.hosts[name] = enrolled
     members.invitations[name] = type(invited)(invited.key, invited.expires, key)
     return enrolled
+
+
+def _clock_of(name: str, document: object, now: float) -> str:
+    """Returns how wrong the clock of the host is that asks, empty where it believes a token of now. A host of an older
+    version does not tell the time."""
+    at = document.get("at") if isinstance(document, dict) else None
+    if not isinstance(at, int) or now - CLOCK_S <= at < now + VALID_S:
+        return ""
+    return f"the clock of {name} is {lasting(abs(at - now))} {'behind' if at < now else 'ahead of'} the fleet's"
 
 
 def renew(members: Members, name: str, document: object, *, now: float) -> Enrolled:

@@ -95,9 +95,9 @@ class Trust:
         if self.is_revoked(token.subject, token.issued):
             raise Revoked(token.name, token.subject)
         if token.expires is not None and token.expires <= now:
-            raise OutOfTime(f"its token counted until {_ago(now - token.expires)} ago by the clock of this host")
+            raise OutOfTime(f"its token counted until {lasting(now - token.expires)} ago by the clock of this host")
         if token.issued > now + CLOCK_S:
-            raise OutOfTime(f"its token was issued {_ago(token.issued - now)} ahead of the clock of this host")
+            raise OutOfTime(f"its token was issued {lasting(token.issued - now)} ahead of the clock of this host")
         return Member(token.name, token.subject, token.expires)
 
 
@@ -111,8 +111,10 @@ def _account(text: str, fleet: str, operator: str) -> SignedToken:
     return token
 
 
-def _ago(seconds: float) -> str:
+def lasting(seconds: float) -> str:
+    """For people, in the largest unit that fits."""
     unit, name = next(
         ((u, n) for u, n in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if seconds >= u), (1, "s")
     )
-    return f"{seconds / unit:.0f} {name}"
+    count = f"{seconds / unit:.0f}"
+    return f"{count} {name.removesuffix('s') if count == '1' and unit > 1 else name}"

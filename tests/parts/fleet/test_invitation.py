@@ -8,18 +8,22 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, Unreachable
-from synapsed_fleet import tls
+from synapsed_fleet import operations, tls
 from synapsed_fleet.addresses import local_url, reachable
 from synapsed_fleet.invitation import Invitation, asked, authority_at, key_asked_for
 from synapsed_fleet.keyring import Keyring, Members, PendingInvitation, Plan
+from synapsed_fleet.member_files import Home
 from synapsed_fleet.nkey import KeyPair
 from synapsed_fleet.registrar import VALID_S, join, renew
+from synapsed_fleet.trust import CLOCK_S
 
 NOW = 1_800_000_000
 PLAN = Plan(("tls://10.0.0.1:4222",), 1 << 30, 1)
@@ -80,6 +84,38 @@ def test_a_host_joins_once_and_asking_again_gets_the_same(ring: Keyring) -> None
         join(members, "laptop", asked(made, KeyPair.generate("user")), fleet=made.fleet, now=NOW + 5)
     with pytest.raises(InvalidRequest, match="counts no more"):
         join(members, "laptop", request, fleet=made.fleet, now=NOW + 900)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (-CLOCK_S - 1, "the clock of laptop is 5 minutes behind the fleet's"),
+        (-90_000, "1 day behind"),
+        (VALID_S + 86_400, "366 days ahead of the fleet's"),
+    ],
+)
+def test_a_host_whose_clock_is_wrong_does_not_use_its_invitation_up(ring: Keyring, wrong: int, words: str) -> None:
+    """It would believe no token that it gets, and ask again with another key, which looks as if it was stolen."""
+    made = invitation(ring)
+    members = members_with(made)
+    with pytest.raises(InvalidRequest, match=words):
+        join(members, "laptop", {**asked(made, KeyPair.generate("user")), "at": NOW + wrong}, fleet=made.fleet, now=NOW)
+    assert members.hosts == {}
+    put_right = {**asked(made, host := KeyPair.generate("user")), "at": NOW + 60}
+    assert join(members, "laptop", put_right, fleet=made.fleet, now=NOW).key == host.public
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [(NOW + 960, "1 minute ago by the clock of this host"), (NOW - 7200, "at least 2 hours behind")],
+)
+async def test_a_clock_that_is_wrong_is_told_before_anything_is_asked(
+    ring: Keyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: int, words: str
+) -> None:
+    monkeypatch.setattr(operations.time, "time", lambda: float(now))
+    home = Home(Paths.from_environ({"HOME": str(tmp_path), "SYNAPSED_HOME": str(tmp_path / "home")}))
+    with pytest.raises(InvalidRequest, match=words):
+        await operations.join(home, SimpleNamespace(fleet=None), {"line": invitation(ring).line()})
 
 
 def test_who_has_no_invitation_does_not(ring: Keyring) -> None:
