@@ -13,7 +13,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from synapsed.errors import RemoteRefused, Unreachable
-from synapsed_fleet.dial import connect, options
+from synapsed_fleet.dial import connect, explained, options
 from synapsed_fleet.keyring import Keyring
 from synapsed_fleet.stream_snapshots import copy_in, copy_out
 from synapsed_fleet.streams import (
@@ -317,16 +317,3 @@ async def opened(urls: Sequence[str], asked: dict[str, Any]) -> AsyncIterator[Cl
     finally:
         with contextlib.suppress(nats.errors.Error, OSError, TimeoutError):
             await asyncio.wait_for(client.close(), REQUEST_S)
-
-
-def explained(error: BaseException, heard: Sequence[str] = ()) -> str:
-    """Why a broker was not reached, for people."""
-    words = " ".join([str(error), *heard])
-    low = words.lower()
-    if "certificate" in low and ("expired" in low or "not yet valid" in low):
-        return f"{words}; is the clock of this host right?"
-    if "authorization" in low or "expired" in low:
-        return "it refuses these credentials: they are revoked or count no more, or a clock is wrong"
-    if isinstance(error, TimeoutError) and not str(error):
-        return "it does not answer"
-    return words.strip() or type(error).__name__

@@ -118,6 +118,38 @@ async def connect(**asked: Any) -> Client:
     return client
 
 
+REMOVED: Final = (
+    "the broker has revoked this host's key: it was removed from the fleet, or has joined again elsewhere. "
+    "'synapsectl fleet leave' here, and 'synapsectl fleet join -' with a new invitation if it is to be a member again"
+)
+REFUSED: Final = (
+    "it refuses these credentials: they are revoked or count no more, or a clock is wrong. A host that was removed "
+    "leaves with 'synapsectl fleet leave', and joins again with a new invitation"
+)
+CUT: Final = (
+    "it ends the connection without a word, as brokers do that refuse credentials: they are revoked or count no more, "
+    "or a clock is wrong, unless it is just starting. A host that was removed leaves with 'synapsectl fleet leave', "
+    "and joins again with a new invitation"
+)
+
+
+def explained(error: BaseException | None, heard: Sequence[str] = ()) -> str:
+    """Why a broker was not reached, or is not any more, for people."""
+    words = " ".join([str(error or ""), *heard])
+    low = words.lower()
+    if "revoked" in low:
+        return REMOVED
+    if "certificate" in low and ("expired" in low or "not yet valid" in low):
+        return f"{words}; is the clock of this host right?"
+    if "authorization" in low or "expired" in low:
+        return REFUSED
+    if isinstance(error, BrokenPipeError | ConnectionResetError):
+        return CUT
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it does not answer"
+    return words.strip() or type(error).__name__
+
+
 def _writers(client: Client) -> list[asyncio.StreamWriter]:
     """Of a connection that is not made: nats-py (2.16) closes neither the plain one, nor the one over it."""
     transport = getattr(client, "_transport", None)

@@ -22,7 +22,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from synapsed.clock import backoff
-from synapsed_fleet.dial import connect
+from synapsed_fleet.dial import REMOVED, connect, explained
 from synapsed_fleet.envelope import Envelope
 from synapsed_fleet.ports import BrokerRefused, Delivered, NoBroker, Piped, Stored, StreamFacts
 
@@ -31,6 +31,7 @@ AGAIN_S: Final = 1.0
 """Until a question is asked again that nobody hears while its stream has no leader."""
 ASK_S: Final = 2.0
 """A question to a member."""
+LOST: Final = "the connection was lost"
 NO_RESPONDERS: Final = "503"
 NO_MESSAGE: Final = frozenset({"404", "408"})
 END: Final = "204"
@@ -139,7 +140,7 @@ class Link:
                 failures = 0
                 await self._closed.wait()
             except (NatsError, OSError, TimeoutError, ValueError) as error:
-                self.error = str(error) or type(error).__name__
+                self._failed(error)
                 log.info("there is no broker", why=self.error)
             finally:
                 await self._disconnect()
@@ -178,6 +179,7 @@ class Link:
 
     async def _on_again(self) -> None:
         self.connects += 1
+        self.error = LOST
         self.since = time.time()
         self._connected.set()
         self._on_up()
@@ -190,10 +192,17 @@ class Link:
             queue.put_nowait(None)
 
     async def _on_closed(self) -> None:
+        if self._client is not None and (error := self._client.last_error) is not None:
+            self._failed(error)
         self._closed.set()
 
+    def _failed(self, error: Exception) -> None:
+        """What the broker has said of this host's key stays true until there is a connection again."""
+        if self.error != REMOVED:
+            self.error = explained(error)
+
     async def _on_error(self, error: Exception) -> None:
-        self.error = str(error) or type(error).__name__
+        self._failed(error)
         log.debug("the broker's connection", why=self.error)
 
     async def _answered(self, msg: Msg) -> None:

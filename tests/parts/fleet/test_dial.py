@@ -4,8 +4,11 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+from nats.errors import AuthorizationError
+from nats.errors import Error as NatsError
 
 from synapsed_fleet import dial
+from synapsed_fleet.link import Link
 from synapsed_fleet.nkey import KeyPair
 
 PATIENCE_S = 60.0
@@ -39,3 +42,30 @@ async def test_one_that_stands_still_is_tried_again(monkeypatch: pytest.MonkeyPa
         for writer in writers:
             writer.close()
         server.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (BrokenPipeError(32, "Broken pipe"), "it ends the connection without a word"),
+        (ConnectionResetError(104, "Connection reset by peer"), "revoked or count no more, or a clock is wrong"),
+        (AuthorizationError(), "it refuses these credentials"),
+        (NatsError("nats: User Authentication Revoked"), "was removed from the fleet"),
+    ],
+)
+def test_a_host_that_was_removed_is_told_what_to_do(error: Exception, words: str) -> None:
+    """The broker may have ended the connection before all was written: its word is lost then."""
+    told = dial.explained(error)
+    assert words in told
+    assert "pipe" not in told
+    assert "'synapsectl fleet leave'" in told
+
+
+async def test_that_it_was_removed_is_told_until_it_is_connected_again() -> None:
+    link = Link(dict, "_INBOX_x", on_up=lambda: None)
+    await link._on_error(NatsError("nats: User Authentication Revoked"))
+    await link._on_error(BrokenPipeError(32, "Broken pipe"))
+    assert link.error == dial.REMOVED
+    await link._on_again()
+    await link._on_error(OSError(111, "Connection refused"))
+    assert "refused" in link.error
