@@ -174,6 +174,17 @@ def tell_hands(ctx: CommandContext, agent: str) -> None:
     ctx.out.remark(hands(agent))
 
 
+def only_there(task: dict[str, Any]) -> str | None:
+    """How the question of a task elsewhere is answered that its host takes from no person here; None for any other."""
+    there = (task.get("metadata") or {}).get("external") or {}
+    prompt, answers = task.get("prompt") or {}, there.get("answers")
+    if answers is None or prompt.get("type") in answers:
+        return None
+    host = there.get("host") or "its host"
+    persons = "" if prompt.get("type") == "password" else ", or here once that host takes persons of this one for its"
+    return f"answer it on {host}{persons}"
+
+
 def tell_waiting(ctx: CommandContext, name: str, target: str, task: dict[str, Any]) -> None:
     """Say that the agent `name` waits for a person, for what, and how to answer."""
     prompt = task.get("prompt")
@@ -181,6 +192,9 @@ def tell_waiting(ctx: CommandContext, name: str, target: str, task: dict[str, An
     why = ": what stands on its screen is not understood:" if unread else ":" if prompt else ""
     ctx.out.note(f"{name} waits for a person{why}")
     show_prompt(ctx.out, prompt)
+    if (there := only_there(task)) is not None:
+        ctx.out.remark(there)
+        return
     if unread:
         tell_hands(ctx, name)
         ctx.out.remark(LEARNED)

@@ -37,6 +37,9 @@ LONG_WAIT = 3.0
 PASSING = frozenset({"unread"})
 """What holds messages for a moment whenever an answer is typed."""
 
+STANDS = frozenset({"permission", "question", "plan", "sign_in", "unreadable"})
+"""Kinds of what an agent does not go on before."""
+
 LONG_START = 10.0
 """Seconds after which it is worth a word that an agent has not come up: programs take less, but for the slowest."""
 
@@ -182,14 +185,30 @@ class Waiter:
         try:
             agent = self._client.get(agent_path(task["agent_id"], "status"), {"detail": 1})
         except ApiError:
-            # Removed, or not ours to see: the task's own events tell its end.
+            # Elsewhere, removed, or not ours to see: the task's own events tell its end.
+            self._note_once(self._asked_there(task))
             return None
-        held = self._why(agent, task)
+        self._note_once(self._why(agent, task))
+        prompt = agent.get("prompt")
+        return prompt if prompt and not agent.get("task") else None
+
+    def _note_once(self, held: str) -> None:
         if held and held.partition(" (")[0] != self._noted:
             self._noted = held.partition(" (")[0]
             self._note(held)
-        prompt = agent.get("prompt")
-        return prompt if prompt and not agent.get("task") else None
+
+    def _asked_there(self, task: dict[str, Any]) -> str:
+        """What an agent on another host is asked that holds the task up, as that host tells it; empty for nothing."""
+        if "@" not in task["agent_id"] or time.monotonic() - self._since < LONG_WAIT:
+            return ""
+        try:
+            items = self._client.get("/inbox", {"hosts": 1})["items"]
+        except ApiError:
+            return ""
+        for item in items:
+            if item["agent"] == task["agent_id"] and item.get("task") != task["id"] and item["kind"] in STANDS:
+                return f"the message waits behind what {item['agent']} asks: {item['question']}"
+        return ""
 
 
 def outcome(ctx: CommandContext, agent: str, task: dict[str, Any]) -> int:

@@ -7,6 +7,7 @@ from synapsed.model.released_names import ADDRESSES, ALIASED, CARRIER
 from synapsed.model.task import Task
 
 __all__ = [
+    "ANSWERS",
     "ANY",
     "KEY",
     "NAME_PATTERN",
@@ -21,6 +22,8 @@ __all__ = [
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
+ANSWERS = "answers"
+"""Of that: the types of prompts that may be answered from here, where the others are for a person there."""
 ANY = "any:"
 
 

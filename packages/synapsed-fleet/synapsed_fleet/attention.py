@@ -14,6 +14,7 @@ from synapsed.model.events import AttentionItem, AttentionKind
 from synapsed.model.task import Task
 from synapsed_fleet.fleet_rows import FleetOrigin
 from synapsed_fleet.host_record import WAITS_MAX, WORDS_MAX, HostRecord, WaitRecord
+from synapsed_fleet.task_controls import OPEN_QUESTIONS
 
 KINDS: Final = frozenset(get_args(AttentionKind.__value__))
 
@@ -90,7 +91,8 @@ def inbox(
 
 def _item(one: WaitRecord, host: str, own: str) -> AttentionItem:
     mine = one.task if one.src == own else None
-    how = f"'synapsectl input {mine[:8]}' answers it" if mine is not None and one.kind == "question" else f"see {host}"
+    ours = one.kind == "question" and (one.prompt_type is None or one.prompt_type in OPEN_QUESTIONS)
+    how = f"'synapsectl input {mine[:8]}' answers it" if mine is not None and ours else f"it is answered at {host}"
     return AttentionItem(
         id=f"{one.id}@{host}",
         agent=f"{one.agent}@{host}",

@@ -34,6 +34,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import TaskStatusChanged
+from synapsed.model.external import ANSWERS
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import TERMINAL_STATES, Task, TaskState
 from synapsed.store.lookup import told_before
@@ -59,7 +60,7 @@ from synapsed_fleet.parcel_fetching import FalseParcel, Fetching, NotHere
 from synapsed_fleet.parcel_sending import Parcels
 from synapsed_fleet.peer_certificates import NotMet, Peers
 from synapsed_fleet.ports import Broker, Came, Delivered, NoBroker
-from synapsed_fleet.task_controls import Controls, refusal
+from synapsed_fleet.task_controls import OPEN_QUESTIONS, Controls, refusal
 
 LATER_S: Final = 5.0
 """Until a message comes again that cannot be taken now."""
@@ -67,6 +68,7 @@ COMING_S: Final = 1.0
 """Until one comes again whose file is not here yet."""
 UNMET_TIMES: Final = 60
 """How often something is put off whose host's certificate is not to be had."""
+ANSWERED: Final = sorted(OPEN_QUESTIONS)
 _STOPS: Final = UUID("b1d6c4f2-5a1e-4f0a-8a39-2f1f6f1f7d11")
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
@@ -317,7 +319,7 @@ class Incoming:
             told = await told_before(self._store.events, task_id) if there.state is TaskState.COMPLETED else ""
             commit = outcome(task, there, by=_there_called(task, src), now=now, told=told)
             change = FleetChange(taken=(taken,), closed=((task_id, 0, src), (task_id, 0, task.agent_id)))
-            learned = {"host": src, "task_id": there.id, "context_id": there.context_id, "n": n}
+            learned = {"host": src, "task_id": there.id, "context_id": there.context_id, "n": n, ANSWERS: ANSWERED}
             await self._commit(task, commit, learned, change)
         return None
 
