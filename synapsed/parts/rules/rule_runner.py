@@ -19,7 +19,7 @@ import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import structlog
 
@@ -57,13 +57,31 @@ type Notifier = Callable[[str], Awaitable[None]]
 """Tells the person a text."""
 
 
+class Receivers(Protocol):
+    """Who is told by webhooks."""
+
+    def problem(self, name: str) -> str:
+        """Why that receiver is not told anything; empty if it is."""
+        ...
+
+
 class Ruler(DurableFollower):
     """Life: `restore`, `reconfigure`, `start`, …, `close`."""
 
     name = "rules"
 
-    def __init__(self, *, control: Control, store: Store, clock: Clock, timers: Timers, notify: Notifier) -> None:
+    def __init__(
+        self,
+        *,
+        control: Control,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+        notify: Notifier,
+        receivers: Receivers,
+    ) -> None:
         super().__init__(store, timers)
+        self._receivers = receivers
         self._control = control
         self._clock = clock
         self._notify = notify
@@ -105,21 +123,19 @@ class Ruler(DurableFollower):
 
     async def _fire(self, rule: RuleConfig, event: Event, data: dict[str, Any], names: list[str]) -> None:
         depth = await self._depth(event)
-        if self._is_former(event) and rule.do.action not in ("notify", "webhook"):
-            problem = f"the {event.agent_id} that it is of was removed, and another agent has that id"
+        if rule.do.action not in ("notify", "webhook") and (problem := self._forbids(event, depth)):
             await self._told(rule, event, outcome="held", problem=problem)
             return
         rate = self._rates.setdefault(rule.name, Rate())
-        if depth >= DEPTH_MAX and rule.do.action not in ("notify", "webhook"):
-            problem = f"{depth} rules stand behind this task already: a loop ends here"
-            await self._told(rule, event, outcome="held", problem=problem)
-            return
         if not rate.allows(self._clock.monotonic()):
             if rate.tell():
                 problem = f"it acted {RATE_MAX} times within {RATE_S:g} s: it is held back until that is over"
                 await self._told(rule, event, outcome="held", problem=problem)
             return
         name = names[0] if names else event.agent_id
+        if rule.do.webhook is not None and (problem := self._receivers.problem(rule.do.webhook)):
+            await self._told(rule, event, outcome="failed", problem=f"webhook {rule.do.webhook}: {problem}")
+            return
         if rule.do.action in ("notify", "restart", "webhook"):
             text = fill(rule.do.notify or "", event.data.type, data, agent=name, task=event.task_id)[0]
             await self._told(rule, event, outcome="done", text=text)
@@ -135,6 +151,12 @@ class Ruler(DurableFollower):
             problem = error.message if isinstance(error, SynapsedError) else str(error)
         if problem or rule.do.action in ("approve", "deny", "send"):
             await self._told(rule, event, outcome="failed" if problem else "done", sent=sent, problem=problem)
+
+    def _forbids(self, event: Event, depth: int) -> str:
+        """Why nothing is done at agents; empty if it may be."""
+        if self._is_former(event):
+            return f"the {event.agent_id} that it is of was removed, and another agent has that id"
+        return f"{depth} rules stand behind this task already: a loop ends here" if depth >= DEPTH_MAX else ""
 
     async def _act(self, rule: RuleConfig, event: Event, data: dict[str, Any], name: str, depth: int) -> str | None:
         """Do it; the task that was sent."""

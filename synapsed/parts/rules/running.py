@@ -25,14 +25,15 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
 class Rules(Running):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
+        self.webhooks = Webhooks(kernel)
         self.ruler = Ruler(
             control=kernel.control,
             store=kernel.store,
             clock=kernel.clock,
             timers=kernel.timers,
             notify=Desktop(kernel.environ),
+            receivers=self.webhooks,
         )
-        self.webhooks = Webhooks(kernel)
 
     def started(self) -> None:
         self.ruler.start()

@@ -48,6 +48,13 @@ class Webhooks:
                 receiver = _Receiver(name, config, self._kernel, self._poster)
                 self._running[name] = (receiver, asyncio.get_running_loop().create_task(receiver.run()))
 
+    def problem(self, name: str) -> str:
+        """See `rule_runner.Receivers`: one that is given up, or could not be told from the beginning."""
+        found = self._running.get(name)
+        if found is None or found[0].state.state != "given_up":
+            return ""
+        return f"it is not told anything: {found[0].state.problem}"
+
     def states(self) -> dict[str, FollowerState]:
         """How far each receiver has come, by name, with its failures since the last success."""
         return {name: receiver.state for name, (receiver, _) in self._running.items()}
@@ -107,7 +114,9 @@ class _Receiver(DurableFollower):
             )
             await self.keep_state(after.model_copy(update={"problem": receipt.problem}))
             if after.state == "given_up":
-                await self._alert(f"webhook {self._webhook} ({self._where}) is not told any more: {receipt.problem}")
+                problem = f"webhook {self._webhook} ({self._where}) is not told any more: {receipt.problem}"
+                failed = fired.model_copy(update={"outcome": "failed", "problem": problem})
+                await self._alert(problem, NewEvent(event.agent_id, failed, event.task_id, event.context_id))
                 raise Ended
 
     async def _post(self, event: Event, fired: RuleFired) -> Receipt:
@@ -121,10 +130,10 @@ class _Receiver(DurableFollower):
             )
             return await self._poster.post(self.config.url, [body.data], headers)
 
-    async def _alert(self, message: str) -> None:
+    async def _alert(self, message: str, *besides: NewEvent) -> None:
         log.warning("webhook", webhook=self._webhook, why=message)
         alert = AgentAlert(code=GIVEN_UP, message=message, details={"state": "happened", "webhook": self._webhook})
-        await self._store.commit(events=[NewEvent("", alert)])
+        await self._store.commit(events=[NewEvent("", alert), *besides])
 
 
 def _document(fired: RuleFired, cause: Event | None, *, at: float) -> dict[str, Any]:

@@ -94,12 +94,19 @@ class Home(World):
         async def notify(text: str) -> None:
             self.notes.append(text)
 
-        ruler = Ruler(control=self.manager, store=self.store, clock=self.clock, timers=self.clock, notify=notify)
+        hooks = Webhooks(self.kernel())
+        ruler = Ruler(
+            control=self.manager,
+            store=self.store,
+            clock=self.clock,
+            timers=self.clock,
+            notify=notify,
+            receivers=hooks,
+        )
         await ruler.restore()
         ruler.reconfigure(rules)
         self.rulers.append(ruler)
         ruler.start()
-        hooks = Webhooks(self.kernel())
         hooks.reconfigure(webhooks or {})
         self.hooks.append(hooks)
         return ruler
@@ -352,8 +359,12 @@ async def test_a_dead_receiver_is_told_of_once(home: Home) -> None:
         await until(lambda: any(wait > 0 for wait in home.clock.pending()))
         home.clock.advance(10)
     await until(lambda: home.told(AgentAlert))
+    told = await home.fired(2)
+    assert [(one.cause, one.outcome) for one in told] == [(1, "done"), (1, "failed")], "it was not told after all"
     await home.report()
-    await home.fired(2)
+    last = (await home.fired(3))[-1]
+    assert (last.outcome, last.webhook) == ("failed", "ci")
+    assert "it is not told anything: it answered 500" in last.problem
     (alert,) = home.told(AgentAlert)
     assert alert.code == GIVEN_UP
     assert len(home.poster.sent) == 3
@@ -378,3 +389,6 @@ async def test_a_receiver_that_cannot_be_told(home: Home, config: WebhookConfig,
     (alert,) = home.told(AgentAlert)
     assert why in alert.message
     assert SECRET not in alert.message
+    await home.report()
+    (fired,) = await home.fired()
+    assert (fired.outcome, why in fired.problem) == ("failed", True)
