@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 YEARS = range(1970, 2200)
@@ -91,8 +92,23 @@ class Calendar:
                         return found
         return None
 
+    def why_never(self, instant: int, zone: ZoneInfo) -> str:
+        """Why nothing comes after `instant`, where nothing does; for people."""
+        if self.next_after(0, zone) is not None:
+            return "the last of its times is over"
+        dates = list(islice(self._dates(date(YEARS[0], 1, 1)), 2))
+        if not dates:
+            return "no month of it has so many days" if self.years is None else "its years have no such day"
+        if next(self._days(date(YEARS[0], 1, 1)), None) is None:
+            return f"{dates[0]} is a {dates[0]:%A}" if len(dates) == 1 else "no such date is on such a weekday"
+        return "clocks there are set forward over it"
+
     def _days(self, first: date) -> Iterator[date]:
         """The days that match, from `first` on."""
+        return (day for day in self._dates(first) if self.weekdays is None or day.weekday() in self.weekdays)
+
+    def _dates(self, first: date) -> Iterator[date]:
+        """The same, whatever weekday they are on."""
         month = first.replace(day=1)
         while month.year in YEARS:
             following = (month + 31 * _DAY).replace(day=1)
@@ -103,7 +119,7 @@ class Calendar:
                 length = (following - month).days
                 for number in self._of_month(length):
                     day = month.replace(day=number)
-                    if day >= first and (self.weekdays is None or day.weekday() in self.weekdays):
+                    if day >= first:
                         yield day
             month = following
 

@@ -49,7 +49,7 @@ from synapsed.parts.schedules.schedule import (
     ScheduleView,
     as_schedule,
 )
-from synapsed.parts.schedules.spec import Spec, next_after, next_times
+from synapsed.parts.schedules.spec import Spec, next_after, next_times, why_never
 from synapsed.parts.schedules.table import ScheduleTable
 
 RECHECK_S = 10.0
@@ -176,8 +176,8 @@ class Scheduler:
         """A new one; durable when this returns. Raises InvalidRequest, NameTaken, QueueFull, UnknownAgent,
         AmbiguousAddress."""
         now, zone = self._now()
-        if await asyncio.to_thread(next_after, new.spec, now, zone) is None:
-            raise InvalidRequest(f"at: {new.at!r} will never come", field="at")
+        if (why := await asyncio.to_thread(why_never, new.spec, now, zone)) is not None:
+            raise InvalidRequest(f"at: {new.at!r} will never come: {why}", field="at")
         self._directory.resolve(new.agent)
         async with self._changing:
             if len(self._entries) >= SCHEDULES_MAX:

@@ -41,6 +41,10 @@ class Cron:
     fields: str
     zone: str | None
 
+    def why_never(self, instant: int, zone: ZoneInfo) -> str:
+        """Why nothing comes after `instant`, where nothing does; for people."""
+        return "there is no such day in 50 years"
+
     def next_after(self, instant: int, zone: ZoneInfo) -> int | None:
         """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes in 50 years."""
         zone = ZoneInfo(self.zone) if self.zone is not None else zone
@@ -69,8 +73,18 @@ def parse_cron(text: str, zone: str | None = None) -> Cron:
     try:
         CronSim(" ".join(fields), _ANY)
     except CronSimError as error:
+        if _is_understood([*fields[:3], "*", fields[4]]) and _is_understood(["*", "*", "*", *fields[3:]]):
+            raise ValueError(f"{text!r} never comes: no such month has so many days") from None
         raise ValueError(f"cron's {str(error).removeprefix('Bad ')} is not understood") from None
     return Cron(" ".join(fields), zone)
+
+
+def _is_understood(fields: list[str]) -> bool:
+    try:
+        CronSim(" ".join(fields), _ANY)
+    except CronSimError:
+        return False
+    return True
 
 
 AT_MAX = 256
@@ -102,6 +116,11 @@ def next_after(spec: Spec, instant: float, zone: ZoneInfo) -> int | None:
     """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes after it. `zone` counts
     where the spec has none of its own."""
     return spec.next_after(int(instant // 1), zone)
+
+
+def why_never(spec: Spec, instant: float, zone: ZoneInfo) -> str | None:
+    """Why nothing comes after `instant`, for people; None where something does. `zone` as in `next_after`."""
+    return spec.why_never(int(instant // 1), zone) if next_after(spec, instant, zone) is None else None
 
 
 def next_times(spec: Spec, instant: float, zone: ZoneInfo, count: int) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.parts.schedules.spec import next_after, next_times, parse
+from synapsed.parts.schedules.spec import next_after, next_times, parse, why_never
 from tests.parts.schedules.record import RECORDED
 
 ANY = ZoneInfo("UTC")
@@ -101,6 +101,27 @@ def test_what_never_comes_again() -> None:
     assert next_after(parse("@1800000000"), 1_800_000_000, ANY) is None
     assert next_after(parse("@1800000000"), 1_799_999_999.5, ANY) == 1_800_000_000
     assert next_after(parse("2027-02-29"), 1_790_000_000, ANY) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("2026-02-29", "its years have no such day"),
+        ("2026..27-02-29 08:00", "its years have no such day"),
+        ("Tue 2026-12-24 08:00", "2026-12-24 is a Thursday"),
+        ("Tue 2026-12-24,26 08:00", "no such date is on such a weekday"),
+        ("2026-03-29 02:30 Europe/Berlin", "clocks there are set forward over it"),
+        ("2020-01-01 08:00", "the last of its times is over"),
+        ("@1700000000", "the last of its times is over"),
+    ],
+)
+def test_why_it_never_comes(text: str, why: str) -> None:
+    assert why_never(parse(text), 1_800_000_000, ANY) == why
+
+
+def test_what_comes_has_no_reason_not_to() -> None:
+    assert why_never(parse("2028-02-29"), 1_800_000_000, ANY) is None
+    assert why_never(parse("0 0 29 2 *"), 1_800_000_000, ANY) is None
 
 
 @given(st.text(max_size=40))
