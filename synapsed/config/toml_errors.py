@@ -28,7 +28,7 @@ def describe_validation(
     steps, first = errors[0]
     location = [str(part) for part in steps]
     key = location[-1] if location else ""
-    line = line_of(text, steps[:-1] if first["type"] == "missing" else steps)
+    line = line_of(text, _place(steps, first))
     where = f"{path}:{line}" if line else str(path)
     dotted = ".".join(location)
     name = key if len(location) == 3 and location[0] == "agents" else dotted
@@ -43,6 +43,15 @@ def describe_validation(
     # What may be of several kinds has an error for each.
     wrong = dict.fromkeys(_in_toml(each, dotted) for at, each in errors if at == steps)
     return f"{where}: {dotted}: {', or '.join(wrong)}"
+
+
+def _place(steps: "_Steps", error: "ErrorDetails") -> "_Steps":
+    """Where in the file it is: of a list with too many tables the first that is too many."""
+    if error["type"] == "missing":
+        return steps[:-1]
+    if error["type"] == "too_long" and isinstance(error["input"], list):
+        return [*steps, error["ctx"]["max_length"]]
+    return steps
 
 
 def describe_syntax(error: tomllib.TOMLDecodeError, path: Path) -> str:
@@ -73,6 +82,7 @@ _KINDS = {
     "tuple_type": "a list",
     "dict_type": "a table",
     "model_type": "a table",
+    "model_attributes_type": "a table",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "int_type": "a whole number",
@@ -81,7 +91,23 @@ _KINDS = {
     "float_type": "a number",
     "float_parsing": "a number",
 }
-_ABOUT = re.compile(r"^(?:Input|String|List|Tuple|Dictionary) should |^Value error, ")
+_BOUNDS = {
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "finite_number": "must be a number that is not infinite",
+    "int_parsing_size": "must be a smaller number",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must be of the form {pattern}",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "union_tag_invalid": "{discriminator} must be one of {expected_tags}, not {tag!r}",
+    "union_tag_not_found": "{discriminator} is missing",
+}
+_ABOUT = re.compile(r"^Input should |^Value error, ")
 
 
 def _in_toml(error: "ErrorDetails", key: str) -> str:
@@ -89,10 +115,11 @@ def _in_toml(error: "ErrorDetails", key: str) -> str:
     if error["type"] == "missing":
         return "is missing"
     kind = _KINDS.get(error["type"])
+    if (bound := _BOUNDS.get(error["type"])) is not None:
+        return _of_bound(bound, error)
     if kind is None:
         about = _ABOUT.match(error["msg"])
         said = error["msg"][about.end() :] if about else error["msg"]
-        said = said.replace(" after validation, not ", ", and has ")
         return f"must {said}" if about and "should" in about[0] else said
     match error["type"], error["input"]:
         case "list_type", str() | int() | float() as one:
@@ -105,6 +132,14 @@ def _in_toml(error: "ErrorDetails", key: str) -> str:
             return f"must be one table: [{key}]"
         case _:
             return f"must be {kind}"
+
+
+def _of_bound(bound: str, error: "ErrorDetails") -> str:
+    bounds = error.get("ctx", {}).items()
+    told = bound.format(**{name: int(one) if str(one).endswith(".0") else one for name, one in bounds})
+    if error["type"] == "too_long":
+        return f"{told}, and has {len(error['input'])}: take some out"
+    return re.sub(r"\b1 (character|entrie)s", lambda found: f"1 {found[1].replace('ie', 'y')}", told)
 
 
 def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:

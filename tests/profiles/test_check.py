@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_read(name: str, home: Path, capsys: pytest.Captur
         ("[interrupt]\nkeys = ''\n", ["mine.toml:2: interrupt.keys: must have at least 1 character"]),
         ("[delivery]\nsubmit = ''\n", ["mine.toml:2: delivery.submit: must have at least 1 character"]),
         ("status_records = 3\n", ["mine.toml:1: status_records: must be true or false, or must be a string"]),
-        ("cols = 0\n", ["mine.toml:1: cols: must be greater than or equal to 20"]),
+        ("cols = 0\n", ["mine.toml:1: cols: must be at least 20"]),
         ("[[prompts.dialogs]]\nwhen = ['x']\n", ["mine.toml:1: prompts.dialogs.0.type: is missing"]),
         ("command = ''\n", ["mine.toml:1: command: "]),
         ("ports = [9, 8]\n", ["mine.toml:1: ports: ", "the first and the last port"]),
