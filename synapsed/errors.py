@@ -6,6 +6,7 @@
     ├── RequestError                 the caller asked for something that cannot be done (4xx)
     │   ├── InvalidRequest           INVALID_REQUEST
     │   ├── UnknownAgent             UNKNOWN_AGENT
+    │   │   └── NotKnownYet          NOT_READY
     │   ├── UnknownProfile           UNKNOWN_PROFILE
     │   ├── TaskNotFound             TASK_NOT_FOUND
     │   ├── EventNotFound            EVENT_NOT_FOUND
@@ -86,6 +87,12 @@ class InvalidRequest(RequestError):
 
 class UnknownAgent(RequestError):
     code, http, exit_code = "UNKNOWN_AGENT", 404, 4
+
+
+class NotKnownYet(UnknownAgent):
+    """Whether there is such an agent is not known before something is up: it is to be asked again."""
+
+    code, http, exit_code = "NOT_READY", 503, 6
 
 
 class UnknownProfile(RequestError):

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from synapsed.api.describe import meant
-from synapsed.errors import InvalidRequest, SynapsedError, TooLarge, UnknownAgent
+from synapsed.errors import InvalidRequest, NotKnownYet, SynapsedError, TooLarge, UnknownAgent
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 type Shape = Callable[[web.Request, SynapsedError, int], web.Response]
@@ -54,7 +54,7 @@ def problem(error: SynapsedError) -> web.Response:
 
 
 def _headers(error: SynapsedError) -> dict[str, str]:
-    if error.code in ("QUEUE_FULL", "BUSY", "LOCKED_OUT"):
+    if error.code in ("QUEUE_FULL", "BUSY", "LOCKED_OUT") or isinstance(error, NotKnownYet):
         return {"Retry-After": str(error.details.get("retry_after", RETRY_AFTER))}
     if error.code == "UNAUTHORIZED":
         return {"WWW-Authenticate": 'Bearer realm="synapsed"'}

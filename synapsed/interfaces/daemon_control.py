@@ -347,7 +347,8 @@ class Carrier(Protocol):
         ...
 
     def find(self, address: str) -> str | None:
-        """The id of the agent elsewhere that `address` means. Raises UnknownAgent for a host that is not known."""
+        """The id of the agent elsewhere that `address` means. Raises UnknownAgent for a host that is not known,
+        NotKnownYet where that is not to be said before something is up."""
         ...
 
     def carries(self, task: Task) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from synapsed.clock import Clock
-from synapsed.errors import TaskNotCancelable, UnknownAgent
+from synapsed.errors import NotKnownYet, TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import Carrier, OutboundQuestion, SendRequest, Store
 from synapsed.model.external import alias_of, part_of, part_of_task
 from synapsed.model.released_names import missing
@@ -26,16 +26,23 @@ class Carriers:
 
     def find(self, address: str) -> str | None:
         """Returns the id of the agent elsewhere that `address` means; None where it means none. Raises UnknownAgent for
-        a host that is not known, and for an address of a part that is not there."""
+        a host that is not known, and for an address of a part that is not there; NotKnownYet if one of the carriers
+        may know it soon."""
         hints: list[str] = []
+        yet: NotKnownYet | None = None
         for carrier in reversed(self._carriers.values()):
             try:
                 found = carrier.find(address)
+            except NotKnownYet as error:
+                yet = error
+                continue
             except UnknownAgent as error:
-                raise UnknownAgent("; ".join([error.message, *hints]), **error.details) from None
+                raise yet or UnknownAgent("; ".join([error.message, *hints]), **error.details) from None
             if found is not None:
                 return found
             hints += [carrier.hint] if carrier.hint else []
+        if yet is not None:
+            raise yet
         if (part := part_of(address)) is not None and part not in self._carriers:
             raise _unreached(repr(address[:80]), part)
         return None
@@ -48,7 +55,7 @@ class Carriers:
         if task is not None and alias_of(task) == alias:
             carrier: Carrier | None = self._of(task)
         else:
-            carrier = next((one for one in reversed(self._carriers.values()) if one.find(alias) is not None), None)
+            carrier = next((one for one in reversed(self._carriers.values()) if _reaches(one, alias)), None)
         if carrier is None:
             raise UnknownAgent(f"no part that is there reaches the agent {alias[:80]!r} elsewhere", alias=alias[:80])
         return await carrier.send(alias, request, asking, sender=sender)
@@ -81,6 +88,13 @@ class Carriers:
         if (carrier := self._find(task)) is None:
             raise _unreached(task.agent_id, part_of_task(task))
         return carrier
+
+
+def _reaches(carrier: Carrier, alias: str) -> bool:
+    try:
+        return carrier.find(alias) is not None
+    except NotKnownYet:
+        return False
 
 
 def _unreached(who: str, part: str) -> UnknownAgent:

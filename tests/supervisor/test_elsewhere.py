@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import TaskNotCancelable, UnknownAgent
+from synapsed.api.problems import problem
+from synapsed.errors import NotKnownYet, TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import OutboundQuestion, SendRequest
 from synapsed.model.external import external_id
 from synapsed.model.sender import KEY
@@ -155,6 +156,30 @@ async def test_the_last_of_those_that_reach_a_host_does(world: World) -> None:
         world.manager.directory.resolve("bob@nowhere")
     assert refused.value.message == "first knows no bob@nowhere; 'last hosts' has others"
     assert refused.value.details == {"host": "nowhere"}
+
+
+class Beginning(Reaching):
+    """One that does not know all of its hosts yet."""
+
+    def find(self, address: str) -> str | None:
+        if address not in self.known:
+            raise NotKnownYet(f"{address} is not known yet")
+        return address
+
+
+async def test_a_host_that_one_of_them_may_know_soon_is_asked_for_again(world: World) -> None:
+    """Whom another one reaches is reached meanwhile."""
+    first, last = Reaching(world, "first", "one"), Beginning(world, "last", "two")
+    world.carriers = {"first": first, "last": last}
+    await world.daemon()
+    for address in ("bob@one", "bob@two"):
+        assert world.manager.directory.resolve(address) == address
+        await world.manager.tasks.send(address, said(address))
+    assert [call[1] for call in (*first.calls, *last.calls)] == ["bob@one", "bob@two"]
+    with pytest.raises(NotKnownYet, match="bob@nowhere is not known yet") as refused:
+        world.manager.directory.resolve("bob@nowhere")
+    answer = problem(refused.value)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
 
 
 async def test_a_task_stays_with_the_carrier_that_it_began_with(world: World) -> None:

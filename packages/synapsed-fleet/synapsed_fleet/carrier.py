@@ -12,6 +12,7 @@ from typing import Any, Final
 from synapsed.clock import Clock, iso
 from synapsed.errors import (
     InvalidRequest,
+    NotKnownYet,
     NotWaiting,
     PromptChanged,
     QueueFull,
@@ -71,7 +72,9 @@ class FleetCarrier:
         classes: Callable[[str], None],
         files: Callable[[Sequence[Part]], None],
         taken: Callable[[], Awaitable[frozenset[str] | None]] = _not_known,
+        met: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`met`: all hosts that there are were met since this daemon began."""
         self._me = me
         self._store = store
         self._table = table
@@ -82,6 +85,7 @@ class FleetCarrier:
         self._due = due
         self._classes = classes
         self._taken = taken
+        self._met = met
         self._files = files
         self._idempotency = Idempotency(store)
         self._counted: dict[str, int] = {}
@@ -96,13 +100,21 @@ class FleetCarrier:
             await self._table.change(FleetChange(put=stop, closed=((row.id, row.n, row.dst),)))
 
     def find(self, address: str) -> str | None:
-        """The id of what `address` means: an agent of a member, or any of a class."""
+        """The id of what `address` means: an agent of a member, or any of a class. Raises NotKnownYet for a host that
+        may have joined while no daemon was here."""
         address = address.removeprefix("@")[:ADDRESS_MAX]
         if is_any(address):
             work_class(address, 1)
             return address
         there = host_of(address)
-        return address if there is not None and self._peers.knows(there[1]) else None
+        if there is not None and self._peers.knows(there[1]):
+            return address
+        if there is not None and not self._met() and there[1] not in self._peers.gone:
+            raise NotKnownYet(
+                f"no host {there[1]!r} is known here; which hosts the fleet has is read once its broker is reached",
+                host=there[1],
+            )
+        return None
 
     def carries(self, task: Task) -> bool:
         return carried_by_fleet(task)

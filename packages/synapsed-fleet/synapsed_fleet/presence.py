@@ -155,6 +155,11 @@ class Records:
 
     # --- the others ---
 
+    @property
+    def met(self) -> bool:
+        """Whether the records of all hosts were read."""
+        return self._read_at is not None
+
     async def records(self) -> list[HostRecord]:
         """Of every host, this one too, by name; the last that are known where there is no broker now. What carries no
         certificate of the fleet's for its host is no record."""

@@ -183,6 +183,7 @@ class Fleet:
             classes=self._want_class,
             files=self.parcels.check,
             taken=self.presence.classes,
+            met=lambda: self.presence.met,
         )
         self._lost = LostWork(
             me=me,

@@ -22,7 +22,7 @@ from typing import Any, Final
 from synapsed.clock import SystemClock
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
-from synapsed.errors import QueueFull, TaskNotCancelable, UnknownAgent
+from synapsed.errors import NotKnownYet, QueueFull, TaskNotCancelable, UnknownAgent
 from synapsed.interfaces import SendRequest, TaskFilter, task_cursor
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.task import Message, Task, TaskState
@@ -204,7 +204,7 @@ async def _send(fleet: Fleet, store: SqliteStore, plan: Plan, name: str) -> None
     if not plan.to:
         return
     for address in plan.to:
-        while fleet.carrier.find(address) is None:
+        while not _reached(fleet, address):
             await asyncio.sleep(PAUSE_S)
     sent = await store.database.read(
         lambda connection: connection.execute("SELECT count(*) FROM tasks WHERE agent_id <> ?", (AGENT,)).fetchone()[0]
@@ -218,6 +218,13 @@ async def _send(fleet: Fleet, store: SqliteStore, plan: Plan, name: str) -> None
         )
         if plan.per_second:
             await asyncio.sleep(AT_ONCE / plan.per_second)
+
+
+def _reached(fleet: Fleet, address: str) -> bool:
+    try:
+        return fleet.carrier.find(address) is not None
+    except NotKnownYet:
+        return False
 
 
 async def _send_one(fleet: Fleet, plan: Plan, name: str, number: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.errors import QueueFull
+from synapsed.errors import NotKnownYet, QueueFull
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.task import TaskState
 from synapsed.store.store import SqliteStore
@@ -523,6 +523,20 @@ async def test_a_host_that_takes_nothing_does_not_fill_the_disk_here(
         await laptop.send("codex@box", "hello", key=str(n))
     with pytest.raises(QueueFull):
         await laptop.send("codex@box", "hello", key="one more")
+
+
+async def test_a_host_that_joined_while_no_daemon_was_here_is_asked_for_again(world: World) -> None:
+    laptop = await world.host("laptop")
+    await world.host("box")
+    laptop.carrier._met = lambda: False
+    assert laptop.carrier.find("codex") is None
+    with pytest.raises(NotKnownYet, match="no host 'box' is known here; which hosts the fleet has is read"):
+        laptop.carrier.find("codex@box")
+    laptop.peers.gone.add("box")
+    assert laptop.carrier.find("codex@box") is None, "it was removed"
+    laptop.peers.gone.clear()
+    laptop.carrier._met = lambda: True
+    assert laptop.carrier.find("codex@nowhere") is None
 
 
 async def test_hosts_that_wait_for_a_full_mailbox_have_its_places_in_turn(world: World) -> None:
