@@ -26,6 +26,8 @@ from synapsed_fleet.fleet_rows import (
 
 TAKEN_KEPT: Final = 1_000_000
 """Ids of what was taken and has no task here any more: what comes again after so many others is taken for new."""
+DUE_LOOKED_AT: Final = 11_000
+"""Rows that are looked at for whose turn it is: more than there can be to one host (`outbox.OPEN_MAX`)."""
 QUARANTINE_KEPT: Final = 1000
 QUARANTINE_TEXT: Final = 2000
 """Characters of headers that are kept of what is in quarantine; nothing of the body."""
@@ -140,11 +142,15 @@ class FleetTable:
     # --- what is under way ---
 
     async def due(self, limit: int, *, without: Iterable[str] = ()) -> list[OutRow]:
-        """At most `limit` rows that are to be published, oldest first, but for those to the hosts `without`."""
+        """At most `limit` rows that are to be published, but for those to the hosts `without`: the oldest of each kind
+        to each host, then the next of each, so that many to one host keep nothing else back."""
         hosts = json.dumps(list(without))
         query = (
-            f"SELECT {_OUT} FROM fleet_out WHERE state = 'new' "  # noqa: S608 - a constant
-            "AND dst NOT IN (SELECT value FROM json_each(?)) ORDER BY seq_no LIMIT ?"
+            f"SELECT {_OUT} FROM fleet_out WHERE seq_no IN (SELECT seq_no FROM "  # noqa: S608 - a constant
+            "(SELECT seq_no, row_number() OVER (PARTITION BY dst, kind ORDER BY seq_no) AS turn FROM "
+            "(SELECT seq_no, dst, kind FROM fleet_out WHERE state = 'new' "
+            f"AND dst NOT IN (SELECT value FROM json_each(?)) ORDER BY seq_no LIMIT {DUE_LOOKED_AT})) "
+            "ORDER BY turn, seq_no LIMIT ?) ORDER BY seq_no"
         )
         return await self._store.read(lambda connection: _rows(connection.execute(query, (hosts, limit))))
 

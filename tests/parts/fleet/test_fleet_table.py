@@ -103,6 +103,15 @@ async def test_what_the_broker_has_is_open_until_the_receipt(table: FleetTable) 
     assert await table.counts() == {"box": {"new": 1}}
 
 
+async def test_many_to_one_host_keep_nothing_else_back(table: FleetTable) -> None:
+    many = tuple(out(f"{n}") for n in range(30))
+    others = (out("update", kind="upd"), out("to shed", dst="shed"), out("to shed too", dst="shed"))
+    await table.change(FleetChange(put=(*many, *others)))
+    assert [row.id for row in await table.due(5)] == ["0", "1", "update", "to shed", "to shed too"]
+    await table.piped(await table.due(5))
+    assert [row.id for row in await table.due(3)] == ["2", "3", "4"]
+
+
 async def test_what_was_refused_stays_so(store: SqliteStore, table: FleetTable) -> None:
     refused = InRow(src="laptop", id=T, kind="msg", refused='{"code":"UNKNOWN_AGENT"}')
     await table.change(FleetChange(taken=(refused,)))
