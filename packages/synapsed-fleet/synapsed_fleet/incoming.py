@@ -52,7 +52,7 @@ from synapsed_fleet.fleet_rows import (
     update_row,
 )
 from synapsed_fleet.fleet_table import FleetTable
-from synapsed_fleet.mail_turns import PutOff
+from synapsed_fleet.mail_turns import PutOffMail
 from synapsed_fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed_fleet.outgoing import Outgoing, Speaker, update_taken
 from synapsed_fleet.parcel import Progress
@@ -152,7 +152,7 @@ class Incoming:
         self.answers = Answers()
         self.locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._in_hand: set[tuple[str, str]] = set()
-        self._put_off = PutOff()
+        self._put_off = PutOffMail()
 
     def lock(self, task_id: str) -> asyncio.Lock:
         """What is learned of a task is written in one place at a time."""

@@ -21,7 +21,7 @@ from nats.errors import Error as NatsError
 
 from synapsed.aio import TaskSet
 from synapsed_fleet.link import Link, StreamMessage
-from synapsed_fleet.mail_turns import Back, Line
+from synapsed_fleet.mail_turns import Back, MailLine
 from synapsed_fleet.names import BadName, MailKind, MailSubject
 from synapsed_fleet.ports import Delivered, NoBroker
 
@@ -51,7 +51,7 @@ class Pull:
         self._inbox = f"{inbox}.pull"
         self._take = take
         self._tasks = TaskSet()
-        self._lines: dict[tuple[str, str], Line[StreamMessage]] = {}
+        self._lines: dict[tuple[str, str], MailLine[StreamMessage]] = {}
         self._heard = asyncio.Event()
         self._again = True
         self._refused = False
@@ -135,14 +135,14 @@ class Pull:
                 self._tasks.spawn(self._take(delivered))
                 return
             name = (subject.src, subject.kind)
-        line = self._lines.setdefault(name, Line())
+        line = self._lines.setdefault(name, MailLine())
         self._in_hand += 1
         self._put_back(line.put(delivered, time.monotonic(), first=delivered.times == 1))
         if not line.busy:
             line.busy = True
             self._tasks.spawn(self._work(line))
 
-    async def _work(self, line: Line[StreamMessage]) -> None:
+    async def _work(self, line: MailLine[StreamMessage]) -> None:
         """Until nobody stands in it."""
         while (delivered := line.next()) is not None:
             began = time.monotonic()

@@ -37,7 +37,7 @@ class Back[T]:
     after: float
 
 
-class Line[T]:
+class MailLine[T]:
     """What one sender has sent of one kind. Times are of a monotonic clock, in seconds."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Line[T]:
         return not self.busy and not self._waiting and now >= self._back_until
 
 
-class PutOff:
+class PutOffMail:
     """Messages that wait until their agents' mailboxes have room, as their host and id: of those hosts that wait for
     the same agent, the one that was served longest ago is next."""
 

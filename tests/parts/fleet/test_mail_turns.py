@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.errors import QueueFull
 from synapsed_fleet.mail_pulling import BATCH, LOOK_S
-from synapsed_fleet.mail_turns import LATER_MAX, WAITS_S, Back, Line, PutOff
+from synapsed_fleet.mail_turns import LATER_MAX, WAITS_S, Back, MailLine, PutOffMail
 from synapsed_fleet.streams import MAIL_MAX
 
 GIVES_S = 0.0005
@@ -29,7 +29,7 @@ class Mail:
     most: int = 0
 
     def __post_init__(self) -> None:
-        self.lines: dict[str, Line[tuple[str, int]]] = {name: Line() for name in self.each_s}
+        self.lines: dict[str, MailLine[tuple[str, int]]] = {name: MailLine() for name in self.each_s}
         self.doing: dict[str, tuple[float, tuple[str, int]]] = {}
         self.in_hand = 0
         self.numbers = itertools.count()
@@ -83,7 +83,7 @@ def test_what_is_put_back_is_done_in_its_order_as_fast_as_it_goes_and_behind_nob
 
 
 def test_what_is_put_off_is_bounded_by_host_and_forgotten() -> None:
-    put_off = PutOff()
+    put_off = PutOffMail()
     assert all(put_off.add(("attic", str(n)), "codex", 0.0) for n in range(LATER_MAX))
     assert not put_off.add(("attic", "one more"), "codex", 1.0)
     assert put_off.add(("attic", "7"), "codex", 1.0), "it waits already"
