@@ -41,7 +41,7 @@ from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
-from synapsed.pty.misreading import Misreading
+from synapsed.pty.message_evidence import Misreading
 from synapsed.pty.observations import Observations
 from synapsed.pty.prompt_learning import PromptLearning
 from synapsed.pty.readiness import Moment, Obstacle, RestAfterHooks, obstacle

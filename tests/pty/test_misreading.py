@@ -11,7 +11,7 @@ from synapsed.model.link import LinkTurnInterrupted, LinkTurnRecord, LinkUndeliv
 from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer
-from synapsed.pty.misreading import Misreading
+from synapsed.pty.message_evidence import Misreading
 from synapsed.pty.turn_types import MISREAD, Phase, TurnState
 from synapsed.terminal.composer import ComposerState
 from tests.fakes.clock import until
